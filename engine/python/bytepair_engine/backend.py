@@ -1,0 +1,76 @@
+"""What a backend owes the public `Encoding`: the one interface of its two twins.
+
+`reference.ReferenceBackend` is the definition, `native.NativeBackend` the fast core. The
+public class resolves arguments and defaults; a backend gets sets of special tokens that
+it compiled itself, and text that may still hold lone surrogates (it refuses them).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeVar
+
+OffsetUnit = Literal["byte", "code_point", "utf16"]
+DecodeErrors = Literal["replace", "strict"]
+
+S = TypeVar("S")
+
+
+class Backend(Protocol[S]):
+    """One loaded encoding. Immutable; every method may be called from many threads.
+
+    `S` is a compiled set of special tokens: see `special_set`.
+    """
+
+    name: Literal["native", "reference"]
+    #: What splits text: the name of a hand-written scanner, or "general" for an engine that
+    #: runs any pattern.
+    splitter: str
+    #: `sha256:` and 64 hexadecimal digits, as `fingerprint.py` defines it.
+    fingerprint: str
+
+    def special_set(self, names: frozenset[str]) -> S:
+        """Compile a set of strings to look for. Names need not be special tokens of the
+        encoding: `disallowed_special` may hold any string, as in tiktoken."""
+
+    def encode(self, text: str, allowed: S, disallowed: S) -> list[int]:
+        """Raises SpecialTokenFound, InvalidUnicode."""
+
+    def encode_array(self, text: str, allowed: S, disallowed: S) -> array[int]:
+        """As `encode`, as an array of 32-bit unsigned integers (typecode "I")."""
+
+    def encode_packed(self, text: str, allowed: S, disallowed: S) -> bytes:
+        """As `encode`, as the ids' base-128 varints one after the other, which is the
+        content of a packed `repeated uint32` field on the wire."""
+
+    def encode_with_offsets(
+        self, text: str, unit: OffsetUnit, allowed: S, disallowed: S
+    ) -> tuple[list[int], list[int]]:
+        """Ids, and for each where it starts in the text; a token that starts inside a
+        character has the offset of that character."""
+
+    def encode_batch(
+        self, texts: Sequence[str], allowed: S, disallowed: S
+    ) -> list[list[int]]: ...
+
+    def count(self, text: str, allowed: S, disallowed: S, limit: int | None) -> int:
+        """The number of tokens, or `limit` + 1 where there are more than `limit`."""
+
+    def count_batch(
+        self, texts: Sequence[str], allowed: S, disallowed: S, limit: int | None
+    ) -> list[int]: ...
+
+    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
+        """Raises UnknownTokenId, InvalidUnicode (strict only)."""
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes: ...
+
+    def token_id(self, token: bytes) -> int | None:
+        """The id of an ordinary token (not a special one) by its bytes."""
+
+    def token_bytes(self, token_id: int) -> bytes | None:
+        """The bytes of an ordinary or special token by its id."""
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of every ordinary token, sorted by bytes, as in tiktoken."""
