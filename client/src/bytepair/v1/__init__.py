@@ -1,0 +1,1 @@
+"""Messages and stubs of the API `bytepair.v1`, generated from `proto/` by `make proto`."""
