@@ -23,12 +23,17 @@ class Backend(Protocol[S]):
     `S` is a compiled set of special tokens: see `special_set`.
     """
 
-    name: Literal["native", "reference"]
-    #: What splits text: the name of a hand-written scanner, or "general" for an engine that
-    #: runs any pattern.
-    splitter: str
-    #: `sha256:` and 64 hexadecimal digits, as `fingerprint.py` defines it.
-    fingerprint: str
+    @property
+    def name(self) -> Literal["native", "reference"]: ...
+
+    @property
+    def splitter(self) -> str:
+        """What splits text: the name of a hand-written scanner, or "general" for an engine
+        that runs any pattern."""
+
+    @property
+    def fingerprint(self) -> str:
+        """`sha256:` and 64 hexadecimal digits, as `fingerprint.py` defines it."""
 
     def special_set(self, names: frozenset[str]) -> S:
         """Compile a set of strings to look for. Names need not be special tokens of the
@@ -50,9 +55,7 @@ class Backend(Protocol[S]):
         """Ids, and for each where it starts in the text; a token that starts inside a
         character has the offset of that character."""
 
-    def encode_batch(
-        self, texts: Sequence[str], allowed: S, disallowed: S
-    ) -> list[list[int]]: ...
+    def encode_batch(self, texts: Sequence[str], allowed: S, disallowed: S) -> list[list[int]]: ...
 
     def count(self, text: str, allowed: S, disallowed: S, limit: int | None) -> int:
         """The number of tokens, or `limit` + 1 where there are more than `limit`."""

@@ -1,0 +1,43 @@
+"""Exact byte-pair encoding: published vocabularies, text to token ids and back.
+
+>>> import bytepair_engine
+>>> encoding = bytepair_engine.get_encoding("cl100k_base")
+>>> encoding.encode("hello world")
+[15339, 1917]
+>>> encoding.decode([15339, 1917])
+'hello world'
+
+`reference` holds the definition, and says why there is exactly one answer.
+"""
+
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import (
+    BytepairError,
+    InvalidOption,
+    InvalidUnicode,
+    SpecialTokenFound,
+    UnknownEncoding,
+    UnknownToken,
+    UnknownTokenId,
+    VocabularyError,
+)
+from bytepair_engine.loading import load_encoding
+from bytepair_engine.registry import aliases, get_encoding, list_encodings
+from bytepair_engine.spec import EncodingSpec
+
+__all__ = [
+    "BytepairError",
+    "Encoding",
+    "EncodingSpec",
+    "InvalidOption",
+    "InvalidUnicode",
+    "SpecialTokenFound",
+    "UnknownEncoding",
+    "UnknownToken",
+    "UnknownTokenId",
+    "VocabularyError",
+    "aliases",
+    "get_encoding",
+    "list_encodings",
+    "load_encoding",
+]

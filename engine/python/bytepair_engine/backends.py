@@ -1,0 +1,60 @@
+"""The choice of backend: the native core where it is built, or the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Protocol
+
+from bytepair_engine.backend import Backend
+from bytepair_engine.errors import InvalidOption
+from bytepair_engine.rank_table import RankTable
+from bytepair_engine.reference import ReferenceBackend
+
+BackendName = Literal["native", "reference"]
+
+
+class Table(Protocol):
+    """What the two rank tables have in common; see `rank_table.RankTable`."""
+
+    def items(self) -> list[tuple[bytes, int]]: ...
+    def missing_byte(self) -> int | None: ...
+    def has_id(self, token_id: int) -> bool: ...
+    def max_id(self) -> int: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Core:
+    """One backend's constructors: tables, and backends from tables."""
+
+    name: BackendName
+    parse_tiktoken: Callable[[bytes], Any]
+    from_items: Callable[[Iterable[tuple[bytes, int]]], Any]
+    build: Callable[[Any, str, dict[str, int]], Backend[Any]]
+
+
+_REFERENCE = Core("reference", RankTable.parse_tiktoken, RankTable.from_items, ReferenceBackend)
+
+
+@cache
+def resolve(name: BackendName | None) -> Core:
+    """Find a backend.
+
+    Args:
+        name: None for native where the core is built, and the reference elsewhere.
+    Raises:
+        InvalidOption: The name is neither, or it is "native" and the core is not built.
+    """
+    if name == "reference":
+        return _REFERENCE
+    if name not in (None, "native"):
+        raise InvalidOption("backend", 'must be "native" or "reference"')
+    try:
+        from bytepair_engine import _core
+    except ImportError as error:
+        if name is None:
+            return _REFERENCE
+        raise InvalidOption("backend", f"the native core cannot be loaded: {error}") from error
+    return Core("native", _core.RankTable.parse_tiktoken, _core.RankTable.from_items, _core.Bpe)

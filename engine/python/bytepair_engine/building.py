@@ -1,0 +1,63 @@
+"""From a table, a pattern and special tokens to an encoding, after checking that together
+they make one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bytepair_engine.backends import Core
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.rank_table import MAX_TOKEN_ID
+
+
+def build_encoding(
+    core: Core,
+    table: Any,
+    *,
+    name: str,
+    pattern: str,
+    special_tokens: Mapping[str, int],
+    source: str,
+    table_source: str,
+) -> Encoding:
+    """Build an encoding.
+
+    Args:
+        core: The backend that made `table` and will run it.
+        table: The ordinary tokens.
+        name: The encoding's name.
+        pattern: The split pattern, resolved.
+        special_tokens: Spelling to id.
+        source: The encoding's `source`.
+        table_source: What to blame for a fault of the table.
+    Raises:
+        VocabularyError: A byte is no token, or a special token is empty, out of range or
+            has the id of an ordinary one.
+    """
+    missing = table.missing_byte()
+    if missing is not None:
+        raise VocabularyError(
+            table_source,
+            f"the single byte 0x{missing:02x} is not a token, so some text has no encoding",
+            "fetch the original file: a byte-level vocabulary has all 256",
+        )
+    for token, token_id in special_tokens.items():
+        problem = None
+        if not token:
+            problem = f"the special token of id {token_id} is empty"
+        elif not 0 <= token_id <= MAX_TOKEN_ID:
+            problem = f"special token {token!r} has id {token_id}, outside 0 to {MAX_TOKEN_ID}"
+        elif table.has_id(token_id):
+            problem = f"special token {token!r} has id {token_id}, which an ordinary token has"
+        if problem:
+            raise VocabularyError(f"encoding {name!r}", problem, "correct special_tokens")
+    return Encoding(
+        name,
+        core.build(table, pattern, dict(special_tokens)),
+        pattern=pattern,
+        special_tokens=special_tokens,
+        max_token_id=max(table.max_id(), *special_tokens.values(), -1),
+        source=source,
+    )

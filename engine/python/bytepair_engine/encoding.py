@@ -1,0 +1,331 @@
+"""The public `Encoding`: one loaded vocabulary, and what can be done with it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
+from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
+
+SpecialTokens = Literal["all"] | Collection[str]
+
+#: Compiled sets of special tokens that an encoding keeps, so that callers who vary
+#: `allowed_special` without end cost time and not memory.
+_KEPT_SPECIAL_SETS: Final = 256
+
+
+class Encoding:
+    """Text to token ids and back, for one vocabulary. Immutable and safe to share between
+    threads; the native backend works without the interpreter's lock.
+
+    Two options of the encoding methods say what a special token that `text` spells becomes,
+    with the meaning that tiktoken gives them:
+
+    - `allowed_special`: the special tokens that become their id; "all" for every one. Of
+      several that match at one place the longest wins.
+    - `disallowed_special`: the strings whose presence is an error; "all" for every special
+      token that is not allowed. It is looked for in the whole text before anything else.
+
+    A special token in neither is ordinary text. The defaults allow none and disallow all.
+
+    Attributes:
+        name: The canonical name, or the one that the declaration gives.
+        source: "builtin", or "file:" and a path.
+        pattern: The split pattern: a regular expression, or several, one for each line.
+        special_tokens: Spelling to id.
+        max_token_id: The largest id, special tokens included.
+        n_vocab: `max_token_id` + 1; not every id below it need exist.
+        fingerprint: "sha256:" and 64 hexadecimal digits; see `fingerprint.fingerprint`.
+        backend: "native" or "reference".
+        splitter: The hand-written scanner that runs the pattern, or "general".
+    """
+
+    __slots__ = (
+        "_backend",
+        "_every_special",
+        "_no_special",
+        "_special_ids",
+        "_special_set",
+        "max_token_id",
+        "name",
+        "pattern",
+        "source",
+        "special_tokens",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        backend: Backend[Any],
+        *,
+        pattern: str,
+        special_tokens: Mapping[str, int],
+        max_token_id: int,
+        source: str,
+    ) -> None:
+        """For `spec.load_encoding`, which has checked what it gives."""
+        self.name: Final = name
+        self.pattern: Final = pattern
+        self.source: Final = source
+        self.special_tokens: Final[Mapping[str, int]] = MappingProxyType(dict(special_tokens))
+        self.max_token_id: Final = max_token_id
+        self._special_ids: Final = frozenset(special_tokens.values())
+        self._backend: Final = backend
+        self._special_set: Final = lru_cache(_KEPT_SPECIAL_SETS)(backend.special_set)
+        self._no_special: Final = backend.special_set(frozenset())
+        self._every_special: Final = backend.special_set(frozenset(special_tokens))
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r} ({self.backend})>"
+
+    @property
+    def n_vocab(self) -> int:
+        return self.max_token_id + 1
+
+    @property
+    def fingerprint(self) -> str:
+        return self._backend.fingerprint
+
+    @property
+    def backend(self) -> Literal["native", "reference"]:
+        return self._backend.name
+
+    @property
+    def splitter(self) -> str:
+        return self._backend.splitter
+
+    # Text to ids
+
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> list[int]:
+        """Encode `text` into token ids.
+
+        Args:
+            text: Any text without lone surrogates.
+            allowed_special: See the class.
+            disallowed_special: See the class.
+        Returns:
+            Ids in text order, each in [0, n_vocab); [] for "".
+        Raises:
+            SpecialTokenFound: `text` holds a disallowed special token.
+            InvalidUnicode: `text` holds a lone surrogate.
+
+        >>> from bytepair_engine.toy import toy
+        >>> toy().encode("aab")
+        [258]
+        """
+        return self._backend.encode(text, *self._sets(allowed_special, disallowed_special))
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """As `encode` with every special token that `text` spells as ordinary text."""
+        return self._backend.encode(text, self._no_special, self._no_special)
+
+    def encode_array(
+        self,
+        text: str,
+        *,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> array[int]:
+        """As `encode`, as one array of unsigned 32-bit integers (typecode "I"), which costs
+        far less than a list: `numpy.frombuffer` and `memoryview` take it without a copy."""
+        return self._backend.encode_array(text, *self._sets(allowed_special, disallowed_special))
+
+    def encode_packed(
+        self,
+        text: str,
+        *,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> bytes:
+        """As `encode`, as the varints that a packed `repeated uint32` field holds on the
+        wire of Protocol Buffers; b"" for ""."""
+        return self._backend.encode_packed(text, *self._sets(allowed_special, disallowed_special))
+
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        unit: OffsetUnit = "code_point",
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> tuple[list[int], list[int]]:
+        """Encode `text`, and say where in it each token starts.
+
+        Args:
+            text: Any text without lone surrogates.
+            unit: "code_point" (indices of a Python str), "byte" (of its UTF-8) or "utf16".
+            allowed_special: See the class.
+            disallowed_special: See the class.
+        Returns:
+            Ids, and as many offsets, which never decrease and begin with 0. A token that
+            starts inside a character has the offset of that character. ([], []) for "".
+        Raises:
+            SpecialTokenFound: `text` holds a disallowed special token.
+            InvalidUnicode: `text` holds a lone surrogate.
+            InvalidOption: `unit` is none of the three.
+
+        >>> from bytepair_engine.toy import toy
+        >>> toy().encode_with_offsets("éaa", unit="code_point")
+        ([195, 169, 256], [0, 0, 1])
+        """
+        if unit not in ("byte", "code_point", "utf16"):
+            raise InvalidOption("unit", 'must be "byte", "code_point" or "utf16"')
+        sets = self._sets(allowed_special, disallowed_special)
+        return self._backend.encode_with_offsets(text, unit, *sets)
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        *,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> list[list[int]]:
+        """As `encode` for each text; [] for none. The first text that fails fails all."""
+        return self._backend.encode_batch(texts, *self._sets(allowed_special, disallowed_special))
+
+    def count(
+        self,
+        text: str,
+        *,
+        limit: int | None = None,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> int:
+        """Count the ids that `encode` gives, without building them.
+
+        Args:
+            text: Any text without lone surrogates.
+            limit: If given, at least 0: counting may stop once there are more tokens.
+            allowed_special: See the class.
+            disallowed_special: See the class.
+        Returns:
+            The exact count, or `limit` + 1 where there are more than `limit`; 0 for "".
+        Raises:
+            SpecialTokenFound: `text` holds a disallowed special token.
+            InvalidUnicode: `text` holds a lone surrogate.
+            InvalidOption: `limit` is negative.
+        """
+        sets = self._sets(allowed_special, disallowed_special)
+        return self._backend.count(text, *sets, _checked_limit(limit))
+
+    def count_batch(
+        self,
+        texts: Sequence[str],
+        *,
+        limit: int | None = None,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+    ) -> list[int]:
+        """As `count` for each text; [] for none. The first text that fails fails all."""
+        sets = self._sets(allowed_special, disallowed_special)
+        return self._backend.count_batch(texts, *sets, _checked_limit(limit))
+
+    # Ids to text
+
+    def decode(self, ids: Sequence[int], *, errors: DecodeErrors = "replace") -> str:
+        """Decode ids into text; special ids give their spelling.
+
+        Args:
+            ids: Token ids; a list, an array or any sequence of integers.
+            errors: What bytes that are not UTF-8 become: "replace" gives one U+FFFD for
+                each maximal invalid sequence, as Python and the WHATWG do; "strict" raises.
+        Returns:
+            The text; "" for no ids.
+        Raises:
+            UnknownTokenId: No token has one of the ids.
+            InvalidUnicode: The bytes are not UTF-8, and `errors` is "strict".
+            InvalidOption: `errors` is neither.
+        """
+        if errors not in ("replace", "strict"):
+            raise InvalidOption("errors", 'must be "replace" or "strict"')
+        return self._backend.decode(ids, errors)
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """Join the bytes of the tokens, which need not be UTF-8; b"" for no ids.
+
+        Raises:
+            UnknownTokenId: No token has one of the ids.
+        """
+        return self._backend.decode_bytes(ids)
+
+    # Single tokens
+
+    def encode_single_token(self, token: str | bytes) -> int:
+        """The id of exactly one token, ordinary or special.
+
+        This asks the vocabulary, not text: never give it what a user wrote.
+
+        Raises:
+            UnknownToken: It is not one token.
+        """
+        data = token.encode() if isinstance(token, str) else token
+        token_id = self._backend.token_id(data)
+        if token_id is None:
+            spelling = token if isinstance(token, str) else data.decode(errors="surrogateescape")
+            token_id = self.special_tokens.get(spelling)
+        if token_id is None:
+            raise UnknownToken(len(data))
+        return token_id
+
+    def decode_single_token_bytes(self, token_id: int) -> bytes:
+        """The bytes of one token, ordinary or special.
+
+        Raises:
+            UnknownTokenId: No token has this id.
+        """
+        token = self._backend.token_bytes(token_id)
+        if token is None:
+            raise UnknownTokenId(token_id)
+        return token
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of every ordinary token, sorted."""
+        return self._backend.token_byte_values()
+
+    def is_special_id(self, token_id: int) -> bool:
+        """Whether a special token has this id."""
+        return token_id in self._special_ids
+
+    def without_special(self, ids: Sequence[int]) -> list[int]:
+        """The ids that are not those of special tokens, in order."""
+        return [token_id for token_id in ids if token_id not in self._special_ids]
+
+    def _sets(self, allowed: SpecialTokens, disallowed: SpecialTokens) -> tuple[Any, Any]:
+        if disallowed == "all":
+            if not allowed:
+                return self._no_special, self._every_special
+            if allowed == "all":
+                return self._every_special, self._no_special
+            names = _checked_names("allowed_special", allowed)
+            rest = frozenset(self.special_tokens) - names
+            return self._special_set(names), self._special_set(rest)
+        allowed_set = (
+            self._every_special
+            if allowed == "all"
+            else self._special_set(_checked_names("allowed_special", allowed))
+        )
+        return allowed_set, self._special_set(_checked_names("disallowed_special", disallowed))
+
+
+def _checked_names(option: str, names: Collection[str]) -> frozenset[str]:
+    if isinstance(names, str):
+        raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
+    if "" in names:
+        raise InvalidOption(option, "holds an empty string, which every text spells")
+    return frozenset(names)
+
+
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 0:
+        raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
+    return limit

@@ -1,0 +1,49 @@
+"""One name for everything that decides ids: the fingerprint of an encoding."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from struct import pack
+
+
+def fingerprint(
+    ranks: Mapping[bytes, int],
+    pattern: str,
+    special_tokens: Mapping[str, int],
+    *,
+    merge_rule: str = "rank",
+    normaliser: str = "none",
+) -> str:
+    """Hash the content of an encoding: not its name, its file or its format.
+
+    The hash runs over a text that can be read in one way only. Integers are little-endian;
+    a field is its length in 8 bytes and then its bytes:
+
+        "bytepair fingerprint 1\\n"
+        field: merge rule    field: normaliser    field: split pattern
+        the number of ordinary tokens in 8 bytes; for each, by id:
+            its id in 4 bytes, its length in 4 bytes, its bytes
+        the number of special tokens in 8 bytes; for each, by id and then by spelling:
+            the same three, its spelling in UTF-8
+
+    Args:
+        ranks: Ordinary token to id.
+        pattern: The split pattern, as it is written: two spellings of one language differ.
+        special_tokens: Spelling to id; several may share one.
+        merge_rule: How adjacent parts are chosen; "rank" is `reference.merge`.
+        normaliser: What is done to text before it is split; "none" for nothing.
+    Returns:
+        "sha256:" and 64 hexadecimal digits.
+    """
+    digest = hashlib.sha256(b"bytepair fingerprint 1\n")
+    for field in (merge_rule, normaliser, pattern):
+        data = field.encode()
+        digest.update(pack("<Q", len(data)) + data)
+    ordinary = [(token_id, token) for token, token_id in ranks.items()]
+    special = [(token_id, token.encode()) for token, token_id in special_tokens.items()]
+    for tokens in (ordinary, special):
+        digest.update(pack("<Q", len(tokens)))
+        for token_id, token in sorted(tokens):
+            digest.update(pack("<II", token_id, len(token)) + token)
+    return f"sha256:{digest.hexdigest()}"

@@ -1,0 +1,58 @@
+"""Encodings by name: the built-in ones, loaded at first use and then kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from bytepair_engine.aliases import ALIASES
+from bytepair_engine.backends import BackendName, resolve
+from bytepair_engine.building import build_encoding
+from bytepair_engine.builtin import BUILTINS, builtin_table
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.loading import find_builtin
+
+
+def get_encoding(name: str, *, backend: BackendName | None = None) -> Encoding:
+    """Get a built-in encoding.
+
+    Args:
+        name: A name of `list_encodings()` or a key of `aliases()`, exactly.
+        backend: "native" or "reference"; None for native where the core is built.
+    Returns:
+        The same object at each call.
+    Raises:
+        UnknownEncoding: There is none of that name; nothing is ever guessed.
+        VocabularyError: The installed table is not the official one.
+
+    >>> get_encoding("gpt-4o").name
+    'o200k_base'
+    """
+    canonical, _ = find_builtin(name)
+    return _load(canonical, resolve(backend).name)
+
+
+def list_encodings() -> list[str]:
+    """The canonical names of the built-in encodings, sorted."""
+    return sorted(BUILTINS)
+
+
+def aliases() -> Mapping[str, str]:
+    """Every other name of a built-in encoding, and the canonical one that it stands for."""
+    return MappingProxyType(ALIASES)
+
+
+@cache
+def _load(name: str, backend: BackendName) -> Encoding:
+    builtin = BUILTINS[name]
+    core = resolve(backend)
+    return build_encoding(
+        core,
+        builtin_table(core, builtin.table),
+        name=name,
+        pattern=builtin.pattern,
+        special_tokens=builtin.special_tokens,
+        source="builtin",
+        table_source=builtin.table,
+    )
