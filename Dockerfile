@@ -63,10 +63,9 @@ RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonex
     && /opt/bytepair/bin/bytepair --help > /dev/null
 ENV PATH=/opt/bytepair/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    PYTHONDONTWRITEBYTECODE=1 \
-    BYTEPAIR_GRPC_ADDRESS=0.0.0.0:50051 \
-    BYTEPAIR_HTTP_ADDRESS=0.0.0.0:9464
+    PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
+# The server's own defaults. They are not set as variables here: those would win over a configuration file.
 EXPOSE 50051 9464
 # gRPC health, asked by the image's own client: SERVING only when every configured encoding is loaded.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
