@@ -1,0 +1,127 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from bytepair_client import operations
+from bytepair_client.base import BaseClient
+from bytepair_client.call import Call
+from bytepair_client.failures import FailedCall
+from bytepair_client.options import Defaults
+
+P = ParamSpec("P")
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
+
+
+def _plain(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Plain]],
+) -> Callable[Concatenate[AsyncTokenizerClient, P], Coroutine[Any, Any, Plain]]:
+    """The method that runs `operation` and returns the plain value of its answer."""
+
+    @wraps(operation)
+    async def run(self: AsyncTokenizerClient, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
+        call = operation(self._defaults, *args, **kwargs)
+        return call.plain(await self._run(call))
+
+    return run
+
+
+def _full(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Any]],
+) -> Callable[Concatenate[AsyncFullResponses, P], Coroutine[Any, Any, Response]]:
+    """The method that runs `operation` and returns its whole answer."""
+
+    @wraps(operation)
+    async def run(self: AsyncFullResponses, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        return await self._client._run(operation(self._client._defaults, *args, **kwargs))
+
+    return run
+
+
+class AsyncFullResponses:
+    """The methods of a AsyncTokenizerClient, answering with the messages of `bytepair.v1`."""
+
+    def __init__(self, client: AsyncTokenizerClient) -> None:
+        self._client = client
+
+    encode = _full(operations.encode)
+    encode_with_offsets = _full(operations.encode_with_offsets)
+    encode_batch = _full(operations.encode_batch)
+    decode = _full(operations.decode)
+    decode_bytes = _full(operations.decode_bytes)
+    decode_batch = _full(operations.decode_batch)
+    count = _full(operations.count)
+    count_batch = _full(operations.count_batch)
+    list_encodings = _full(operations.list_encodings)
+    get_encoding = _full(operations.get_encoding)
+
+
+class AsyncTokenizerClient(BaseClient):
+    """A client of the tokenizer service, for the many tasks of one event loop.
+
+    It belongs to the loop in which its first call is made.
+
+    Every method returns the plain value: ids, a text, a number. The method of the same name
+    on `full` takes the same arguments and returns the whole answer: the message of
+    `bytepair.v1`, with the canonical encoding, its fingerprint, and each error of a batch in
+    its place.
+
+        async with AsyncTokenizerClient("localhost:50051", encoding="o200k_base") as client:
+            ids = await client.encode("Hello, world")
+    """
+
+    encode = _plain(operations.encode)
+    encode_with_offsets = _plain(operations.encode_with_offsets)
+    encode_batch = _plain(operations.encode_batch)
+    decode = _plain(operations.decode)
+    decode_bytes = _plain(operations.decode_bytes)
+    decode_batch = _plain(operations.decode_batch)
+    count = _plain(operations.count)
+    count_batch = _plain(operations.count_batch)
+    list_encodings = _plain(operations.list_encodings)
+    get_encoding = _plain(operations.get_encoding)
+    health = _plain(operations.health)
+
+    @property
+    def full(self) -> AsyncFullResponses:
+        """The same methods, answering with whole messages."""
+        return AsyncFullResponses(self)
+
+    async def close(self) -> None:
+        """Close the connections. Calls that still run are Cancelled, later ones ClientClosed."""
+        channel = self._take_channel()
+        if channel is not None:
+            await channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _open(self) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self.target, self._arguments)
+        return grpc.aio.secure_channel(self.target, self._credentials, self._arguments)
+
+    async def _run(self, call: Call[Response, Any]) -> Response:
+        payload = self._payload(call.request)
+        rpc = self._rpc(call.method)
+        try:
+            response: Response = await rpc(payload, timeout=call.timeout, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise self._error(cast(FailedCall, error), call.timeout) from error
+        return response

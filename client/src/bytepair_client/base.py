@@ -1,0 +1,132 @@
+"""What the two clients share: their options, and what an error means."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import Any
+
+from google.protobuf.message import Message
+
+from bytepair_client import options
+from bytepair_client.call import Method
+from bytepair_client.errors import ClientClosed, InputTooLarge, TokenizerError
+from bytepair_client.failures import FailedCall, from_call
+from bytepair_client.options import Defaults, Tls
+
+
+class BaseClient(ABC):
+    """Everything about a client but its input and output.
+
+    Nothing is connected before the first call, so that a client may be made before a process
+    forks or an event loop runs; files that options name are read at once.
+    """
+
+    def __init__(
+        self,
+        target: str = options.DEFAULT_TARGET,
+        *,
+        encoding: str | None = None,
+        expected_fingerprint: str | None = None,
+        timeout: float | None = options.DEFAULT_TIMEOUT_S,
+        api_key: str | None = None,
+        tls: Tls | bool = False,
+        metadata: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+        max_attempts: int = options.DEFAULT_MAX_ATTEMPTS,
+        max_request_bytes: int = options.DEFAULT_MAX_REQUEST_BYTES,
+        max_response_bytes: int = options.DEFAULT_MAX_RESPONSE_BYTES,
+        keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
+        user_agent: str | None = None,
+    ) -> None:
+        """Make a client. It is safe to be used by many threads, or by many tasks of one loop.
+
+        Args:
+            target: Any gRPC name: "host:port" and "dns:///host:port" balance calls over all
+                addresses of the host, "unix:path" is a socket.
+            encoding: For calls that name none: a name or alias.
+            expected_fingerprint: For calls that use `encoding`: they fail with
+                FingerprintMismatch unless the server's has this fingerprint.
+            timeout: Seconds that a call gets, retries included; None for no deadline.
+            api_key: Sent with every call as "authorization: Bearer …". Without TLS anyone on
+                the way can read it.
+            tls: True for TLS with gRPC's own roots, Tls(…) for other certificates; False for
+                none.
+            metadata: Sent with every call: names in lower case, and values.
+            max_attempts: How often a call is tried while the answer is UNAVAILABLE: 1 (no
+                retries) to 5.
+            max_request_bytes: A larger request is InputTooLarge before it is sent. The
+                server has limits of its own.
+            max_response_bytes: A larger answer is ResourceExhausted.
+            keepalive: Seconds without traffic during a call after which the connection is
+                checked by a ping; None for no pings.
+            user_agent: What stands before the client's own name in the user agent.
+        Raises:
+            InvalidOption: One is outside its domain, or a certificate cannot be read.
+        """
+        self.target = target
+        self._defaults = Defaults(encoding, expected_fingerprint, options.checked_timeout(timeout))
+        self._metadata = options.call_metadata(api_key, metadata)
+        self._max_request_bytes = max_request_bytes
+        settings = Tls() if tls is True else tls or None
+        self._credentials = None if settings is None else settings.credentials()
+        self._arguments = options.channel_arguments(
+            max_attempts=max_attempts,
+            max_request_bytes=max_request_bytes,
+            max_response_bytes=max_response_bytes,
+            keepalive=keepalive,
+            user_agent=user_agent,
+            server_name=None if settings is None else settings.server_name,
+        )
+        self._lock = Lock()  # for opening and closing
+        self._closed = False
+        self._channel: Any = None
+        self._rpcs: dict[str, Callable[..., Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.target!r}, encoding={self._defaults.encoding!r})"
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """A new channel to the target; a grpc.Channel or a grpc.aio.Channel."""
+
+    def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
+        """The callable of `method`, on a channel that its first use opens."""
+        rpc = self._rpcs.get(method.path)
+        if rpc is None or self._closed:
+            with self._lock:
+                if self._closed:
+                    raise self._closed_error()
+                if self._channel is None:
+                    self._channel = self._open()
+                rpc = self._channel.unary_unary(method.path, response_deserializer=method.parse)
+                self._rpcs[method.path] = rpc
+        return rpc
+
+    def _take_channel(self) -> Any:
+        """Mark the client as closed and hand over its channel; None if there is none to close."""
+        with self._lock:
+            self._closed = True
+            channel, self._channel = self._channel, None
+        return channel
+
+    def _payload(self, request: Message) -> bytes:
+        """The bytes of a request, if it may be sent."""
+        payload = request.SerializeToString()
+        if len(payload) > self._max_request_bytes:
+            raise InputTooLarge(
+                f"the request has {len(payload)} bytes; the client sends at most "
+                f"{self._max_request_bytes} (max_request_bytes)",
+                metadata={
+                    "field": "request",
+                    "limit": str(self._max_request_bytes),
+                    "size": str(len(payload)),
+                },
+            )
+        return payload
+
+    def _closed_error(self) -> ClientClosed:
+        return ClientClosed(f"the client of {self.target} is closed")
+
+    def _error(self, failed: FailedCall, timeout: float | None) -> TokenizerError:
+        return from_call(failed, target=self.target, timeout=timeout)

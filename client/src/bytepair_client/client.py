@@ -1,0 +1,129 @@
+"""The client for ordinary, threaded programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from bytepair_client import operations
+from bytepair_client.base import BaseClient
+from bytepair_client.call import Call
+from bytepair_client.failures import FailedCall
+from bytepair_client.options import Defaults
+
+P = ParamSpec("P")
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
+
+
+def _plain(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Plain]],
+) -> Callable[Concatenate[TokenizerClient, P], Plain]:
+    """The method that runs `operation` and returns the plain value of its answer."""
+
+    @wraps(operation)
+    def run(self: TokenizerClient, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
+        call = operation(self._defaults, *args, **kwargs)
+        return call.plain(self._run(call))
+
+    return run
+
+
+def _full(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Any]],
+) -> Callable[Concatenate[FullResponses, P], Response]:
+    """The method that runs `operation` and returns its whole answer."""
+
+    @wraps(operation)
+    def run(self: FullResponses, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        return self._client._run(operation(self._client._defaults, *args, **kwargs))
+
+    return run
+
+
+class FullResponses:
+    """The methods of a TokenizerClient, answering with the messages of `bytepair.v1`."""
+
+    def __init__(self, client: TokenizerClient) -> None:
+        self._client = client
+
+    encode = _full(operations.encode)
+    encode_with_offsets = _full(operations.encode_with_offsets)
+    encode_batch = _full(operations.encode_batch)
+    decode = _full(operations.decode)
+    decode_bytes = _full(operations.decode_bytes)
+    decode_batch = _full(operations.decode_batch)
+    count = _full(operations.count)
+    count_batch = _full(operations.count_batch)
+    list_encodings = _full(operations.list_encodings)
+    get_encoding = _full(operations.get_encoding)
+
+
+class TokenizerClient(BaseClient):
+    """A client of the tokenizer service, usable from many threads at once.
+
+    Every method returns the plain value: ids, a text, a number. The method of the same name
+    on `full` takes the same arguments and returns the whole answer: the message of
+    `bytepair.v1`, with the canonical encoding, its fingerprint, and each error of a batch in
+    its place.
+
+        with TokenizerClient("localhost:50051", encoding="o200k_base") as client:
+            ids = client.encode("Hello, world")
+    """
+
+    encode = _plain(operations.encode)
+    encode_with_offsets = _plain(operations.encode_with_offsets)
+    encode_batch = _plain(operations.encode_batch)
+    decode = _plain(operations.decode)
+    decode_bytes = _plain(operations.decode_bytes)
+    decode_batch = _plain(operations.decode_batch)
+    count = _plain(operations.count)
+    count_batch = _plain(operations.count_batch)
+    list_encodings = _plain(operations.list_encodings)
+    get_encoding = _plain(operations.get_encoding)
+    health = _plain(operations.health)
+
+    @property
+    def full(self) -> FullResponses:
+        """The same methods, answering with whole messages."""
+        return FullResponses(self)
+
+    def close(self) -> None:
+        """Close the connections. Calls that still run are Cancelled, later ones ClientClosed."""
+        channel = self._take_channel()
+        if channel is not None:
+            channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self) -> grpc.Channel:
+        if self._credentials is None:
+            return grpc.insecure_channel(self.target, self._arguments)
+        return grpc.secure_channel(self.target, self._credentials, self._arguments)
+
+    def _run(self, call: Call[Response, Any]) -> Response:
+        payload = self._payload(call.request)
+        rpc = self._rpc(call.method)
+        try:
+            response: Response = rpc(payload, timeout=call.timeout, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise self._error(cast(FailedCall, error), call.timeout) from error
+        except ValueError as error:
+            if self._closed:  # by another thread, after _rpc
+                raise self._closed_error() from error
+            raise
+        return response

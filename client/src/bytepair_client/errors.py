@@ -1,0 +1,256 @@
+"""What a call can end with, as one tree of types.
+
+    TokenizerError                                  everything that this package raises on purpose
+    ├── RequestRefused                              the same request would be refused again
+    │   ├── UnknownEncoding            LookupError  UNKNOWN_ENCODING
+    │   ├── FingerprintMismatch        ValueError   FINGERPRINT_MISMATCH
+    │   ├── SpecialTokenInText         ValueError   SPECIAL_TOKEN_IN_TEXT
+    │   ├── UnknownTokenId             LookupError  UNKNOWN_TOKEN_ID
+    │   ├── InvalidUtf8                ValueError   INVALID_UTF8
+    │   ├── InputTooLarge              ValueError   INPUT_TOO_LARGE
+    │   ├── InvalidOption              ValueError   INVALID_OPTION
+    │   ├── SpecialTokenNotPermitted                SPECIAL_TOKEN_NOT_PERMITTED
+    │   ├── Unauthenticated                         UNAUTHENTICATED
+    │   └── Unimplemented                           the server does not have this RPC
+    ├── ResourceExhausted                           a limit on the way: message size, rate
+    │   └── Overloaded                              OVERLOADED
+    ├── Unavailable              ConnectionError    nobody answered at the target
+    │   └── Draining                                DRAINING
+    ├── DeadlineExceeded         TimeoutError       no answer within the timeout
+    ├── Cancelled                                   the call was cancelled
+    ├── InternalError                               a fault of the server, or on the way
+    └── ClientClosed             RuntimeError       a call after close()
+
+In capitals: the reason of the service that the type stands for. The service may learn new
+reasons before this package does: such a failure is a TokenizerError whose `reason` names it.
+The facts of an error are attributes; they are None where whoever failed did not state them.
+No message holds the text of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class TokenizerError(Exception):
+    """Base of everything that this package raises on purpose.
+
+    Attributes:
+        message: For people. Its wording may change.
+        code: The status that the call ended with, such as "INVALID_ARGUMENT"; None if the
+            request was refused before it was sent.
+        reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for failures that have none,
+            which are those of gRPC and of what stands between.
+        metadata: Every value that the message quotes, by name; empty if there is none.
+        item: The index of the failing item of a batch; None outside batches.
+        request_id: The server's name for the call, to be looked up in its logs; None if
+            there was no answer.
+    """
+
+    REASON: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        reason: str | None = None,
+        metadata: Mapping[str, str] = _NOTHING,
+        item: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.reason = reason if reason is not None else self.REASON
+        self.metadata = dict(metadata)
+        self.item = item
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        return self.message if self.item is None else f"item {self.item}: {self.message}"
+
+    def _number(self, name: str) -> int | None:
+        value = self.metadata.get(name, "")
+        return int(value) if value.isascii() and value.isdigit() else None
+
+
+class RequestRefused(TokenizerError):
+    """The request is at fault: sending it again would end the same way."""
+
+
+class UnknownEncoding(RequestRefused, LookupError):
+    """The server has no encoding or alias of this name; `list_encodings()` shows what it has."""
+
+    REASON = "UNKNOWN_ENCODING"
+
+    @property
+    def encoding(self) -> str | None:
+        """The name that was asked for."""
+        return self.metadata.get("encoding")
+
+
+class FingerprintMismatch(RequestRefused, ValueError):
+    """The server's encoding is not the one that `expected_fingerprint` names."""
+
+    REASON = "FINGERPRINT_MISMATCH"
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding that was asked for."""
+        return self.metadata.get("encoding")
+
+    @property
+    def expected(self) -> str | None:
+        """The fingerprint that the request expected."""
+        return self.metadata.get("expected")
+
+    @property
+    def actual(self) -> str | None:
+        """The fingerprint of what the server has under that name."""
+        return self.metadata.get("actual")
+
+
+class SpecialTokenInText(RequestRefused, ValueError):
+    """The text spells a special token that is neither allowed nor read as ordinary text."""
+
+    REASON = "SPECIAL_TOKEN_IN_TEXT"
+
+    @property
+    def token(self) -> str | None:
+        """The special token."""
+        return self.metadata.get("token")
+
+    @property
+    def byte_offset(self) -> int | None:
+        """Where it starts, in bytes of the text's UTF-8."""
+        return self._number("byte_offset")
+
+
+class UnknownTokenId(RequestRefused, LookupError):
+    """An id that the encoding does not have, or that no encoding can have."""
+
+    REASON = "UNKNOWN_TOKEN_ID"
+
+    @property
+    def index(self) -> int | None:
+        """Its position in the ids that were given."""
+        return self._number("index")
+
+
+class InvalidUtf8(RequestRefused, ValueError):
+    """Text with a lone surrogate, or ids whose bytes are not UTF-8 under `errors="strict"`."""
+
+    REASON = "INVALID_UTF8"
+
+    @property
+    def byte_offset(self) -> int | None:
+        """Where the fault starts, in bytes of the text's UTF-8 or of the decoded ids."""
+        return self._number("byte_offset")
+
+
+class InputTooLarge(RequestRefused, ValueError):
+    """More bytes, ids or items than one request may hold."""
+
+    REASON = "INPUT_TOO_LARGE"
+
+    @property
+    def field(self) -> str | None:
+        """What is too large: a field of the request, or "request" for all of it."""
+        return self.metadata.get("field")
+
+    @property
+    def limit(self) -> int | None:
+        """The most that is taken, in bytes, ids or items."""
+        return self._number("limit")
+
+    @property
+    def size(self) -> int | None:
+        """What was given, in the same unit."""
+        return self._number("size")
+
+
+class InvalidOption(RequestRefused, ValueError):
+    """An option outside its domain, or two that exclude each other."""
+
+    REASON = "INVALID_OPTION"
+
+    @property
+    def field(self) -> str | None:
+        """The option, or the field of the request."""
+        return self.metadata.get("field")
+
+
+class SpecialTokenNotPermitted(RequestRefused):
+    """A special token beyond what the operator lets this caller use."""
+
+    REASON = "SPECIAL_TOKEN_NOT_PERMITTED"
+
+    @property
+    def token(self) -> str | None:
+        """The special token that was asked for."""
+        return self.metadata.get("token")
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding that it was asked of."""
+        return self.metadata.get("encoding")
+
+
+class Unauthenticated(RequestRefused):
+    """The server wants an API key and got none, or one that it does not know."""
+
+    REASON = "UNAUTHENTICATED"
+
+
+class Unimplemented(RequestRefused):
+    """The server has no such RPC: an older bytepair, or another program."""
+
+
+class ResourceExhausted(TokenizerError):
+    """A limit on the way: a message larger than either side takes, or a proxy's rate limit."""
+
+
+class Overloaded(ResourceExhausted):
+    """The server has more work than it can do in time and did none of this call's.
+
+    Attributes:
+        retry_after: Seconds to wait before the next attempt; None if the server does not say.
+    """
+
+    REASON = "OVERLOADED"
+    retry_after: float | None = None
+
+
+class Unavailable(TokenizerError, ConnectionError):
+    """Nobody answered at the target, or the connection broke; retries were of no help."""
+
+
+class Draining(Unavailable):
+    """The server is stopping and takes no new work; retries found no other."""
+
+    REASON = "DRAINING"
+
+
+class DeadlineExceeded(TokenizerError, TimeoutError):
+    """No answer within the timeout. The server may or may not have done the work."""
+
+
+class Cancelled(TokenizerError):
+    """The call was cancelled: by `close()` in another thread, or by the other side."""
+
+
+class InternalError(TokenizerError):
+    """A fault of the server or on the way; `request_id` finds it in the server's logs."""
+
+    def __str__(self) -> str:
+        known = "" if self.request_id is None else f" (request id {self.request_id})"
+        return super().__str__() + known
+
+
+class ClientClosed(TokenizerError, RuntimeError):
+    """A call on a client that was closed."""

@@ -1,0 +1,200 @@
+"""The options of a client: what each means, its default, and the channel that follows from them."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import grpc
+from bytepair.v1 import tokenizer_pb2
+
+from bytepair_client.errors import InvalidOption
+from bytepair_client.version import __version__
+
+SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
+
+DEFAULT_TARGET = "localhost:50051"
+DEFAULT_TIMEOUT_S = 10.0
+DEFAULT_MAX_ATTEMPTS = 4
+MOST_ATTEMPTS = 5  # gRPC quietly lowers anything above to this.
+DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
+DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+DEFAULT_KEEPALIVE_S = 60.0
+KEEPALIVE_TIMEOUT_S = 10.0
+
+RETRY_INITIAL_BACKOFF_S = 0.1
+RETRY_MAX_BACKOFF_S = 2.0
+RETRY_BACKOFF_MULTIPLIER = 2.0
+
+
+class NotGiven(enum.Enum):
+    """The type of NOT_GIVEN: an argument that was left out, where None means something else."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tls:
+    """How to encrypt, whom to trust and who we are. Each file is PEM: its path, or its bytes.
+
+    Attributes:
+        root_certificates: Whom to trust; None for the roots that gRPC ships.
+        client_certificate: Our certificate chain, for servers that ask for one.
+        client_key: Its private key; needed with `client_certificate`, and only then.
+        server_name: The name that the server's certificate must have, where it is not the
+            host of the target.
+    """
+
+    root_certificates: str | os.PathLike[str] | bytes | None = None
+    client_certificate: str | os.PathLike[str] | bytes | None = None
+    client_key: str | os.PathLike[str] | bytes | None = None
+    server_name: str | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Read the files.
+
+        Raises:
+            InvalidOption: One cannot be read, or a certificate comes without its key.
+        """
+        if (self.client_certificate is None) != (self.client_key is None):
+            raise invalid("tls", "client_certificate and client_key need each other")
+        return grpc.ssl_channel_credentials(
+            root_certificates=_pem("root_certificates", self.root_certificates),
+            private_key=_pem("client_key", self.client_key),
+            certificate_chain=_pem("client_certificate", self.client_certificate),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What calls use for what they are not given.
+
+    Attributes:
+        encoding: Name or alias; None if each call must name its own.
+        expected_fingerprint: Of `encoding`; None if it is not checked.
+        timeout: Seconds; None for no deadline.
+    """
+
+    encoding: str | None
+    expected_fingerprint: str | None
+    timeout: float | None
+
+
+def invalid(field: str, problem: str) -> InvalidOption:
+    """An InvalidOption that was found before anything was sent."""
+    return InvalidOption(f"{field}: {problem}", metadata={"field": field})
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return `timeout` if it is None or a positive number of seconds.
+
+    Raises:
+        InvalidOption: It is neither.
+    """
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise invalid("timeout", "seconds above 0, or None for no deadline")
+    return timeout
+
+
+def call_metadata(
+    api_key: str | None, metadata: Mapping[str, str] | Iterable[tuple[str, str]]
+) -> tuple[tuple[str, str], ...]:
+    """What every call sends along.
+
+    Raises:
+        InvalidOption: The key cannot stand in a header. The message does not show it.
+    """
+    pairs = tuple(metadata.items() if isinstance(metadata, Mapping) else metadata)
+    if api_key is None:
+        return pairs
+    if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+        raise invalid("api_key", "visible ASCII characters without spaces or line ends")
+    return (*pairs, ("authorization", f"Bearer {api_key}"))
+
+
+def service_config(max_attempts: int) -> str:
+    """Balancing and retries, in gRPC's own form.
+
+    Every call of the service is idempotent, so UNAVAILABLE may always be tried again: on
+    another server, as round_robin picks the next. OVERLOADED is not: it asks for less.
+
+    Args:
+        max_attempts: The first attempt included, 1 (no retries) to MOST_ATTEMPTS.
+    Raises:
+        InvalidOption: It is outside that range.
+    """
+    if not 1 <= max_attempts <= MOST_ATTEMPTS:
+        raise invalid("max_attempts", f"1 (no retries) to {MOST_ATTEMPTS}")
+    config: dict[str, object] = {"loadBalancingConfig": [{"round_robin": {}}]}
+    if max_attempts > 1:
+        retry_policy = {
+            "maxAttempts": max_attempts,
+            "initialBackoff": f"{RETRY_INITIAL_BACKOFF_S}s",
+            "maxBackoff": f"{RETRY_MAX_BACKOFF_S}s",
+            "backoffMultiplier": RETRY_BACKOFF_MULTIPLIER,
+            "retryableStatusCodes": ["UNAVAILABLE"],
+        }
+        config["methodConfig"] = [{"name": [{"service": SERVICE}], "retryPolicy": retry_policy}]
+    return json.dumps(config)
+
+
+def channel_arguments(
+    *,
+    max_attempts: int,
+    max_request_bytes: int,
+    max_response_bytes: int,
+    keepalive: float | None,
+    user_agent: str | None,
+    server_name: str | None,
+) -> list[tuple[str, str | int]]:
+    """The arguments of a gRPC channel.
+
+    Raises:
+        InvalidOption: One is outside its range.
+    """
+    for name, size in (
+        ("max_request_bytes", max_request_bytes),
+        ("max_response_bytes", max_response_bytes),
+    ):
+        if size < 1:
+            raise invalid(name, "at least 1")
+    own = f"bytepair-client/{__version__} python/{platform.python_version()}"
+    arguments: list[tuple[str, str | int]] = [
+        ("grpc.service_config", service_config(max_attempts)),
+        ("grpc.max_send_message_length", max_request_bytes),
+        ("grpc.max_receive_message_length", max_response_bytes),
+        ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),
+    ]
+    if keepalive is not None:
+        if not 0 < keepalive < math.inf:
+            raise invalid("keepalive", "seconds above 0, or None for no pings")
+        arguments += [
+            ("grpc.keepalive_time_ms", round(keepalive * 1000)),
+            ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+            ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
+        ]
+    if server_name is not None:
+        arguments.append(("grpc.ssl_target_name_override", server_name))
+    return arguments
+
+
+def _pem(name: str, source: str | os.PathLike[str] | bytes | None) -> bytes | None:
+    if source is None or isinstance(source, bytes):
+        return source
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise invalid(f"tls.{name}", f"{os.fspath(source)}: {error.strerror}") from error
