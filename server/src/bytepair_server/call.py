@@ -1,0 +1,60 @@
+"""What is known of one call apart from its request."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from collections.abc import Iterable
+from typing import Final
+
+from bytepair_server.metrics import NO_ENCODING
+
+#: The metadata key of request ids, in requests and in answers.
+REQUEST_ID: Final = "x-request-id"
+AUTHORIZATION: Final = "authorization"
+
+_WELL_FORMED: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
+_PROCESS: Final = secrets.token_hex(4)
+_numbers: Final = itertools.count(1)
+
+
+class Call:
+    """One call. The service fills in what metrics and logs tell of it.
+
+    Attributes:
+        request_id: The caller's own, if it sent a well-formed one; a new one otherwise.
+        authorization: The call's `authorization` metadata, or None.
+        caller: Who calls; "" until that is known.
+        encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
+        input_bytes: UTF-8 bytes of text that were taken in.
+        tokens: Ids that were answered, counted or decoded.
+        allowed_special: Whether the call may turn text into special tokens, or names any.
+    """
+
+    __slots__ = (
+        "allowed_special",
+        "authorization",
+        "caller",
+        "encoding",
+        "input_bytes",
+        "request_id",
+        "tokens",
+    )
+
+    def __init__(self, metadata: Iterable[tuple[str, str | bytes]]) -> None:
+        """Read what the call's metadata say."""
+        self.request_id = ""
+        self.authorization: str | bytes | None = None
+        self.caller = ""
+        self.encoding = NO_ENCODING
+        self.input_bytes = 0
+        self.tokens = 0
+        self.allowed_special = False
+        for key, value in metadata:
+            if key == REQUEST_ID and isinstance(value, str) and _WELL_FORMED.fullmatch(value):
+                self.request_id = value
+            elif key == AUTHORIZATION:
+                self.authorization = value
+        if not self.request_id:
+            self.request_id = f"{_PROCESS}-{next(_numbers)}"

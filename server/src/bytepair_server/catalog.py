@@ -1,0 +1,139 @@
+"""The encodings that this server has, by name and alias, each proven before it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    UnknownEncoding,
+    VocabularyError,
+    aliases,
+    get_encoding,
+    load_encoding,
+)
+
+from bytepair_server.errors import FingerprintMismatch
+from bytepair_server.settings import Settings
+from bytepair_server.sources import ConfigurationError
+
+#: What the self-test encodes: several scripts, digits, whitespace runs, an emoji.
+SELF_TEST_TEXT: Final = "Hello  world, 1234567 naïve cafés!\n\n\t日本語 🙂 don't\r\n"
+
+#: Its ids by the published tokenizers (taken from tiktoken, which the suite repeats).
+SELF_TEST_IDS: Final[Mapping[str, tuple[int, ...]]] = {}
+
+
+class SelfTestFailed(Exception):
+    """An encoding that was loaded does not answer as it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One encoding that is served.
+
+    Attributes:
+        encoding: The engine's object.
+        name: Its canonical name.
+        fingerprint: Its fingerprint.
+        aliases: Its other names, sorted.
+    """
+
+    encoding: Encoding
+    name: str
+    fingerprint: str
+    aliases: tuple[str, ...]
+
+
+class Catalog:
+    """The encodings that are served. Immutable once loaded."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        """Raises ConfigurationError if two entries share a name or an alias."""
+        self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))
+        self._by_name: Final[dict[str, Entry]] = {}
+        for entry in self.entries:
+            for name in (entry.name, *entry.aliases):
+                other = self._by_name.setdefault(name, entry)
+                if other is not entry:
+                    raise ConfigurationError(
+                        f"encodings.{entry.name}: {name!r} already names {other.name}; "
+                        "choose another name, or leave that one out of builtin_encodings"
+                    )
+
+    def get(self, name: str, expected_fingerprint: str = "") -> Entry:
+        """Look up an encoding.
+
+        Args:
+            name: Canonical name or alias.
+            expected_fingerprint: What its fingerprint must be; "" for any.
+        Raises:
+            UnknownEncoding: There is none of that name.
+            FingerprintMismatch: It has another fingerprint.
+        """
+        entry = self._by_name.get(name)
+        if entry is None:
+            raise UnknownEncoding(name, sorted(self._by_name))
+        if expected_fingerprint and expected_fingerprint != entry.fingerprint:
+            raise FingerprintMismatch(entry.name, expected_fingerprint, entry.fingerprint)
+        return entry
+
+    @property
+    def all_native(self) -> bool:
+        """Whether every encoding runs on the compiled core."""
+        return all(entry.encoding.backend == "native" for entry in self.entries)
+
+
+def load(settings: Settings, base_dir: Path) -> Catalog:
+    """Load and prove every configured encoding. Takes seconds: not for the event loop.
+
+    Args:
+        settings: What to load.
+        base_dir: What relative file names in declarations are relative to.
+    Raises:
+        ConfigurationError: A declaration or its file is refused, names clash, or the compiled
+            core is missing and the settings do not allow to go without.
+        SelfTestFailed: An encoding does not answer as it must.
+    """
+    if not settings.builtin_encodings and not settings.encodings:
+        raise ConfigurationError("builtin_encodings: there is no encoding to serve; name one")
+    alias_names: dict[str, list[str]] = {}
+    for alias, name in aliases().items():
+        alias_names.setdefault(name, []).append(alias)
+    entries = [
+        _prove(get_encoding(name), alias_names.get(name, [])) for name in settings.builtin_encodings
+    ]
+    entries += [_declared(name, table, base_dir) for name, table in settings.encodings.items()]
+    catalog = Catalog(entries)
+    if not catalog.all_native and not settings.allow_reference_backend:
+        raise ConfigurationError(
+            "allow_reference_backend (off): the engine's compiled core is missing, and the "
+            "pure-Python one is some hundred times slower; install a bytepair-engine wheel, or "
+            "set allow_reference_backend to serve all the same"
+        )
+    return catalog
+
+
+def _declared(name: str, table: Mapping[str, Any], base_dir: Path) -> Entry:
+    try:
+        spec = EncodingSpec.from_mapping(name, table, base_dir)
+        return _prove(load_encoding(spec), spec.aliases)
+    except (VocabularyError, UnknownEncoding) as error:
+        raise ConfigurationError(f"encodings.{name}: {error}") from error
+
+
+def _prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:
+    """Raises SelfTestFailed unless known text gives known ids and comes back unchanged."""
+    ids = encoding.encode_ordinary(SELF_TEST_TEXT)
+    pinned = SELF_TEST_IDS.get(encoding.name) if encoding.source == "builtin" else None
+    if pinned is not None and tuple(ids) != pinned:
+        raise SelfTestFailed(f"{encoding.name}: the self-test's text has the wrong ids")
+    if encoding.decode(ids, errors="strict") != SELF_TEST_TEXT:
+        raise SelfTestFailed(f"{encoding.name}: the self-test's text does not come back")
+    if encoding.count(SELF_TEST_TEXT, disallowed_special=()) != len(ids):
+        raise SelfTestFailed(f"{encoding.name}: the self-test's text is counted wrongly")
+    return Entry(encoding, encoding.name, encoding.fingerprint, tuple(sorted(other_names)))

@@ -1,0 +1,67 @@
+"""The command `bytepair-server`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from bytepair_server import callers, catalog, logs, sources
+from bytepair_server.catalog import SelfTestFailed
+from bytepair_server.lifecycle import Server, stop_signals
+from bytepair_server.policy import Policy
+from bytepair_server.sources import Configuration, ConfigurationError
+
+#: Exit status of a server that could not start, as of a wrong command line.
+EXIT_CONFIGURATION: Final = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: The command line without the program's name; None for `sys.argv`.
+    Returns:
+        The exit status: 0 after a drain, 2 if the server could not start.
+    """
+    try:
+        configuration = sources.load(sys.argv[1:] if arguments is None else arguments, os.environ)
+        if configuration.check_only:
+            _check(configuration)
+            sys.stdout.write("configuration is good\n")
+            return 0
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(configuration))
+    except (ConfigurationError, SelfTestFailed) as error:
+        sys.stderr.write(f"bytepair-server: {error}\n")
+        return EXIT_CONFIGURATION
+    return 0
+
+
+async def _serve(configuration: Configuration) -> None:
+    settings = configuration.settings
+    log = logs.configure(settings.log_format, settings.log_level)
+    server = Server(configuration, log)
+    stopping = asyncio.Event()
+    with stop_signals(stopping, log):
+        await server.run(stopping)
+
+
+def _check(configuration: Configuration) -> None:
+    settings, base_dir = configuration.settings, configuration.base_dir
+    known = callers.load(settings.api_keys_file, base_dir)
+    Policy(settings.ceiling, catalog.load(settings, base_dir), known.names)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+if __name__ == "__main__":
+    sys.exit(main())

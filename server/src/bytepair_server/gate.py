@@ -1,0 +1,99 @@
+"""Which calls get in: nobody before the encodings are loaded, a bounded number at once, and
+nobody new once the server drains."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+from bytepair_server.errors import Draining, Overloaded
+
+#: When a caller that was shed may try again: a few times the usual call, so that what is in
+#: flight has a chance to end.
+RETRY_SECONDS: Final = 0.25
+#: Time for the calls that are cut off to tell their callers.
+CUT_OFF_SECONDS: Final = 1.0
+
+T = TypeVar("T")
+
+
+class Gate:
+    """Admission of calls. For one event loop only.
+
+    Attributes:
+        in_flight: Calls that are inside.
+        draining: New calls are refused.
+        cut_off: The time to finish is over; calls still inside are being cancelled.
+    """
+
+    def __init__(self, max_in_flight: int) -> None:
+        self._max: Final = max_in_flight
+        self._opened: Final = asyncio.Event()
+        self._empty: Final = asyncio.Event()
+        self._waiting: Final[set[asyncio.Task[Any]]] = set()
+        self.in_flight = 0
+        self.is_open = False
+        self.draining = False
+        self.cut_off = False
+
+    def open(self) -> None:
+        """Let in the calls that came early, and all that follow."""
+        self.is_open = True
+        self._opened.set()
+
+    def enter(self) -> None:
+        """Come in; `leave` must follow.
+
+        Raises:
+            Draining: The server is stopping.
+            Overloaded: As many calls as may be are inside.
+        """
+        if self.draining:
+            raise Draining
+        if self.in_flight >= self._max:
+            raise Overloaded(RETRY_SECONDS)
+        self.in_flight += 1
+
+    def leave(self) -> None:
+        """Go out."""
+        self.in_flight -= 1
+        if self.draining and not self.in_flight:
+            self._empty.set()
+
+    async def opened(self) -> None:
+        """Wait until `open`. A server that has just started answers late, not with an error."""
+        await self.waiting(self._opened.wait())
+
+    async def waiting(self, work: Awaitable[T]) -> T:
+        """Await something on behalf of a call, which `drain` may have to cut off."""
+        task = asyncio.current_task()
+        assert task is not None  # a coroutine runs in a task
+        self._waiting.add(task)
+        try:
+            return await work
+        finally:
+            self._waiting.discard(task)
+
+    async def drain(self, grace_seconds: float) -> int:
+        """Refuse new calls, let those inside finish, and cancel them when time is over.
+
+        Returns:
+            How many were cancelled.
+        """
+        self.draining = True
+        if not self.in_flight:
+            return 0
+        try:
+            await asyncio.wait_for(self._empty.wait(), grace_seconds if self.is_open else 0)
+        except TimeoutError:
+            pass
+        else:
+            return 0
+        self.cut_off = True
+        tasks = list(self._waiting)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CUT_OFF_SECONDS)
+        return len(tasks)

@@ -1,0 +1,259 @@
+"""The life of a server, in its stages: bind, start, load, serve, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from bytepair_server import __version__, callers, catalog, logs
+from bytepair_server.catalog import Catalog
+from bytepair_server.endpoint import SERVICE_NAME, Endpoint
+from bytepair_server.gate import Gate
+from bytepair_server.http import HttpServer
+from bytepair_server.metrics import Metrics
+from bytepair_server.policy import Policy
+from bytepair_server.service import Service
+from bytepair_server.settings import NO_ADDRESS, Settings
+from bytepair_server.sources import Configuration, ConfigurationError
+from bytepair_server.work import Work
+
+#: A client may ping this often, calls or none: half of what the project's client does.
+MIN_PING_INTERVAL_MS: Final = 10_000
+#: The server looks for dead connections this often.
+KEEPALIVE_MS: Final = 60_000
+KEEPALIVE_TIMEOUT_MS: Final = 20_000
+#: The loop that does not answer a probe for so long is stuck.
+HEALTHY_LOOP_SECONDS: Final = 2.0
+#: What is left to gRPC once no call is inside.
+STOP_SECONDS: Final = 1.0
+
+_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Server:
+    """One server, for one event loop.
+
+    Attributes:
+        grpc_address: Where gRPC is served, with the port that was bound; "" before `start`.
+        http_address: The same for HTTP; "" if there is none.
+    """
+
+    def __init__(self, configuration: Configuration, log: logs.Log) -> None:
+        """Bind nothing yet.
+
+        Raises:
+            ConfigurationError: The file of API keys is not what it must be.
+        """
+        settings = configuration.settings
+        self.grpc_address = ""
+        self.http_address = ""
+        self._configuration: Final = configuration
+        self._settings: Final = settings
+        self._log: Final = log
+        self._gate: Final = Gate(settings.max_in_flight)
+        self._work: Final = Work(settings.work_threads, settings.inline_max_bytes)
+        self._metrics: Final = Metrics()
+        self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
+        self._callers: Final = callers.load(settings.api_keys_file, configuration.base_dir)
+        self._health: Final = health.aio.HealthServicer()
+        self._endpoint: Final = Endpoint(
+            gate=self._gate,
+            callers=self._callers,
+            work=self._work,
+            metrics=self._metrics,
+            log=log,
+            log_calls=_call_level(settings),
+        )
+        self._grpc: grpc.aio.Server | None = None
+        self._http: HttpServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> None:
+        """Bind both ports and answer health. Calls wait until `load` is done.
+
+        Raises:
+            ConfigurationError: A port cannot be bound.
+        """
+        settings = self._settings
+        self._loop = asyncio.get_running_loop()
+        self._grpc = grpc.aio.server(options=_options(settings))
+        await self._set_health(_NOT_SERVING)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
+        self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(),))
+        if settings.reflection:
+            names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._grpc)
+        self.grpc_address = self._bind(self._grpc, settings.grpc_address)
+        if settings.http_address != NO_ADDRESS:
+            try:
+                self._http = HttpServer(
+                    settings.http_address,
+                    self._metrics.registry,
+                    healthy=self._is_healthy,
+                    ready=self._is_ready,
+                )
+            except OSError as error:
+                raise ConfigurationError(
+                    f"http_address {settings.http_address}: cannot listen: {error.strerror}; "
+                    "set another address, or none"
+                ) from None
+            self.http_address = self._http.address
+            self._http.start()
+        await self._grpc.start()
+
+    async def load(self) -> Catalog:
+        """Load the encodings, then let calls in and report SERVING.
+
+        Raises:
+            ConfigurationError, SelfTestFailed: See `catalog.load` and `Policy`.
+        """
+        settings = self._settings
+        loaded = await asyncio.to_thread(catalog.load, settings, self._configuration.base_dir)
+        policy = Policy(settings.ceiling, loaded, self._callers.names)
+        self._endpoint.service = Service(settings, loaded, policy)
+        if not loaded.all_native:
+            self._work.always_on_threads()
+        self._metrics.show_encodings(loaded)
+        if not self._gate.draining:
+            self._gate.open()
+            self._metrics.ready.set(1)
+            await self._set_health(_SERVING)
+        return loaded
+
+    async def drain(self) -> None:
+        """Report NOT_SERVING, refuse new calls, and let those inside finish."""
+        self._log.info(
+            "draining", in_flight=self._gate.in_flight, grace_seconds=self._settings.grace_seconds
+        )
+        self._metrics.ready.set(0)
+        await self._health.enter_graceful_shutdown()
+        cut_off = await self._gate.drain(self._settings.grace_seconds)
+        if cut_off:
+            self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
+
+    async def stop(self) -> None:
+        """Close everything. May follow any stage."""
+        if self._grpc is not None:
+            await self._grpc.stop(STOP_SECONDS)
+        if self._http is not None:
+            await asyncio.to_thread(self._http.stop)
+        self._work.close()
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Go through all stages.
+
+        Args:
+            stopping: Set by whoever wants the server to drain and stop.
+        Raises:
+            ConfigurationError, SelfTestFailed: It could not start.
+        """
+        try:
+            await self.start()
+            self._tell_start(await self.load())
+            await stopping.wait()
+            await self.drain()
+        finally:
+            await self.stop()
+        self._log.info("stopped")
+
+    def _bind(self, server: grpc.aio.Server, address: str) -> str:
+        try:
+            port = server.add_insecure_port(address)
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there; is it in use by another process?"
+            )
+        return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+
+    async def _set_health(self, status: int) -> None:
+        for name in (health.OVERALL_HEALTH, SERVICE_NAME):
+            await self._health.set(name, status)
+
+    def _is_ready(self) -> tuple[bool, str]:
+        if self._gate.draining:
+            return False, "draining"
+        return (True, "ready") if self._gate.is_open else (False, "loading encodings")
+
+    def _is_healthy(self) -> tuple[bool, str]:
+        async def nothing() -> None:
+            """Run on the event loop, which is what is asked."""
+
+        assert self._loop is not None  # HTTP starts after the loop is known
+        answer = asyncio.run_coroutine_threadsafe(nothing(), self._loop)
+        try:
+            answer.result(HEALTHY_LOOP_SECONDS)
+        except TimeoutError:
+            return False, "the event loop does not answer"
+        return True, "healthy"
+
+    def _tell_start(self, loaded: Catalog) -> None:
+        if self._callers.open:
+            self._log.warning(
+                "no api_keys_file: whoever reaches the port may call", caller=callers.ANONYMOUS
+            )
+        for variable in self._configuration.ignored_variables:
+            self._log.warning("ignored: this variable names no setting", variable=variable)
+        self._log.info(
+            "serving",
+            version=__version__,
+            grpc_address=self.grpc_address,
+            http_address=self.http_address,
+            encodings=[entry.name for entry in loaded.entries],
+            backends=sorted({entry.encoding.backend for entry in loaded.entries}),
+        )
+
+
+@contextmanager
+def stop_signals(stopping: asyncio.Event, log: logs.Log) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stopping` while the block runs; then they are as before."""
+    loop = asyncio.get_running_loop()
+
+    def caught(number: signal.Signals) -> None:
+        log.info("caught a signal", signal=number.name)
+        stopping.set()
+
+    caught_signals = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in caught_signals}
+    for number in caught_signals:
+        loop.add_signal_handler(number, caught, number)
+    try:
+        yield
+    finally:
+        for number in caught_signals:
+            loop.remove_signal_handler(number)
+            signal.signal(number, before[number])
+
+
+def _call_level(settings: Settings) -> str | None:
+    """The level of the line for each call; None where `log_level` would drop it anyway."""
+    shown = settings.log_level == "debug" or settings.log_level == settings.log_calls == "info"
+    return settings.log_calls if shown else None
+
+
+def _options(settings: Settings) -> list[tuple[str, int]]:
+    options = [
+        # Two servers on one port would each get some of the calls, unnoticed.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_metadata_size", settings.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", settings.max_metadata_bytes),
+        ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", MIN_PING_INTERVAL_MS),
+    ]
+    if settings.max_connection_age_seconds:
+        age = int(settings.max_connection_age_seconds * 1000)
+        options.append(("grpc.max_connection_age_ms", age))
+    return options

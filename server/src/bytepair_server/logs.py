@@ -1,0 +1,80 @@
+"""Structured logs, as JSON lines or for people. No line ever holds input text."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+
+Log = structlog.typing.FilteringBoundLogger
+
+_LEVELS: Final = logging.getLevelNamesMapping()
+
+
+def configure(
+    log_format: Literal["json", "console"], level: str, stream: TextIO = sys.stderr
+) -> Log:
+    """Make the server's logger, and send what libraries log (gRPC does) the same way.
+
+    Args:
+        log_format: "json": one object a line; "console": for people.
+        level: The least level that is logged.
+        stream: Where lines go.
+    Returns:
+        The logger, bound to no values.
+    """
+    threshold = _LEVELS[level.upper()]
+    shared: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: structlog.typing.Processor
+    if log_format == "json":
+        renderer = structlog.processors.JSONRenderer()
+    else:
+        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, _without_traceback],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(threshold, logging.WARNING))
+    log: Log = structlog.wrap_logger(
+        structlog.WriteLogger(stream),
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        cache_logger_on_first_use=True,
+    )
+    return log
+
+
+def _without_traceback(_: Any, __: str, event: structlog.typing.EventDict) -> Any:
+    """Drop a library's traceback: the message of an exception may quote what it worked on."""
+    record = event.get("_record")
+    if record is not None and record.exc_info:
+        record.exc_text = None
+        event["error"] = frames(record.exc_info[1])
+        record.exc_info = None
+    event.pop("exc_info", None)
+    return event
+
+
+def frames(error: BaseException | None) -> list[str]:
+    """An exception as types and places, its causes first.
+
+    Its message is left out on purpose: it may quote the input (as that of a KeyError does).
+    """
+    lines: list[str] = []
+    while error is not None:
+        places = traceback.extract_tb(error.__traceback__)
+        chain = [f"{place.filename}:{place.lineno} in {place.name}" for place in places]
+        lines = [*chain, type(error).__qualname__, *lines]
+        error = error.__cause__ or error.__context__
+    return lines

@@ -1,0 +1,145 @@
+"""What Prometheus sees. Names and labels are described in `docs/metrics.md`.
+
+Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
+encodings, status codes, reasons. A caller's own string never becomes one.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Final
+
+import grpc
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from bytepair_server import __version__
+from bytepair_server.catalog import Catalog
+
+#: The label `encoding` of a call that names one that is not loaded.
+UNKNOWN_ENCODING: Final = "unknown"
+#: The label `encoding` of a call that names none, or that ended before it was looked up.
+NO_ENCODING: Final = ""
+
+#: Upper bounds in seconds: from an empty call to the largest input on the slow backend.
+_SECONDS: Final = (
+    *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+
+
+class Metrics:
+    """The metrics of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry: Final = CollectorRegistry()
+        by_encoding = ("rpc", "encoding")
+        self.requests: Final = self._counter(
+            "requests", "Calls that ended, by status code.", (*by_encoding, "code")
+        )
+        self.seconds: Final = Histogram(
+            "bytepair_request_seconds",
+            "Time from a request's arrival at the handler to its answer.",
+            ("rpc",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.input_bytes: Final = self._counter(
+            "input_bytes", "UTF-8 bytes of text that were taken in.", by_encoding
+        )
+        self.tokens: Final = self._counter(
+            "tokens", "Token ids that were answered, counted or decoded.", by_encoding
+        )
+        self.shed: Final = self._counter("shed", "Calls refused with OVERLOADED.", ("rpc",))
+        self.cancelled: Final = self._counter(
+            "cancelled", "Calls that the caller cancelled or whose deadline passed.", ("rpc",)
+        )
+        self.policy: Final = self._counter(
+            "policy",
+            "Calls by what the special-token policy did.",
+            (*by_encoding, "action"),
+        )
+        self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
+        self.in_flight: Final = Gauge(
+            "bytepair_in_flight",
+            "Calls being answered or waiting for a thread.",
+            registry=self.registry,
+        )
+        self.open_streams: Final = Gauge(
+            "bytepair_open_streams", "Streaming calls that are open.", registry=self.registry
+        )
+        self.ready: Final = Gauge(
+            "bytepair_ready",
+            "1 while every encoding is loaded and proven and the server takes calls.",
+            registry=self.registry,
+        )
+        self._encodings: Final = Gauge(
+            "bytepair_encoding_info",
+            "1 for each encoding that is served.",
+            ("encoding", "fingerprint", "backend"),
+            registry=self.registry,
+        )
+        Gauge(
+            "bytepair_build_info",
+            "1, with the versions that run.",
+            ("version", "python", "grpcio"),
+            registry=self.registry,
+        ).labels(__version__, platform.python_version(), grpc.__version__).set(1)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+        return Counter(f"bytepair_{name}", text, labels, registry=self.registry)
+
+    def show_encodings(self, catalog: Catalog) -> None:
+        """Export what is served."""
+        for entry in catalog.entries:
+            labels = (entry.name, entry.fingerprint, entry.encoding.backend)
+            self._encodings.labels(*labels).set(1)
+
+
+class RpcMetrics:
+    """The metrics of one RPC, with the label lookups of the usual call done in advance."""
+
+    def __init__(self, metrics: Metrics, rpc: str) -> None:
+        self._metrics: Final = metrics
+        self._rpc: Final = rpc
+        self._seconds: Final = metrics.seconds.labels(rpc)
+        self._succeeded: Final[dict[str, tuple[Counter, Counter, Counter]]] = {}
+
+    def succeeded(self, encoding: str, seconds: float, input_bytes: int, tokens: int) -> None:
+        """Count a call that was answered."""
+        children = self._succeeded.get(encoding)
+        if children is None:
+            children = self._succeeded[encoding] = (
+                self._metrics.requests.labels(self._rpc, encoding, "OK"),
+                self._metrics.input_bytes.labels(self._rpc, encoding),
+                self._metrics.tokens.labels(self._rpc, encoding),
+            )
+        requests, all_bytes, all_tokens = children
+        requests.inc()
+        if input_bytes:
+            all_bytes.inc(input_bytes)
+        if tokens:
+            all_tokens.inc(tokens)
+        self._seconds.observe(seconds)
+
+    def failed(self, encoding: str, seconds: float, code: str, reason: str) -> None:
+        """Count a call that failed."""
+        metrics, rpc = self._metrics, self._rpc
+        metrics.requests.labels(rpc, encoding, code).inc()
+        metrics.errors.labels(rpc, reason).inc()
+        if reason == "OVERLOADED":
+            metrics.shed.labels(rpc).inc()
+        elif reason == "SPECIAL_TOKEN_IN_TEXT":
+            self.policy(encoding, "rejected")
+        elif reason == "SPECIAL_TOKEN_NOT_PERMITTED":
+            self.policy(encoding, "denied")
+        self._seconds.observe(seconds)
+
+    def cancelled(self, encoding: str, seconds: float) -> None:
+        """Count a call that its caller gave up."""
+        self._metrics.requests.labels(self._rpc, encoding, "CANCELLED").inc()
+        self._metrics.cancelled.labels(self._rpc).inc()
+        self._seconds.observe(seconds)
+
+    def policy(self, encoding: str, action: str) -> None:
+        """Count what the policy did: "allowed", "denied" or "rejected"."""
+        self._metrics.policy.labels(self._rpc, encoding, action).inc()

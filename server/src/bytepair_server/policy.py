@@ -1,0 +1,145 @@
+"""Which special tokens a call may use: what it asks for, within its caller's ceiling.
+
+`Policy.permit` is the one place where that is decided. Whatever names special tokens,
+`allowed_special` and `special_token` segments alike, goes through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from bytepair.v1 import text_pb2
+
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.errors import InvalidField, SpecialTokenNotPermitted
+from bytepair_server.settings import Ceiling
+from bytepair_server.sources import ConfigurationError
+
+#: In `allowed_special` and in the configured ceiling: every special token (within the ceiling).
+ALL: Final = "ALL"
+#: The ceiling of callers that have none of their own.
+DEFAULT_CALLER: Final = "default"
+
+REJECT: Final = text_pb2.DISALLOWED_SPECIAL_REJECT
+AS_TEXT: Final = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRule:
+    """What becomes of special tokens that text spells, in the engine's terms.
+
+    Attributes:
+        allowed: These become control tokens.
+        disallowed: "all": any other is an error; empty: any other is ordinary text.
+    """
+
+    allowed: frozenset[str]
+    disallowed: Literal["all"] | frozenset[str]
+
+    def for_segments(self) -> SpecialRule:
+        """The rule for the text of segments, where nothing ever becomes a control token."""
+        return _RULES[self.disallowed == "all"]
+
+
+#: The rules that allow nothing, by whether special tokens in the text are an error.
+_RULES: Final = {True: SpecialRule(_NONE, "all"), False: SpecialRule(_NONE, _NONE)}
+
+
+class Policy:
+    """The ceilings that are configured."""
+
+    def __init__(
+        self,
+        ceilings: Mapping[str, Ceiling],
+        catalog: Catalog,
+        callers: Iterable[str],
+    ) -> None:
+        """Resolve the setting `ceiling` against what is loaded.
+
+        Raises:
+            ConfigurationError: It names a caller, an encoding or a special token that does
+                not exist.
+        """
+        self._ceilings: Final[dict[tuple[str, str], frozenset[str]]] = {}
+        known = {DEFAULT_CALLER, *callers}
+        for caller, encodings in ceilings.items():
+            if caller not in known:
+                raise ConfigurationError(
+                    f"ceiling.{caller}: no such caller; known: {', '.join(sorted(known))}"
+                )
+            for name, tokens in encodings.items():
+                entry = next((e for e in catalog.entries if e.name == name), None)
+                if entry is None:
+                    raise ConfigurationError(
+                        f"ceiling.{caller}.{name}: no encoding of this canonical name is loaded; "
+                        f"loaded: {', '.join(e.name for e in catalog.entries)}"
+                    )
+                special = frozenset(entry.encoding.special_tokens)
+                wanted = special if tokens == ALL else frozenset(tokens)
+                if not wanted <= special:
+                    raise ConfigurationError(
+                        f"ceiling.{caller}.{name}: not special tokens of this encoding: "
+                        f"{', '.join(sorted(wanted - special))}"
+                    )
+                self._ceilings[caller, name] = wanted
+
+    def ceiling(self, caller: str, entry: Entry) -> frozenset[str]:
+        """The special tokens of an encoding that a caller may ever use."""
+        own = self._ceilings.get((caller, entry.name))
+        if own is not None:
+            return own
+        return self._ceilings.get((DEFAULT_CALLER, entry.name), _NONE)
+
+    def permit(
+        self, caller: str, entry: Entry, names: Collection[str], field: str
+    ) -> frozenset[str]:
+        """Decide which special tokens a call may use.
+
+        Args:
+            caller: Who calls.
+            entry: The encoding.
+            names: The special tokens that the call asks for.
+            field: Where it asks, for the error.
+        Returns:
+            `names`, all of them within the ceiling.
+        Raises:
+            SpecialTokenNotPermitted: A name is beyond the ceiling, or no special token.
+        """
+        ceiling = self.ceiling(caller, entry)
+        for name in names:
+            if name not in ceiling:
+                raise SpecialTokenNotPermitted(name, entry.name, field)
+        return frozenset(names)
+
+    def rule(
+        self,
+        caller: str,
+        entry: Entry,
+        allowed: Sequence[str],
+        action: int,
+        default_action: int,
+    ) -> SpecialRule:
+        """Decide what becomes of special tokens in a call's text.
+
+        Args:
+            caller: Who calls.
+            entry: The encoding.
+            allowed: The request's `allowed_special`.
+            action: The request's `disallowed_special`.
+            default_action: What that is if unset: REJECT or AS_TEXT.
+        Raises:
+            SpecialTokenNotPermitted: See `permit`.
+            InvalidField: `action` is no value of the enum.
+        """
+        action = action or default_action
+        if action not in (REJECT, AS_TEXT):
+            raise InvalidField("disallowed_special", f"this server does not know value {action}")
+        rule = _RULES[action == REJECT]
+        if not allowed:
+            return rule
+        names = self.ceiling(caller, entry) if list(allowed) == [ALL] else allowed
+        return SpecialRule(self.permit(caller, entry, names, "allowed_special"), rule.disallowed)

@@ -1,0 +1,125 @@
+"""Text as parts: what a request's `text` or `segments` come to, apart from protobuf.
+
+Parts are encoded one by one and their ids joined: nothing merges across a border. Offsets,
+of tokens and of faults, count as if the parts were joined, special tokens by their spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bytepair_engine import Encoding, SpecialTokenFound
+
+from bytepair_server.limits import utf8_size
+from bytepair_server.policy import SpecialRule
+
+Unit = Literal["byte", "code_point", "utf16"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of text, or one special token by its spelling."""
+
+    text: str
+    is_special_token: bool = False
+
+
+def encode(
+    encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, unit: Unit | None
+) -> tuple[list[int], list[int]]:
+    """Encode parts.
+
+    Args:
+        encoding: The encoding.
+        parts: In order; special tokens among them are permitted already.
+        rule: What becomes of special tokens that text spells.
+        unit: Of the offsets; None for none.
+    Returns:
+        Ids, and the offset of each; no offsets if `unit` is None.
+    Raises:
+        SpecialTokenFound: Text spells a special token that is an error by `rule`.
+    """
+    ids: list[int] = []
+    offsets: list[int] = []
+    start = 0
+    for index, part in enumerate(parts):
+        if part.is_special_token:
+            ids.append(encoding.special_tokens[part.text])
+            if unit is not None:
+                offsets.append(start)
+        else:
+            try:
+                if unit is None:
+                    ids += encode_text(encoding, part.text, rule)
+                else:
+                    more, theirs = encode_text_with_offsets(encoding, part.text, rule, unit)
+                    ids += more
+                    offsets += [start + offset for offset in theirs]
+            except SpecialTokenFound as error:
+                raise _moved(error, parts[:index]) from None
+        if unit is not None:
+            start += length(part.text, unit)
+    return ids, offsets
+
+
+def count(encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: int | None) -> int:
+    """Count what `encode` gives.
+
+    Args:
+        encoding: The encoding.
+        parts: As for `encode`.
+        rule: As for `encode`.
+        limit: Counting may stop beyond it; None for no limit.
+    Returns:
+        The count, or `limit` + 1 where there are more than `limit`.
+    Raises:
+        SpecialTokenFound: As for `encode`, wherever in the parts it is.
+    """
+    total = 0
+    for index, part in enumerate(parts):
+        if part.is_special_token:
+            total += 1
+            continue
+        rest = None if limit is None else max(0, limit - total)
+        try:
+            total += count_text(encoding, part.text, rule, rest)
+        except SpecialTokenFound as error:
+            raise _moved(error, parts[:index]) from None
+    return total if limit is None else min(total, limit + 1)
+
+
+def encode_text(encoding: Encoding, text: str, rule: SpecialRule) -> list[int]:
+    """Encode one text by a rule."""
+    return encoding.encode(text, allowed_special=rule.allowed, disallowed_special=rule.disallowed)
+
+
+def encode_text_with_offsets(
+    encoding: Encoding, text: str, rule: SpecialRule, unit: Unit
+) -> tuple[list[int], list[int]]:
+    """Encode one text by a rule, and say where each token starts."""
+    return encoding.encode_with_offsets(
+        text, unit=unit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
+    )
+
+
+def count_text(encoding: Encoding, text: str, rule: SpecialRule, limit: int | None) -> int:
+    """Count the tokens of one text by a rule."""
+    return encoding.count(
+        text, limit=limit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
+    )
+
+
+def length(text: str, unit: Unit) -> int:
+    """The length of `text` in a unit."""
+    if unit == "byte":
+        return utf8_size(text)
+    if unit == "code_point":
+        return len(text)
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _moved(error: SpecialTokenFound, before: Sequence[Part]) -> SpecialTokenFound:
+    offset = sum(utf8_size(part.text) for part in before)
+    return SpecialTokenFound(error.token, offset + error.byte_offset)

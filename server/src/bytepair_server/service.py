@@ -1,0 +1,379 @@
+"""The RPCs: protobuf to Python, and back. Nothing here knows gRPC, threads or statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
+from bytepair_engine import UnknownEncoding, UnknownTokenId
+from google.protobuf.message import Message
+
+from bytepair_server import limits, segments
+from bytepair_server.call import Call
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.errors import Failure, InvalidField, failure_of
+from bytepair_server.metrics import UNKNOWN_ENCODING
+from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
+from bytepair_server.segments import Part, Unit
+from bytepair_server.settings import Settings
+
+_UNITS: Final[dict[int, Unit | None]] = {
+    text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
+    text_pb2.OFFSET_UNIT_NONE: None,
+    text_pb2.OFFSET_UNIT_BYTE: "byte",
+    text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
+    text_pb2.OFFSET_UNIT_UTF16: "utf16",
+}
+_DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
+    text_pb2.DECODE_ERRORS_UNSPECIFIED: "replace",
+    text_pb2.DECODE_ERRORS_REPLACE: "replace",
+    text_pb2.DECODE_ERRORS_STRICT: "strict",
+}
+
+#: `max_input_bytes` and `max_segments` together are less.
+_BEYOND_ANY_COUNT: Final = 1 << 31
+
+#: A text, or its parts where the request has segments.
+Content = str | list[Part]
+_HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
+_HasRule = (
+    tokenizer_pb2.EncodeRequest
+    | tokenizer_pb2.CountRequest
+    | tokenizer_pb2.BatchEncodeRequest
+    | tokenizer_pb2.BatchCountRequest
+)
+_HasDecode = tokenizer_pb2.DecodeRequest | tokenizer_pb2.BatchDecodeRequest
+
+
+class Service:
+    """The RPCs of `bytepair.v1.TokenizerService`, as functions of a request. Thread-safe."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
+        self._settings: Final = settings
+        self._catalog: Final = catalog
+        self._policy: Final = policy
+        self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
+
+    # Text to ids
+
+    def encode(
+        self, request: tokenizer_pb2.EncodeRequest, call: Call
+    ) -> tokenizer_pb2.EncodeResponse:
+        entry, rule = self._text_options(request, call, REJECT)
+        unit = _unit(request.offsets)
+        content = self._content(request, entry, call)
+        self._check_sizes([content], call)
+        ids, offsets = _encode(entry, content, rule, unit)
+        call.tokens = len(ids)
+        return tokenizer_pb2.EncodeResponse(
+            ids=ids, offsets=offsets, encoding=entry.name, fingerprint=entry.fingerprint
+        )
+
+    def batch_encode(
+        self, request: tokenizer_pb2.BatchEncodeRequest, call: Call
+    ) -> tokenizer_pb2.BatchEncodeResponse:
+        entry, rule = self._text_options(request, call, REJECT)
+        unit = _unit(request.offsets)
+        response = tokenizer_pb2.BatchEncodeResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        for content in self._contents(request.items, entry, call):
+            result = response.results.add()
+            try:
+                ids, offsets = _encode(entry, _good(content), rule, unit)
+            except Exception as error:
+                result.error.CopyFrom(_item_failure(error).item_error())
+            else:
+                result.ids.extend(ids)
+                result.offsets.extend(offsets)
+                call.tokens += len(ids)
+        return response
+
+    def count(self, request: tokenizer_pb2.CountRequest, call: Call) -> tokenizer_pb2.CountResponse:
+        entry, rule = self._text_options(request, call, AS_TEXT)
+        content = self._content(request, entry, call)
+        self._check_sizes([content], call)
+        count, exceeded = _count(entry, content, rule, _limit(request))
+        call.tokens = count
+        return tokenizer_pb2.CountResponse(
+            count=count,
+            limit_exceeded=exceeded,
+            encoding=entry.name,
+            fingerprint=entry.fingerprint,
+        )
+
+    def batch_count(
+        self, request: tokenizer_pb2.BatchCountRequest, call: Call
+    ) -> tokenizer_pb2.BatchCountResponse:
+        entry, rule = self._text_options(request, call, AS_TEXT)
+        limit = _limit(request)
+        response = tokenizer_pb2.BatchCountResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        for content in self._contents(request.items, entry, call):
+            result = response.results.add()
+            try:
+                count, exceeded = _count(entry, _good(content), rule, limit)
+            except Exception as error:
+                result.error.CopyFrom(_item_failure(error).item_error())
+            else:
+                result.count = count
+                result.limit_exceeded = exceeded
+                call.tokens += count
+        return response
+
+    # Ids to text
+
+    def decode(
+        self, request: tokenizer_pb2.DecodeRequest, call: Call
+    ) -> tokenizer_pb2.DecodeResponse:
+        entry, errors = self._decode_options(request, call)
+        limits.check("ids", len(request.ids), self._settings.max_ids, "ids")
+        decoded = _decode(entry, request.ids, errors, request.skip_special_tokens)
+        call.tokens = len(request.ids)
+        response = tokenizer_pb2.DecodeResponse(encoding=entry.name, fingerprint=entry.fingerprint)
+        if isinstance(decoded, str):
+            response.text = decoded
+        else:
+            response.data = decoded
+        return response
+
+    def batch_decode(
+        self, request: tokenizer_pb2.BatchDecodeRequest, call: Call
+    ) -> tokenizer_pb2.BatchDecodeResponse:
+        entry, errors = self._decode_options(request, call)
+        settings = self._settings
+        limits.check("items", len(request.items), settings.max_batch_items, "items")
+        total = sum(len(item.ids) for item in request.items)
+        limits.check("items.ids", total, settings.max_ids, "ids")
+        response = tokenizer_pb2.BatchDecodeResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        for item in request.items:
+            result = response.results.add()
+            try:
+                decoded = _decode(entry, item.ids, errors, request.skip_special_tokens)
+            except Exception as error:
+                result.error.CopyFrom(_item_failure(error).item_error())
+                continue
+            call.tokens += len(item.ids)
+            if isinstance(decoded, str):
+                result.text = decoded
+            else:
+                result.data = decoded
+        return response
+
+    # What there is
+
+    def list_encodings(
+        self, request: tokenizer_pb2.ListEncodingsRequest, call: Call
+    ) -> tokenizer_pb2.ListEncodingsResponse:
+        del request, call
+        return tokenizer_pb2.ListEncodingsResponse(encodings=self._described.values())
+
+    def get_encoding(
+        self, request: tokenizer_pb2.GetEncodingRequest, call: Call
+    ) -> tokenizer_pb2.GetEncodingResponse:
+        entry = self._entry(request.encoding, "", call)
+        return tokenizer_pb2.GetEncodingResponse(encoding=self._described[entry.name])
+
+    # Options
+
+    def _entry(self, name: str, expected_fingerprint: str, call: Call) -> Entry:
+        try:
+            entry = self._catalog.get(name, expected_fingerprint)
+        except UnknownEncoding:
+            call.encoding = UNKNOWN_ENCODING
+            raise
+        call.encoding = entry.name
+        return entry
+
+    def _text_options(
+        self, request: _HasRule, call: Call, default_action: int
+    ) -> tuple[Entry, SpecialRule]:
+        entry = self._entry(request.encoding, request.expected_fingerprint, call)
+        allowed = request.allowed_special
+        if allowed:
+            limit = self._settings.max_allowed_special
+            limits.check("allowed_special", len(allowed), limit, "entries")
+            call.allowed_special = True
+        rule = self._policy.rule(
+            call.caller, entry, allowed, request.disallowed_special, default_action
+        )
+        return entry, rule
+
+    def _decode_options(
+        self, request: _HasDecode, call: Call
+    ) -> tuple[Entry, Literal["replace", "strict"] | None]:
+        """The encoding, and what to do about bytes that are not UTF-8; None for raw bytes."""
+        entry = self._entry(request.encoding, request.expected_fingerprint, call)
+        errors = _DECODE_ERRORS.get(request.errors)
+        if errors is None:
+            raise InvalidField("errors", f"this server does not know value {request.errors}")
+        if not request.as_bytes:
+            return entry, errors
+        if errors == "strict":
+            raise InvalidField("errors", "STRICT has no meaning for as_bytes; leave one of them")
+        return entry, None
+
+    # Text
+
+    def _content(self, item: _HasText, entry: Entry, call: Call) -> Content:
+        if not item.segments:
+            return item.text
+        if item.text:
+            raise InvalidField("segments", "text and segments are both set; set one of them")
+        limit = self._settings.max_segments
+        limits.check("segments", len(item.segments), limit, "segments")
+        parts = []
+        for index, segment in enumerate(item.segments):
+            kind = segment.WhichOneof("content")
+            if kind == "text":
+                parts.append(Part(segment.text))
+            elif kind == "special_token":
+                call.allowed_special = True
+                self._policy.permit(
+                    call.caller,
+                    entry,
+                    (segment.special_token,),
+                    f"segments[{index}].special_token",
+                )
+                parts.append(Part(segment.special_token, is_special_token=True))
+            else:
+                raise InvalidField(f"segments[{index}]", "set text or special_token")
+        return parts
+
+    def _contents(
+        self, items: Sequence[text_pb2.TextItem], entry: Entry, call: Call
+    ) -> list[Content | Exception]:
+        """The contents of a batch, and for a bad item why it is bad."""
+        settings = self._settings
+        limits.check("items", len(items), settings.max_batch_items, "items")
+        total = sum(len(item.segments) for item in items)
+        limits.check("items.segments", total, settings.max_segments, "segments")
+        contents: list[Content | Exception] = []
+        for item in items:
+            try:
+                contents.append(self._content(item, entry, call))
+            except Exception as error:
+                _item_failure(error)
+                contents.append(error)
+        self._check_sizes(
+            (content for content in contents if not isinstance(content, Exception)), call
+        )
+        return contents
+
+    def _check_sizes(self, contents: Iterable[Content], call: Call) -> None:
+        total = 0
+        for content in contents:
+            if isinstance(content, str):
+                total += limits.utf8_size(content)
+            else:
+                total += sum(limits.utf8_size(p.text) for p in content if not p.is_special_token)
+        limits.check("text", total, self._settings.max_input_bytes, "bytes")
+        call.input_bytes = total
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One RPC: what it takes and what computes it."""
+
+    request_class: type[Message]
+    function: Callable[[Service, Any, Call], Message]
+
+
+#: Every RPC by its name in the proto.
+METHODS: Final = {
+    "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode),
+    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode),
+    "Count": Method(tokenizer_pb2.CountRequest, Service.count),
+    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode),
+    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode),
+    "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count),
+    "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
+    "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
+}
+
+
+def _unit(value: int) -> Unit | None:
+    if value not in _UNITS:
+        raise InvalidField("offsets", f"this server does not know value {value}")
+    return _UNITS[value]
+
+
+def _limit(request: tokenizer_pb2.CountRequest | tokenizer_pb2.BatchCountRequest) -> int | None:
+    # No text within the limits has so many tokens; the engine counts in machine words.
+    if not request.HasField("limit") or request.limit >= _BEYOND_ANY_COUNT:
+        return None
+    return request.limit
+
+
+def _encode(
+    entry: Entry, content: Content, rule: SpecialRule, unit: Unit | None
+) -> tuple[list[int], list[int]]:
+    if not isinstance(content, str):
+        return segments.encode(entry.encoding, content, rule.for_segments(), unit)
+    if unit is None:
+        return segments.encode_text(entry.encoding, content, rule), []
+    return segments.encode_text_with_offsets(entry.encoding, content, rule, unit)
+
+
+def _count(
+    entry: Entry, content: Content, rule: SpecialRule, limit: int | None
+) -> tuple[int, bool]:
+    """The count and whether it is over `limit`; then it is `limit` + 1."""
+    if isinstance(content, str):
+        count = segments.count_text(entry.encoding, content, rule, limit)
+    else:
+        count = segments.count(entry.encoding, content, rule.for_segments(), limit)
+    return count, limit is not None and count > limit
+
+
+def _decode(
+    entry: Entry,
+    ids: Sequence[int],
+    errors: Literal["replace", "strict"] | None,
+    skip_special_tokens: bool,
+) -> str | bytes:
+    encoding = entry.encoding
+    kept = encoding.without_special(ids) if skip_special_tokens else ids
+    try:
+        if errors is None:
+            return encoding.decode_bytes(kept)
+        return encoding.decode(kept, errors=errors)
+    except UnknownTokenId as error:
+        # Its index counts what was kept; the caller knows what it sent.
+        raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
+
+
+def _good(content: Content | Exception) -> Content:
+    if isinstance(content, Exception):
+        raise content
+    return content
+
+
+def _item_failure(error: Exception) -> Failure:
+    """What the caller is told of one item; an unexpected error is the whole call's."""
+    failure = failure_of(error)
+    if failure is None:
+        raise error
+    return failure
+
+
+def _describe(entry: Entry) -> encoding_pb2.Encoding:
+    encoding = entry.encoding
+    special = sorted(encoding.special_tokens.items(), key=lambda pair: (pair[1], pair[0]))
+    return encoding_pb2.Encoding(
+        name=entry.name,
+        aliases=entry.aliases,
+        fingerprint=entry.fingerprint,
+        n_vocab=encoding.n_vocab,
+        max_token_id=encoding.max_token_id,
+        pattern=encoding.pattern,
+        special_tokens=[encoding_pb2.SpecialToken(token=t, id=i) for t, i in special],
+        source=encoding.source,
+        backend=encoding.backend,
+        splitter=encoding.splitter,
+    )

@@ -1,0 +1,208 @@
+"""What an operator may set: one frozen object, verified once at start.
+
+`sources.py` fills it from flags, variables and a file; `docs/configuration.md` describes it.
+Every default is a named constant with its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from bytepair_engine import list_encodings
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+DEFAULT_GRPC_ADDRESS: Final = "0.0.0.0:50051"
+DEFAULT_HTTP_ADDRESS: Final = "0.0.0.0:9464"
+#: No HTTP port is opened.
+NO_ADDRESS: Final = "none"
+
+#: 1 MiB of UTF-8: a long book chapter, some 250,000 tokens of English.
+DEFAULT_MAX_INPUT_BYTES: Final = 1 << 20
+#: Ids in one call of Decode: about what `DEFAULT_MAX_INPUT_BYTES` of English encodes to.
+DEFAULT_MAX_IDS: Final = 1 << 18
+DEFAULT_MAX_BATCH_ITEMS: Final = 1024
+#: Segments in one call, over all its items.
+DEFAULT_MAX_SEGMENTS: Final = 16_384
+#: Entries of `allowed_special`. The largest built-in encoding has 1,091 special tokens.
+DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
+#: Calls that are being answered or wait for a worker thread.
+DEFAULT_MAX_IN_FLIGHT: Final = 256
+#: Bytes of one call's metadata.
+DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
+#: Calls at once on one connection.
+DEFAULT_MAX_CONCURRENT_STREAMS: Final = 1024
+#: 0: a connection may live for ever.
+DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
+#: Kubernetes kills after 30 s; this leaves time to stop.
+DEFAULT_GRACE_SECONDS: Final = 20.0
+#: Requests up to this size are computed on the event loop (docs/server-shape.md).
+DEFAULT_INLINE_MAX_BYTES: Final = 16 * 1024
+#: 0: one for each core.
+DEFAULT_WORK_THREADS: Final = 0
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+def _split_commas(value: object) -> object:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in list_encodings():
+            raise ValueError(f"{name!r} is not built in; these are: {', '.join(list_encodings())}")
+    return names
+
+
+def _grpc_address(value: str) -> str:
+    if value.startswith("unix:"):
+        if value == "unix:":
+            raise ValueError("a path must follow 'unix:'")
+        return value
+    split_address(value)
+    return value
+
+
+def _http_address(value: str) -> str:
+    if value != NO_ADDRESS:
+        split_address(value)
+    return value
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Split "host:port", where an IPv6 host stands in brackets.
+
+    Raises:
+        ValueError: `address` is not of that form, or the port is not in [0, 65535].
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("must be host:port, such as 0.0.0.0:50051 (port 0: any free one)")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+#: Special tokens by encoding; "ALL" is every special token of the encoding.
+Ceiling = Mapping[str, Literal["ALL"] | tuple[str, ...]]
+
+
+class Settings(BaseModel):
+    """The server's settings.
+
+    Attributes have the names that flags (`--max-ids`), variables (`BYTEPAIR_MAX_IDS`) and the
+    file (`max_ids = …`) use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    grpc_address: Annotated[str, AfterValidator(_grpc_address)] = Field(
+        DEFAULT_GRPC_ADDRESS,
+        description="Where gRPC is served: host:port, or unix:/path. Port 0: any free one.",
+    )
+    http_address: Annotated[str, AfterValidator(_http_address)] = Field(
+        DEFAULT_HTTP_ADDRESS,
+        description="Where /metrics, /healthz and /readyz are served: host:port, or none.",
+    )
+    reflection: bool = Field(
+        False, description="Answer gRPC server reflection, for tools such as grpcurl."
+    )
+    builtin_encodings: Annotated[Names, AfterValidator(_known_built_ins)] = Field(
+        tuple(list_encodings()),
+        description="Built-in encodings to load, separated by commas. "
+        "Encodings of your own are [encodings.<name>] tables of the file.",
+    )
+    allow_reference_backend: bool = Field(
+        False,
+        description="Serve with the pure-Python engine where the compiled one is missing: "
+        "same ids, some hundred times slower.",
+    )
+    api_keys_file: str | None = Field(
+        None, description="TOML file of callers and hashes of their API keys. None: no keys."
+    )
+    max_input_bytes: int = Field(
+        DEFAULT_MAX_INPUT_BYTES, ge=1, le=1 << 30, description="UTF-8 bytes of text in one call."
+    )
+    max_ids: int = Field(
+        DEFAULT_MAX_IDS, ge=1, le=1 << 28, description="Token ids in one call of Decode."
+    )
+    max_batch_items: int = Field(
+        DEFAULT_MAX_BATCH_ITEMS, ge=1, le=1 << 20, description="Items in one batch call."
+    )
+    max_segments: int = Field(
+        DEFAULT_MAX_SEGMENTS, ge=1, le=1 << 20, description="Segments in one call, items together."
+    )
+    max_allowed_special: int = Field(
+        DEFAULT_MAX_ALLOWED_SPECIAL, ge=1, le=1 << 20, description="Entries of allowed_special."
+    )
+    max_in_flight: int = Field(
+        DEFAULT_MAX_IN_FLIGHT,
+        ge=1,
+        le=1 << 20,
+        description="Calls being answered or waiting for a thread; more are OVERLOADED.",
+    )
+    max_metadata_bytes: int = Field(
+        DEFAULT_MAX_METADATA_BYTES,
+        ge=1024,
+        le=1 << 20,
+        description="Bytes of the metadata of one call.",
+    )
+    max_concurrent_streams: int = Field(
+        DEFAULT_MAX_CONCURRENT_STREAMS,
+        ge=1,
+        le=1 << 20,
+        description="Calls at once on one connection; more wait in the client.",
+    )
+    max_connection_age_seconds: float = Field(
+        DEFAULT_MAX_CONNECTION_AGE_SECONDS,
+        ge=0,
+        description="Age at which a connection is asked to reconnect, for balancing. 0: never.",
+    )
+    grace_seconds: float = Field(
+        DEFAULT_GRACE_SECONDS,
+        ge=0,
+        le=3600,
+        description="Time that running calls get to finish after SIGTERM.",
+    )
+    inline_max_bytes: int = Field(
+        DEFAULT_INLINE_MAX_BYTES,
+        ge=0,
+        le=1 << 20,
+        description="Requests up to this size are computed at once, larger ones on a thread.",
+    )
+    work_threads: int = Field(
+        DEFAULT_WORK_THREADS, ge=0, le=1024, description="Threads for large requests. 0: cores."
+    )
+    log_format: Literal["json", "console"] = Field(
+        "json", description="Log lines for machines (json) or people (console), on stderr."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least level that is logged."
+    )
+    log_calls: Literal["debug", "info"] = Field(
+        "debug", description="The level of the line that is logged for each call."
+    )
+    encodings: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict, description="Encodings of your own, by name. Only in the file."
+    )
+    ceiling: Mapping[str, Ceiling] = Field(
+        default_factory=dict,
+        description="Special tokens that may be allowed at all, by caller and encoding. "
+        "Only in the file.",
+    )
+
+    @property
+    def max_message_bytes(self) -> int:
+        """The largest message that gRPC accepts.
+
+        Follows from the limits on content, with as much again for framing, segments and
+        names, so that an input over its limit is usually refused by name (INPUT_TOO_LARGE) and
+        not by gRPC. An id is at most five bytes on the wire.
+        """
+        return 2 * max(self.max_input_bytes, 5 * self.max_ids) + 64 * 1024
+
+
+#: Tables, which neither flags nor variables can hold.
+FILE_ONLY: Final = frozenset({"encodings", "ceiling"})

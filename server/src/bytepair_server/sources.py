@@ -1,0 +1,166 @@
+"""Where settings come from: flags, then `BYTEPAIR_*` variables, then a TOML file.
+
+Each value keeps the name of its source, so that an error can say where the wrong one is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from bytepair_server import __version__
+from bytepair_server.settings import FILE_ONLY, Settings
+
+PREFIX: Final = "BYTEPAIR_"
+CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
+
+_DESCRIPTION: Final = """\
+Tokenizer service over gRPC: exact token ids and counts for published encodings.
+
+Each setting may be given as a flag, as a variable, or in a TOML file; the first of these
+wins. SIGTERM or Ctrl-C finishes running calls, then stops.
+"""
+_EPILOG: Final = """\
+examples:
+  bytepair-server                                        serve the built-in encodings
+  bytepair-server --log-format console --reflection      the same, for a person at a terminal
+  bytepair-server --config bytepair.toml --check-config  verify a configuration, then exit
+"""
+
+
+class ConfigurationError(Exception):
+    """A setting is wrong. The message names it, its source and the remedy, one line for each."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Verified settings and where they came from.
+
+    Attributes:
+        settings: The settings.
+        base_dir: What relative paths of the file are relative to.
+        check_only: `--check-config` was given.
+        ignored_variables: `BYTEPAIR_*` variables that name no setting. They are not errors:
+            Kubernetes sets such variables for a Service that is called "bytepair".
+    """
+
+    settings: Settings
+    base_dir: Path
+    check_only: bool
+    ignored_variables: tuple[str, ...]
+
+
+def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:
+    """Read and verify all sources.
+
+    Args:
+        arguments: The command line without the program's name.
+        environment: Such as `os.environ`.
+    Raises:
+        ConfigurationError: A value or a source is wrong.
+        SystemExit: `--help` or `--version`, or an unknown flag.
+    """
+    flags = vars(_parser().parse_args(arguments))
+    path = flags.pop("config", None) or environment.get(CONFIG_VARIABLE)
+    check_only = flags.pop("check_config", False)
+
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    if path:
+        for name, value in _read_file(Path(path)).items():
+            values[name], origin[name] = value, f"file {path}"
+    ignored = []
+    for variable in sorted(environment):
+        if not variable.startswith(PREFIX) or variable == CONFIG_VARIABLE:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name in Settings.model_fields and name not in FILE_ONLY:
+            values[name], origin[name] = environment[variable], f"variable {variable}"
+        else:
+            ignored.append(variable)
+    for name, value in flags.items():
+        values[name], origin[name] = value, f"flag {_flag(name)}"
+
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        raise ConfigurationError("\n".join(_explain(error, origin))) from None
+    return Configuration(
+        settings, Path(path).parent if path else Path(), check_only, tuple(ignored)
+    )
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"file {path} is not TOML: {error}") from None
+
+
+def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
+    lines = []
+    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+        name = str(fault["loc"][0])
+        place = ".".join(str(part) for part in fault["loc"])
+        source = origin.get(name, "default")
+        if fault["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(name, Settings.model_fields, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            lines.append(f"{place} (from {source}): no such setting{hint}")
+            continue
+        problem = fault["msg"].removeprefix("Value error, ")
+        field = Settings.model_fields[name]
+        lines.append(f"{place} (from {source}): {problem}. It is: {field.description}")
+    return lines
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair-server",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"bytepair-server {__version__}")
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"TOML file of settings. [{CONFIG_VARIABLE}]"
+    )
+    parser.add_argument(
+        "--check-config", action="store_true", help="Verify all settings, load nothing, exit."
+    )
+    group = parser.add_argument_group("settings", "The variable and the default in brackets.")
+    for name, field in Settings.model_fields.items():
+        if name not in FILE_ONLY:
+            _add_flag(group, name, field)
+    return parser
+
+
+def _add_flag(group: argparse._ArgumentGroup, name: str, field: FieldInfo) -> None:
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, tuple):
+        shown = "all built in"
+    elif isinstance(default, bool):
+        shown = "on" if default else "off"
+    else:
+        shown = "none" if default is None else str(default)
+    text = f"{field.description} [{PREFIX}{name.upper()}, {shown}]".replace("%", "%%")
+    if isinstance(default, bool):
+        group.add_argument(_flag(name), action=argparse.BooleanOptionalAction, help=text)
+    else:
+        group.add_argument(_flag(name), metavar="VALUE", help=text)

@@ -1,0 +1,81 @@
+"""Request bytes to a protobuf message, or exactly what is wrong with them.
+
+protobuf refuses a string field that is not UTF-8, but says neither which nor where. To find
+out, the bytes are read again with a twin of the message in which every `string` is `bytes`:
+the two have the same wire format. This happens only after a failure, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from bytepair_server.errors import InvalidField, InvalidText
+
+M = TypeVar("M", bound=Message)
+
+_FILES: Final = (encoding_pb2.DESCRIPTOR, text_pb2.DESCRIPTOR, tokenizer_pb2.DESCRIPTOR)
+
+
+def parse(request_class: type[M], raw: bytes) -> M:
+    """Read a request.
+
+    Raises:
+        InvalidText: A string field is not UTF-8.
+        InvalidField: The bytes are not a message of this type; its field is "request".
+    """
+    try:
+        return request_class.FromString(raw)
+    except DecodeError:
+        raise _diagnosis(request_class, raw) from None
+
+
+def _diagnosis(request_class: type[Message], raw: bytes) -> InvalidText | InvalidField:
+    name = request_class.DESCRIPTOR.full_name
+    twin = message_factory.GetMessageClass(_twins().FindMessageTypeByName(name))
+    try:
+        message = twin.FromString(raw)
+    except DecodeError:
+        return InvalidField("request", f"these bytes are not a {name}")
+    for path, value in _strings(message, ""):
+        try:
+            value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return InvalidText(path, error.start)
+    return InvalidField("request", f"these bytes are not a {name}")
+
+
+def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for descriptor, value in message.ListFields():
+        path = prefix + descriptor.name
+        if descriptor.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_BYTES):
+            continue
+        if isinstance(value, Message | bytes):
+            values = [(path, value)]
+        else:
+            values = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+        for path_of_one, each in values:
+            if isinstance(each, Message):
+                yield from _strings(each, path_of_one + ".")
+            else:
+                yield path_of_one, each
+
+
+@lru_cache(maxsize=1)
+def _twins() -> descriptor_pool.DescriptorPool:
+    pool = descriptor_pool.DescriptorPool()
+    for source in _FILES:
+        file = descriptor_pb2.FileDescriptorProto()
+        source.CopyToProto(file)
+        for message in file.message_type:
+            for declared in message.field:
+                if declared.type == declared.TYPE_STRING:
+                    declared.type = declared.TYPE_BYTES
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool

@@ -1,0 +1,50 @@
+"""Where a request is computed: at once on the event loop, or on a thread.
+
+A small request costs less than the way to a thread and back. A large one would hold up every
+other call, so it goes to a thread, as a whole: parsing and serialising it takes milliseconds
+too. The engine's compiled core works without the interpreter's lock; the reference holds it,
+and is slow, so with that every request goes to a thread. The size of a request on the wire
+says which it is: work grows with nothing else. docs/server-shape.md has the figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+
+class Work:
+    """The threads for large requests, and who goes there."""
+
+    def __init__(self, threads: int, inline_max_bytes: int) -> None:
+        """Start no thread yet.
+
+        Args:
+            threads: How many; 0 for one for each core that this process may use.
+            inline_max_bytes: Requests up to this size stay on the event loop.
+        """
+        count = threads or len(os.sched_getaffinity(0))
+        self._threads: Final = ThreadPoolExecutor(count, thread_name_prefix="work")
+        self._inline_max_bytes = inline_max_bytes
+
+    def always_on_threads(self) -> None:
+        """Compute nothing on the event loop: an encoding is slow."""
+        self._inline_max_bytes = -1
+
+    def is_inline(self, request_bytes: int) -> bool:
+        """Whether a request of this size is computed on the event loop."""
+        return request_bytes <= self._inline_max_bytes
+
+    def on_thread(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """Call a function on a thread, as soon as one is free."""
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._threads, function, *arguments)
+
+    def close(self) -> None:
+        """Take no more work and start none that waits. What runs cannot be stopped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
