@@ -1,0 +1,149 @@
+"""The five commands: each asks the server and prints what it says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bytepair_client.cli.inputs import STANDARD_INPUT, read_ids, read_text
+from bytepair_client.cli.results import Results
+from bytepair_client.cli.status import CommandError, ExitStatus
+from bytepair_client.client import TokenizerClient
+from bytepair_client.operations.describing import EncodingInfo
+
+# More special tokens than this are counted and not listed, except in JSON.
+MOST_LISTED = 20
+
+Command = Callable[[TokenizerClient, argparse.Namespace], ExitStatus]
+
+
+def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair count`."""
+    results = Results(args.json)
+    options = _special_options(args)
+    total = 0
+    several = len(args.files) > 1
+    for name in args.files:
+        with results.of(name) as result:
+            answer = client.full.count(read_text(name), **options)
+            total += answer.count
+            result.answered(answer)
+            result.fields["count"] = answer.count
+            if several:
+                result.line = f"{answer.count:9} {name}"
+            else:
+                result.line = str(answer.count) + ("" if name == STANDARD_INPUT else f" {name}")
+    if several:
+        results.print_line(f"{total:9} total")
+    results.print_json(total=total)
+    return results.status
+
+
+def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair encode`."""
+    results = Results(args.json)
+    options = _special_options(args)
+    for name in args.files:
+        with results.of(name) as result:
+            answer = client.full.encode(read_text(name), **options)
+            result.answered(answer)
+            result.fields["ids"] = list(answer.ids)
+            result.line = " ".join(map(str, answer.ids))
+    results.print_json()
+    return results.status
+
+
+def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair decode`."""
+    if args.json and args.errors == "bytes":
+        raise CommandError("--errors bytes: JSON cannot hold bytes", ExitStatus.USAGE)
+    results = Results(args.json)
+    skip = args.skip_special_tokens
+    for name in args.files:
+        with results.of(name) as result:
+            ids = read_ids(name)
+            if args.errors == "bytes":
+                result.data = client.decode_bytes(ids, skip_special_tokens=skip)
+            else:
+                answer = client.full.decode(ids, errors=args.errors, skip_special_tokens=skip)
+                result.answered(answer)
+                result.fields["text"] = answer.text
+                result.data = answer.text.encode()
+    results.print_json()
+    return results.status
+
+
+def encodings(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair encodings`."""
+    if args.names:
+        found = [client.get_encoding(name) for name in args.names]
+        text = "\n".join(map(_described, found))
+    else:
+        found = client.list_encodings()
+        text = "".join(map(_listed, found))
+    sys.stdout.write(_json([_fields(info) for info in found]) if args.json else text)
+    return ExitStatus.OK
+
+
+def health(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair health`."""
+    status = client.health()
+    text = _json({"target": client.target, "status": status})
+    sys.stdout.write(text if args.json else f"{client.target}: {status}\n")
+    return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
+
+
+COMMANDS: Mapping[str, Command] = {
+    "count": count,
+    "encode": encode,
+    "decode": decode,
+    "encodings": encodings,
+    "health": health,
+}
+
+
+def _special_options(args: argparse.Namespace) -> dict[str, Any]:
+    allowed = args.allowed_special
+    options: dict[str, Any] = {"allowed_special": "all" if "all" in allowed else frozenset(allowed)}
+    if args.disallowed_special is not None:  # otherwise the default of the operation
+        options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
+    return options
+
+
+def _listed(info: EncodingInfo) -> str:
+    line = f"{info.name:15} {info.n_vocab:7} {info.backend:9} {info.fingerprint}\n"
+    return line + (f"    {', '.join(info.aliases)}\n" if info.aliases else "")
+
+
+def _described(info: EncodingInfo) -> str:
+    fields = _fields(info)
+    special = info.special_tokens
+    fields["aliases"] = ", ".join(info.aliases) or "none"
+    fields["special_tokens"] = (
+        ", ".join(f"{token} {token_id}" for token, token_id in special.items()) or "none"
+        if len(special) <= MOST_LISTED
+        else f"{len(special)}; --json lists them"
+    )
+    return "".join(f"{name + ':':15} {value}\n" for name, value in fields.items())
+
+
+def _fields(info: EncodingInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "aliases": list(info.aliases),
+        "fingerprint": info.fingerprint,
+        "n_vocab": info.n_vocab,
+        "max_token_id": info.max_token_id,
+        "pattern": info.pattern,
+        "special_tokens": dict(info.special_tokens),
+        "source": info.source,
+        "backend": info.backend,
+        "splitter": info.splitter,
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value) + "\n"

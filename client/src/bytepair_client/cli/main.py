@@ -1,0 +1,126 @@
+"""From arguments to an exit status: connect, run the command, and say what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+
+from bytepair_client.cli.commands import COMMANDS
+from bytepair_client.cli.parser import (
+    API_KEY_VARIABLE,
+    ENCODING_VARIABLE,
+    TARGET_VARIABLE,
+    build_parser,
+)
+from bytepair_client.cli.status import CommandError, ExitStatus
+from bytepair_client.client import TokenizerClient
+from bytepair_client.errors import (
+    DeadlineExceeded,
+    InvalidOption,
+    TokenizerError,
+    Unauthenticated,
+    Unavailable,
+    UnknownEncoding,
+)
+from bytepair_client.options import DEFAULT_TARGET, Tls
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: Without the program's name; None for those of the process.
+    Returns:
+        The exit status, as `bytepair --help` describes it.
+    """
+    args = build_parser().parse_args(arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # file names need not be UTF-8
+    try:
+        with _connect(args, os.environ) as client:
+            status = COMMANDS[args.command](client, args)
+        sys.stdout.flush()
+    except (CommandError, TokenizerError) as error:
+        sys.stderr.write(f"bytepair: {error}{_advice(error)}\n")
+        return _status(error, args.command)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has what it wanted. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitStatus.BROKEN_PIPE
+    except OSError as error:
+        sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
+        return ExitStatus.FAILED
+    return status
+
+
+def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:
+    encoding = expected = None
+    if "encoding" in args:
+        encoding = args.encoding or environment.get(ENCODING_VARIABLE)
+        expected = args.expected_fingerprint
+        if not encoding:
+            raise CommandError(
+                f"which encoding? Give --encoding NAME, or set {ENCODING_VARIABLE}; "
+                "'bytepair encodings' lists what the server has",
+                ExitStatus.USAGE,
+            )
+    return TokenizerClient(
+        args.target or environment.get(TARGET_VARIABLE) or DEFAULT_TARGET,
+        encoding=encoding,
+        expected_fingerprint=expected,
+        timeout=args.timeout,
+        api_key=_api_key(args, environment),
+        tls=_tls(args),
+        user_agent="bytepair-cli",
+    )
+
+
+def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | None:
+    if args.api_key_file is None:
+        return environment.get(API_KEY_VARIABLE) or None
+    try:
+        return Path(args.api_key_file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CommandError(f"{args.api_key_file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{args.api_key_file}: not an API key: it is not text") from None
+
+
+def _tls(args: argparse.Namespace) -> Tls | bool:
+    if args.tls_ca or args.tls_cert or args.tls_key or args.tls_server_name:
+        return Tls(args.tls_ca, args.tls_cert, args.tls_key, args.tls_server_name)
+    return bool(args.tls)
+
+
+def _advice(error: Exception) -> str:
+    """What to do next, where the error itself does not say it."""
+    match error:
+        case Unavailable():
+            return (
+                f"\nIs the server running? 'bytepair-server' starts one; --target or "
+                f"{TARGET_VARIABLE} names another."
+            )
+        case DeadlineExceeded():
+            return "\nIs the target right? --timeout SECONDS gives it more time."
+        case UnknownEncoding():
+            return "\n'bytepair encodings' lists what the server has."
+        case Unauthenticated():
+            return f"\nGive an API key by --api-key-file or {API_KEY_VARIABLE}."
+    return ""
+
+
+def _status(error: Exception, command: str) -> ExitStatus:
+    match error:
+        case CommandError():
+            return error.status
+        case Unavailable() | DeadlineExceeded() if command != "health":
+            return ExitStatus.NO_SERVER
+        case InvalidOption(code=None):
+            return ExitStatus.USAGE
+    return ExitStatus.FAILED
