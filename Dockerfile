@@ -58,7 +58,7 @@ COPY --from=build /opt/bytepair /opt/bytepair
 COPY LICENSE /opt/bytepair/LICENSE
 # The two commands run once as root: that proves that they import, and writes the byte code of what
 # they use of the standard library, which a read-only container would compile again at every start.
-RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin bytepair \
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin bytepair \
     && /opt/bytepair/bin/bytepair-server --help > /dev/null \
     && /opt/bytepair/bin/bytepair --help > /dev/null
 ENV PATH=/opt/bytepair/bin:$PATH \

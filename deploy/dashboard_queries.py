@@ -1,6 +1,6 @@
 """Read the PromQL out of the Grafana dashboard, so that Prometheus's own tools can judge it.
 
-    python deploy/dashboard_queries.py > rules.yml && promtool check rules rules.yml
+python deploy/dashboard_queries.py > rules.yml && promtool check rules rules.yml
 """
 
 import json

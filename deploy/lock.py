@@ -4,7 +4,8 @@
     python deploy/lock.py --upgrade  pin the newest that satisfy them
 
 Reads what the three distributions declare in their pyproject.toml and writes, beside this file,
-requirements.txt (what runs) and requirements-build.txt (what builds the wheels). Needs `uv` on PATH.
+requirements.txt (what runs) and requirements-build.txt (what builds the wheels). Needs `uv` on
+PATH.
 """
 
 import subprocess

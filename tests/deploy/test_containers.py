@@ -1,0 +1,91 @@
+"""Image, compose file and server agree, and no container has rights that it does not need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from bytepair_server.settings import (
+    DEFAULT_GRACE_SECONDS,
+    DEFAULT_GRPC_ADDRESS,
+    DEFAULT_HTTP_ADDRESS,
+    split_address,
+)
+from bytepair_server.sources import load
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+GRPC_PORT = split_address(DEFAULT_GRPC_ADDRESS)[1]
+HTTP_PORT = split_address(DEFAULT_HTTP_ADDRESS)[1]
+
+
+def test_the_image_exposes_the_ports_that_the_server_listens_on_by_default() -> None:
+    exposed = re.search(r"^EXPOSE (.*)$", DOCKERFILE, re.MULTILINE)
+    assert exposed is not None
+    assert [int(port) for port in exposed[1].split()] == [GRPC_PORT, HTTP_PORT]
+    assert f"127.0.0.1:{GRPC_PORT}" in DOCKERFILE.split("HEALTHCHECK")[1]
+
+
+def test_compose_and_prometheus_use_the_same_ports() -> None:
+    assert SERVICES["server"]["ports"][0].endswith(f":{GRPC_PORT}")
+    assert SERVICES["server"]["expose"] == [str(HTTP_PORT)]
+    assert SERVICES["demo"]["environment"]["BYTEPAIR_TARGET"] == f"dns:///server:{GRPC_PORT}"
+    prometheus = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text("utf-8"))
+    [discovery] = prometheus["scrape_configs"][0]["dns_sd_configs"]
+    assert (discovery["names"], discovery["port"]) == (["server"], HTTP_PORT)
+
+
+def test_containers_are_killed_only_after_the_server_had_time_to_drain() -> None:
+    period = SERVICES["server"]["stop_grace_period"]
+    assert period.endswith("s")
+    assert float(period[:-1]) > DEFAULT_GRACE_SECONDS
+
+
+def test_the_shipped_configuration_is_valid_and_changes_no_address() -> None:
+    folder = SERVICES["server"]["volumes"][0].split(":")
+    assert folder[1:] == ["/etc/bytepair", "ro"]
+    assert SERVICES["server"]["environment"]["BYTEPAIR_CONFIG"] == "/etc/bytepair/bytepair.toml"
+    settings = load(["--config", str(ROOT / folder[0] / "bytepair.toml")], {}).settings
+    assert settings.grpc_address == DEFAULT_GRPC_ADDRESS
+    assert settings.http_address == DEFAULT_HTTP_ADDRESS
+    assert settings.ceiling == {}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_container_has_rights_that_it_does_not_need(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "cap_add" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "privileged" not in service
+    limits = service["deploy"]["resources"]["limits"]
+    assert {"cpus", "memory", "pids"} <= limits.keys()
+    for port in service.get("ports", []):
+        assert ":-127.0.0.1:" in port, "published beyond this machine by default"
+    for volume in service.get("volumes", []):
+        if volume.startswith("."):
+            assert volume.endswith(":ro")
+
+
+def test_every_image_is_pinned() -> None:
+    tags = re.findall(r"^ARG \w+_IMAGE=(\S+)$", DOCKERFILE, re.MULTILINE)
+    tags += [
+        service["image"] for service in SERVICES.values() if "bytepair" not in service["image"]
+    ]
+    assert len(tags) == 4
+    for image in tags:
+        assert re.search(r":v?\d+\.\d+", image), image
+
+
+def test_the_image_runs_as_a_user_without_rights() -> None:
+    final_stage = DOCKERFILE.rpartition("\nFROM ")[2]
+    users = re.findall(r"^USER (\d+):(\d+)$", final_stage, re.MULTILINE)
+    assert len(users) == 1
+    assert all(int(part) >= 10_000 for part in users[0])
