@@ -4,12 +4,14 @@ they make one."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from bytepair_engine.backends import Core
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.special_sets import SpecialSets
 
 
 def build_encoding(
@@ -53,11 +55,14 @@ def build_encoding(
             problem = f"special token {token!r} has id {token_id}, which an ordinary token has"
         if problem:
             raise VocabularyError(f"encoding {name!r}", problem, "correct special_tokens")
+    backend = core.build(table, pattern, dict(special_tokens))
     return Encoding(
-        name,
-        core.build(table, pattern, dict(special_tokens)),
-        pattern=pattern,
-        special_tokens=special_tokens,
-        max_token_id=max(table.max_id(), *special_tokens.values(), -1),
+        name=name,
         source=source,
+        pattern=pattern,
+        special_tokens=MappingProxyType(dict(special_tokens)),
+        max_token_id=max([table.max_id(), *special_tokens.values()]),
+        _backend=backend,
+        _special_sets=SpecialSets(backend, special_tokens),
+        _special_ids=frozenset(special_tokens.values()),
     )

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
-from types import MappingProxyType
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
-
-SpecialTokens = Literal["all"] | Collection[str]
-
-#: Compiled sets of special tokens that an encoding keeps, so that callers who vary
-#: `allowed_special` without end cost time and not memory.
-_KEPT_SPECIAL_SETS: Final = 256
+from bytepair_engine.special_sets import SpecialSets, SpecialTokens
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Encoding:
     """Text to token ids and back, for one vocabulary. Immutable and safe to share between
-    threads; the native backend works without the interpreter's lock.
+    threads; the native backend works without the interpreter's lock. `get_encoding` and
+    `load_encoding` make them.
 
     Two options of the encoding methods say what a special token that `text` spells becomes,
     with the meaning that tiktoken gives them:
@@ -44,40 +40,14 @@ class Encoding:
         splitter: The hand-written scanner that runs the pattern, or "general".
     """
 
-    __slots__ = (
-        "_backend",
-        "_every_special",
-        "_no_special",
-        "_special_ids",
-        "_special_set",
-        "max_token_id",
-        "name",
-        "pattern",
-        "source",
-        "special_tokens",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        backend: Backend[Any],
-        *,
-        pattern: str,
-        special_tokens: Mapping[str, int],
-        max_token_id: int,
-        source: str,
-    ) -> None:
-        """For `spec.load_encoding`, which has checked what it gives."""
-        self.name: Final = name
-        self.pattern: Final = pattern
-        self.source: Final = source
-        self.special_tokens: Final[Mapping[str, int]] = MappingProxyType(dict(special_tokens))
-        self.max_token_id: Final = max_token_id
-        self._special_ids: Final = frozenset(special_tokens.values())
-        self._backend: Final = backend
-        self._special_set: Final = lru_cache(_KEPT_SPECIAL_SETS)(backend.special_set)
-        self._no_special: Final = backend.special_set(frozenset())
-        self._every_special: Final = backend.special_set(frozenset(special_tokens))
+    name: str
+    source: str
+    pattern: str
+    special_tokens: Mapping[str, int]
+    max_token_id: int
+    _backend: Backend[Any]
+    _special_sets: SpecialSets
+    _special_ids: frozenset[int]
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r} ({self.backend})>"
@@ -123,11 +93,14 @@ class Encoding:
         >>> toy().encode("aab")
         [258]
         """
-        return self._backend.encode(text, *self._sets(allowed_special, disallowed_special))
+        return self._backend.encode(
+            text, *self._special_sets.resolve(allowed_special, disallowed_special)
+        )
 
     def encode_ordinary(self, text: str) -> list[int]:
         """As `encode` with every special token that `text` spells as ordinary text."""
-        return self._backend.encode(text, self._no_special, self._no_special)
+        none = self._special_sets.none
+        return self._backend.encode(text, none, none)
 
     def encode_array(
         self,
@@ -138,7 +111,9 @@ class Encoding:
     ) -> array[int]:
         """As `encode`, as one array of unsigned 32-bit integers (typecode "I"), which costs
         far less than a list: `numpy.frombuffer` and `memoryview` take it without a copy."""
-        return self._backend.encode_array(text, *self._sets(allowed_special, disallowed_special))
+        return self._backend.encode_array(
+            text, *self._special_sets.resolve(allowed_special, disallowed_special)
+        )
 
     def encode_packed(
         self,
@@ -149,7 +124,9 @@ class Encoding:
     ) -> bytes:
         """As `encode`, as the varints that a packed `repeated uint32` field holds on the
         wire of Protocol Buffers; b"" for ""."""
-        return self._backend.encode_packed(text, *self._sets(allowed_special, disallowed_special))
+        return self._backend.encode_packed(
+            text, *self._special_sets.resolve(allowed_special, disallowed_special)
+        )
 
     def encode_with_offsets(
         self,
@@ -180,7 +157,7 @@ class Encoding:
         """
         if unit not in ("byte", "code_point", "utf16"):
             raise InvalidOption("unit", 'must be "byte", "code_point" or "utf16"')
-        sets = self._sets(allowed_special, disallowed_special)
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
         return self._backend.encode_with_offsets(text, unit, *sets)
 
     def encode_batch(
@@ -191,7 +168,9 @@ class Encoding:
         disallowed_special: SpecialTokens = "all",
     ) -> list[list[int]]:
         """As `encode` for each text; [] for none. The first text that fails fails all."""
-        return self._backend.encode_batch(texts, *self._sets(allowed_special, disallowed_special))
+        return self._backend.encode_batch(
+            texts, *self._special_sets.resolve(allowed_special, disallowed_special)
+        )
 
     def count(
         self,
@@ -215,7 +194,7 @@ class Encoding:
             InvalidUnicode: `text` holds a lone surrogate.
             InvalidOption: `limit` is negative.
         """
-        sets = self._sets(allowed_special, disallowed_special)
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
         return self._backend.count(text, *sets, _checked_limit(limit))
 
     def count_batch(
@@ -227,7 +206,7 @@ class Encoding:
         disallowed_special: SpecialTokens = "all",
     ) -> list[int]:
         """As `count` for each text; [] for none. The first text that fails fails all."""
-        sets = self._sets(allowed_special, disallowed_special)
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
         return self._backend.count_batch(texts, *sets, _checked_limit(limit))
 
     # Ids to text
@@ -299,30 +278,6 @@ class Encoding:
     def without_special(self, ids: Sequence[int]) -> list[int]:
         """The ids that are not those of special tokens, in order."""
         return [token_id for token_id in ids if token_id not in self._special_ids]
-
-    def _sets(self, allowed: SpecialTokens, disallowed: SpecialTokens) -> tuple[Any, Any]:
-        if disallowed == "all":
-            if not allowed:
-                return self._no_special, self._every_special
-            if allowed == "all":
-                return self._every_special, self._no_special
-            names = _checked_names("allowed_special", allowed)
-            rest = frozenset(self.special_tokens) - names
-            return self._special_set(names), self._special_set(rest)
-        allowed_set = (
-            self._every_special
-            if allowed == "all"
-            else self._special_set(_checked_names("allowed_special", allowed))
-        )
-        return allowed_set, self._special_set(_checked_names("disallowed_special", disallowed))
-
-
-def _checked_names(option: str, names: Collection[str]) -> frozenset[str]:
-    if isinstance(names, str):
-        raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
-    if "" in names:
-        raise InvalidOption(option, "holds an empty string, which every text spells")
-    return frozenset(names)
 
 
 def _checked_limit(limit: int | None) -> int | None:

@@ -81,14 +81,15 @@ def parse_gpt2_files(
                 f"{merges_source} is {rank}",
                 "use two files of one release of GPT-2",
             )
-    beside = {token: i for token, i in ids.items() if token not in set(spellings)}
-    if beside != dict(special_tokens):
-        raise VocabularyError(
-            encoder_source,
-            f"beside the merges it holds {beside}, and the special tokens declared are "
-            f"{dict(special_tokens)}",
-            "declare exactly those as special_tokens",
-        )
+    ordinary = set(spellings)
+    for token in ids.keys() - ordinary | special_tokens.keys():
+        if ids.get(token) != special_tokens.get(token):
+            raise VocabularyError(
+                encoder_source,
+                f"token {token!r}, which no merge makes, has id {ids.get(token)} here and "
+                f"{special_tokens.get(token)} in special_tokens",
+                "declare as special_tokens exactly the tokens that no merge makes",
+            )
     return [(token, rank) for rank, token in enumerate(tokens)]
 
 

@@ -157,7 +157,9 @@ class ReferenceBackend:
         self._pattern = pattern
         self._special_tokens = dict(special_tokens)
         self._bytes_of = {token_id: token for token, token_id in table.ranks.items()}
-        self._bytes_of.update((i, token.encode()) for token, i in special_tokens.items())
+        # Where several special tokens share an id, it decodes to the first by spelling.
+        by_spelling = sorted((token.encode(), i) for token, i in special_tokens.items())
+        self._bytes_of.update((i, token) for token, i in reversed(by_spelling))
         self.fingerprint = fingerprint(table.ranks, pattern, special_tokens)
 
     def special_set(self, names: frozenset[str]) -> SpecialSet:
@@ -250,7 +252,10 @@ class ReferenceBackend:
 
 
 def check_unicode(text: str) -> None:
-    """Raise InvalidUnicode if `text` holds a lone surrogate, which no UTF-8 can say."""
+    """Raise InvalidUnicode if `text` holds a lone surrogate, which no UTF-8 can say, and
+    TypeError if it is no text."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be str, not {type(text).__name__}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

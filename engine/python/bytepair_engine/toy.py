@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from bytepair_engine.backends import resolve
+from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.rank_table import RankTable
-from bytepair_engine.reference import ReferenceBackend
 
-_PATTERN = " ?[a-z]+"
 _MERGES = [b"aa", b"ab", b"aab", b" a"]
 
 
@@ -20,13 +19,13 @@ def toy() -> Encoding:
     [258, 260]
     """
     tokens = [bytes([byte]) for byte in range(256)] + _MERGES
-    special_tokens = {"<|end|>": len(tokens)}
-    table = RankTable.from_items([(token, rank) for rank, token in enumerate(tokens)])
-    return Encoding(
-        "toy",
-        ReferenceBackend(table, _PATTERN, special_tokens),
-        pattern=_PATTERN,
-        special_tokens=special_tokens,
-        max_token_id=len(tokens),
+    core = resolve("reference")
+    return build_encoding(
+        core,
+        core.from_items([(token, rank) for rank, token in enumerate(tokens)]),
+        name="toy",
+        pattern=" ?[a-z]+",
+        special_tokens={"<|end|>": len(tokens)},
         source="builtin",
+        table_source="toy.py",
     )

@@ -1,0 +1,29 @@
+"""Every test of the engine runs on both backends: the definition, and the native core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import bytepair_engine
+import pytest
+from bytepair_engine import Encoding
+
+Load = Callable[[str], Encoding]
+
+
+@pytest.fixture(params=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def load(backend: str) -> Load:
+    """`get_encoding` on the backend of the test."""
+    return lambda name: bytepair_engine.get_encoding(name, backend=backend)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=bytepair_engine.list_encodings())
+def encoding(request: pytest.FixtureRequest, load: Load) -> Encoding:
+    """Every built-in encoding on the backend of the test."""
+    return load(request.param)

@@ -1,0 +1,196 @@
+"""The laws that hold for every encoding and text, and the typed errors outside their domain."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import pytest
+from bytepair_engine import (
+    Encoding,
+    InvalidOption,
+    InvalidUnicode,
+    UnknownEncoding,
+    UnknownToken,
+    UnknownTokenId,
+    aliases,
+    get_encoding,
+    list_encodings,
+)
+from bytepair_engine.varint import pack
+from hypothesis import given
+from hypothesis import strategies as st
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
+
+texts = st.one_of(
+    st.text(max_size=40),
+    st.lists(st.sampled_from(HARD_CHARACTERS + HARD_PIECES), max_size=12).map("".join),
+)
+
+
+def utf16_units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
+@given(text=texts)
+def test_every_way_to_encode_agrees(name: str, text: str) -> None:
+    for backend in ("reference", "native"):
+        encoding = get_encoding(name, backend=backend)
+        free = {"disallowed_special": ()}
+        ids = encoding.encode(text, **free)
+        assert encoding.decode(ids) == text
+        assert encoding.decode_bytes(ids) == text.encode()
+        assert encoding.count(text, **free) == len(ids)
+        assert encoding.encode_array(text, **free) == array("I", ids)
+        assert encoding.encode_packed(text, **free) == pack(ids)
+        assert encoding.encode_batch([text, "", text], **free) == [ids, [], ids]
+        assert encoding.count_batch([text, ""], **free) == [len(ids), 0]
+        for limit in {0, max(len(ids) - 1, 0), len(ids), len(ids) + 1}:
+            assert encoding.count(text, limit=limit, **free) == min(len(ids), limit + 1)
+        starts = {
+            "byte": lambda before: len(before.encode()),
+            "code_point": len,
+            "utf16": utf16_units,
+        }
+        for unit, length in starts.items():
+            got, offsets = encoding.encode_with_offsets(text, unit=unit, **free)
+            assert got == ids
+            joined, expected = b"", []
+            for token in map(encoding.decode_single_token_bytes, ids):
+                expected.append(length(joined.decode(errors="ignore")))
+                joined += token
+            assert offsets == expected
+
+
+def test_both_backends_agree(backend: str) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for name in list_encodings():
+        one, other = get_encoding(name, backend=backend), get_encoding(name, backend="reference")
+        for text in random_texts(rng, one.token_byte_values(), 100):
+            assert one.encode_ordinary(text) == other.encode_ordinary(text)
+
+
+def test_empty_text(encoding: Encoding) -> None:
+    assert encoding.encode("") == []
+    assert encoding.encode_packed("") == b""
+    assert encoding.encode_array("") == array("I")
+    assert encoding.encode_with_offsets("") == ([], [])
+    assert encoding.count("") == encoding.count("", limit=0) == 0
+    assert encoding.encode_batch([]) == encoding.count_batch([]) == []
+    assert encoding.decode([]) == ""
+    assert encoding.decode_bytes([]) == b""
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"), [("\ud800", 0), ("é\udfff", 2), ("a" * 5000 + "\udc80x", 5000)]
+)
+def test_lone_surrogates_are_refused(encoding: Encoding, text: str, offset: int) -> None:
+    """tiktoken's core.py makes U+FFFD of them silently."""
+    for call in (encoding.encode, encoding.encode_ordinary, encoding.count, encoding.encode_packed):
+        with pytest.raises(InvalidUnicode) as caught:
+            call(text)
+        assert caught.value.byte_offset == offset
+
+
+@pytest.mark.parametrize("bad", [-1, 2**31, 2**32 - 1, 2**32, 2**64, -(2**63)])
+def test_ids_that_do_not_exist(encoding: Encoding, bad: int) -> None:
+    """vLLM #24159, #21951: id -1 and id 4294967295 were a 500."""
+    for call in (encoding.decode, encoding.decode_bytes):
+        with pytest.raises(UnknownTokenId) as caught:
+            call([encoding.encode_ordinary("a")[0], bad])
+        assert (caught.value.token_id, caught.value.index) == (bad, 1)
+    with pytest.raises(UnknownTokenId):
+        encoding.decode_single_token_bytes(bad)
+
+
+def test_a_hole_in_the_ids(load) -> None:
+    """p50k_base has no ordinary token 50256, and cl100k_base none between its special ones."""
+    assert load("p50k_base").decode([50256]) == "<|endoftext|>"
+    for name, hole in (("cl100k_base", 100256), ("cl100k_base", 100261), ("o200k_base", 200000)):
+        with pytest.raises(UnknownTokenId):
+            load(name).decode([hole])
+
+
+def test_ids_of_other_types(encoding: Encoding) -> None:
+    ids = encoding.encode_ordinary("one two three")
+    assert encoding.decode(array("I", ids)) == encoding.decode(tuple(ids)) == "one two three"
+    for bad in (["1"], [1.5], [None]):
+        with pytest.raises((TypeError, UnknownTokenId)):
+            encoding.decode(bad)  # type: ignore[arg-type]
+
+
+def test_decoding_what_is_not_utf8(load) -> None:
+    encoding = load("cl100k_base")
+    euro = [encoding.encode_single_token(bytes([b])) for b in "€".encode()]
+    x = encoding.encode_single_token("x")
+    assert encoding.decode(euro) == "€"
+    assert encoding.decode([*euro[:2], x]) == "\ufffdx"
+    assert encoding.decode([euro[1], x, euro[0]]) == "\ufffdx\ufffd"
+    with pytest.raises(InvalidUnicode) as caught:
+        encoding.decode([x, *euro[:2], x], errors="strict")
+    assert caught.value.byte_offset == 1
+    with pytest.raises(InvalidOption):
+        encoding.decode([x], errors="ignore")  # type: ignore[arg-type]
+
+
+@given(st.lists(st.integers(0, 255), max_size=12))
+def test_decoding_any_bytes_is_decoding_their_bytes(values: list[int]) -> None:
+    """One U+FFFD for each maximal subpart, which is Python's rule and the WHATWG's."""
+    data = bytes(values)
+    for backend in ("reference", "native"):
+        encoding = get_encoding("r50k_base", backend=backend)
+        ids = [encoding.encode_single_token(bytes([b])) for b in data]
+        assert encoding.decode(ids) == data.decode(errors="replace")
+
+
+def test_options_outside_their_domain(load) -> None:
+    encoding = load("r50k_base")
+    with pytest.raises(InvalidOption):
+        encoding.count("x", limit=-1)
+    with pytest.raises(InvalidOption):
+        encoding.encode_with_offsets("x", unit="grapheme")
+    with pytest.raises(TypeError):
+        encoding.encode(b"x")
+
+
+def test_single_tokens(load) -> None:
+    encoding = load("cl100k_base")
+    assert encoding.encode_single_token("hello") == encoding.encode("hello")[0]
+    assert encoding.encode_single_token("<|endoftext|>") == 100257
+    assert encoding.decode_single_token_bytes(100257) == b"<|endoftext|>"
+    for no_token in ("hello world", "", b"\xff\xfe\xfd"):
+        with pytest.raises(UnknownToken):
+            encoding.encode_single_token(no_token)
+
+
+def test_encodings_by_name() -> None:
+    assert get_encoding("gpt2") is get_encoding("r50k_base")
+    for model, name in {
+        "gpt-4o": "o200k_base",
+        "gpt-4": "cl100k_base",
+        "gpt-3.5-turbo": "cl100k_base",
+        "text-embedding-3-small": "cl100k_base",
+        "davinci": "r50k_base",
+    }.items():
+        assert get_encoding(model).name == aliases()[model] == name
+
+
+@pytest.mark.parametrize("name", ["", "gpt-4o-", "GPT-4o", "cl100k_base ", "claude-3", "../x"])
+def test_an_unknown_name_is_never_guessed(name: str) -> None:
+    """sgl-model-gateway, LiteLLM #8140: a fallback to GPT's tokenizer made wrong bills."""
+    with pytest.raises(UnknownEncoding) as caught:
+        get_encoding(name)
+    assert "cl100k_base" in str(caught.value)
+
+
+def test_an_encoding_cannot_be_changed(load) -> None:
+    encoding = load("r50k_base")
+    with pytest.raises(TypeError):
+        encoding.special_tokens["x"] = 1  # type: ignore[index]
+    for attribute in ("name", "fingerprint", "backend", "n_vocab", "anything"):
+        # CPython 3.11 raises TypeError for what is no field of a frozen dataclass with slots.
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(encoding, attribute, "x")

@@ -1,0 +1,36 @@
+"""What the package says of itself is true: its exports, and the examples in its docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import types
+
+import bytepair_engine
+import pytest
+
+MODULES = [
+    f"bytepair_engine.{module.name}"
+    for module in pkgutil.iter_modules(bytepair_engine.__path__)
+    if not module.name.startswith("_")
+]
+
+
+def test_all_names_everything_that_is_public() -> None:
+    public = {
+        name
+        for name, value in vars(bytepair_engine).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert sorted(public) == sorted(bytepair_engine.__all__) == bytepair_engine.__all__
+
+
+@pytest.mark.parametrize("name", ["bytepair_engine", *MODULES])
+def test_the_examples_in_docstrings(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_some_examples_are_there() -> None:
+    modules = map(importlib.import_module, ["bytepair_engine", *MODULES])
+    assert sum(doctest.testmod(module).attempted for module in modules) >= 10

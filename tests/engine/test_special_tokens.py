@@ -1,0 +1,119 @@
+"""What special tokens in text become, where tiktoken is no oracle or is wrong."""
+
+from __future__ import annotations
+
+import pytest
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    InvalidOption,
+    SpecialTokenFound,
+    get_encoding,
+    load_encoding,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+A, AB = "<|a|>", "<|a|>b"
+
+
+@pytest.fixture
+def prefixes(backend: str) -> Encoding:
+    """An encoding in which one special token is a prefix of another."""
+    spec = EncodingSpec(
+        name="prefixes", extends="r50k_base", special_tokens={A: 60000, AB: 60001, "ab": 60002}
+    )
+    return load_encoding(spec, backend=backend)  # type: ignore[arg-type]
+
+
+def test_the_longest_of_several_wins(prefixes: Encoding) -> None:
+    """surogate #157; tiktoken joins an unordered map, so the longer one may never match."""
+    assert prefixes.encode(f"{AB}{A}", allowed_special="all") == [60001, 60000]
+
+
+def test_a_longer_one_that_is_not_allowed_hides_nothing(prefixes: Encoding) -> None:
+    ids = prefixes.encode(AB, allowed_special={A}, disallowed_special=())
+    assert ids == [60000, *prefixes.encode_ordinary("b")]
+
+
+def test_an_overlap_goes_to_the_leftmost(prefixes: Encoding) -> None:
+    assert prefixes.encode(f"x{A}bab", allowed_special="all")[1:] == [60001, 60002]
+    assert prefixes.encode("aab", allowed_special={"ab"})[1:] == [60002]
+
+
+def test_disallowed_is_looked_for_before_anything_else(prefixes: Encoding) -> None:
+    with pytest.raises(SpecialTokenFound) as caught:
+        prefixes.encode(f"é{AB}", allowed_special={AB}, disallowed_special={A})
+    assert (caught.value.token, caught.value.byte_offset) == (A, 2)
+    assert A in str(caught.value)
+
+
+def test_the_longest_disallowed_is_named(prefixes: Encoding) -> None:
+    with pytest.raises(SpecialTokenFound) as caught:
+        prefixes.encode(f"{A} {AB}"[6:])
+    assert caught.value.token == AB
+
+
+def test_two_names_for_one_id(load) -> None:
+    """200018 in o200k_harmony: both encode to it, and it decodes to the first by spelling."""
+    encoding = load("o200k_harmony")
+    both = "<|endofprompt|><|reserved_200018|>"
+    assert encoding.encode(both, allowed_special="all") == [200018, 200018]
+    assert encoding.decode([200018]) == "<|endofprompt|>"
+
+
+def test_nothing_merges_across_a_special_token(load) -> None:
+    encoding = load("cl100k_base")
+    left, right = encoding.encode_ordinary("hel"), encoding.encode_ordinary("lo")
+    text = "hel<|endoftext|>lo"
+    assert encoding.encode(text, allowed_special="all") == [*left, 100257, *right]
+
+
+def test_one_string_is_no_collection(load) -> None:
+    encoding = load("r50k_base")
+    for option in ("allowed_special", "disallowed_special"):
+        with pytest.raises(InvalidOption) as caught:
+            encoding.encode("x", **{option: "<|endoftext|>"})
+        assert caught.value.option == option
+        with pytest.raises(InvalidOption):
+            encoding.encode("x", **{option: {""}})
+
+
+def test_every_method_has_the_same_defaults(encoding: Encoding) -> None:
+    """tiktoken's encode_single_token and some wrappers let a policy pass; here none does."""
+    text = f"a{next(iter(encoding.special_tokens))}"
+    for call in (
+        encoding.encode,
+        encoding.encode_array,
+        encoding.encode_packed,
+        encoding.encode_with_offsets,
+        encoding.count,
+        lambda text: encoding.encode_batch([text]),
+        lambda text: encoding.count_batch([text]),
+    ):
+        with pytest.raises(SpecialTokenFound) as caught:
+            call(text)
+        assert caught.value.byte_offset == 1
+
+
+SPELLINGS = [*get_encoding("cl100k_base").special_tokens]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(SPELLINGS),
+            st.sampled_from(["<|", "|>", "<|endof", "text|>", "\uff5c", "<\uff5cendoftext\uff5c>"]),
+            st.text(max_size=3),
+        ),
+        max_size=8,
+    ).map("".join)
+)
+def test_text_never_becomes_a_special_token_unasked(text: str) -> None:
+    """transformers #47853, #48052, GHSA-g5f9-3xfg-p9mf: cut, nested, joined, look-alike."""
+    for backend in ("reference", "native"):
+        encoding = get_encoding("cl100k_base", backend=backend)
+        ids = encoding.encode(text, disallowed_special=())
+        assert not any(encoding.is_special_id(i) for i in ids)
+        assert encoding.decode(ids) == text
+        assert ids == encoding.encode_ordinary(text)

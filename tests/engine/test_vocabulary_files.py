@@ -1,0 +1,324 @@
+"""Files that nobody vouches for: each fault is refused with file, line and remedy, and the
+two readers, the reference's and the native core's, find the same one."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
+from bytepair_engine.backends import resolve
+from bytepair_engine.builtin import SHA256, builtin_table
+from bytepair_engine.gpt2_files import BYTE_ALPHABET
+from bytepair_engine.rank_table import TableFault
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def line(token: bytes, rank: int | str) -> bytes:
+    return base64.b64encode(token) + f" {rank}\n".encode()
+
+
+BYTES = [line(bytes([b]), b) for b in range(256)]
+WHOLE = b"".join([*BYTES, line(b"ab", 256), line(b"abc", 300)])
+
+FAULTS = {
+    "empty file": (b"", "empty_file", 1),
+    "CRLF line ends": (WHOLE.replace(b"\n", b"\r\n"), "crlf", 1),
+    "one CRLF line end": (WHOLE + b"eHk= 301\r\n", "crlf", 259),
+    "wrong base64": (WHOLE + b"e*k= 301\n", "not_base64", 259),
+    "base64 without padding": (WHOLE + b"eHk 301\n", "not_base64", 259),
+    "base64 with stray bits": (WHOLE + b"eHl= 301\n", "not_base64", 259),
+    "url-safe base64": (WHOLE + b"__8= 301\n", "not_base64", 259),
+    "no rank": (WHOLE + b"eHk=\n", "malformed_line", 259),
+    "nothing after the space": (WHOLE + b"eHk= \n", "malformed_line", 259),
+    "two spaces": (WHOLE + b"eHk=  301\n", "malformed_line", 259),
+    "three fields": (WHOLE + b"eHk= 301 5\n", "malformed_line", 259),
+    "a blank line": (WHOLE + b"\n" + line(b"xy", 301), "malformed_line", 259),
+    "a blank line at the end": (WHOLE + b"\n", "malformed_line", 259),
+    "an empty token": (WHOLE + b" 301\n", "empty_token", 259),
+    "a rank in words": (WHOLE + b"eHk= many\n", "rank_not_a_number", 259),
+    "a negative rank": (WHOLE + b"eHk= -1\n", "rank_not_a_number", 259),
+    "a rank with a sign": (WHOLE + b"eHk= +5\n", "rank_not_a_number", 259),
+    "an id over 2^31": (WHOLE + line(b"xy", 2**31), "rank_too_large", 259),
+    "an id of many digits": (WHOLE + line(b"xy", "9" * 5000), "rank_too_large", 259),
+    "a duplicate token": (WHOLE + line(b"ab", 301), "duplicate_token", 259),
+    "a duplicate rank": (WHOLE + line(b"xy", 256), "duplicate_rank", 259),
+    "a tab": (WHOLE + b"eHk=\t301\n", "malformed_line", 259),
+    "html": (b"<!DOCTYPE html>\n<title>404</title>\n", "not_base64", 1),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found_where_it_is(backend: str, fault: str, tmp_path: Path) -> None:
+    data, kind, number = FAULTS[fault]
+    with pytest.raises(TableFault) as caught:
+        resolve(backend).parse_tiktoken(data)  # type: ignore[arg-type]
+    assert (caught.value.kind, caught.value.line) == (kind, number)
+
+    file = tmp_path / "bad.tiktoken"
+    file.write_bytes(data)
+    spec = EncodingSpec(name="bad", file=file, pattern="gpt2")
+    with pytest.raises(VocabularyError) as refused:
+        load_encoding(spec, backend=backend)  # type: ignore[arg-type]
+    assert str(refused.value).startswith(f"{file}, line {number}: ")
+    assert refused.value.remedy
+
+
+@given(
+    edits=st.lists(
+        st.tuples(
+            st.integers(0, len(WHOLE)),
+            st.integers(0, 4),
+            st.sampled_from([b"", b"\n", b"\r\n", b" ", b"=", b"A", b"9", b"\xff", b"YQ== 5\n"]),
+        ),
+        max_size=3,
+    )
+)
+def test_both_readers_agree_on_damaged_files(edits: list[tuple[int, int, bytes]]) -> None:
+    data = WHOLE
+    for start, removed, inserted in edits:
+        data = data[:start] + inserted + data[start + removed :]
+    outcomes = []
+    for backend in ("reference", "native"):
+        try:
+            outcomes.append(resolve(backend).parse_tiktoken(data).items())
+        except TableFault as fault:
+            outcomes.append((fault.kind, fault.line))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_file_without_a_last_line_feed(backend: str, tmp_path: Path) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(WHOLE[:-1])
+    encoding = load_encoding(
+        EncodingSpec(name="v", file=file, pattern="gpt2", special_tokens={"<|x|>": 7000}),
+        backend=backend,  # type: ignore[arg-type]
+    )
+    assert encoding.encode("abcab<|x|>", allowed_special="all") == [300, 256, 7000]
+    assert (encoding.max_token_id, encoding.n_vocab) == (7000, 7001)
+    assert encoding.source == f"file:{file}"
+
+
+def test_a_missing_single_byte(backend: str, tmp_path: Path) -> None:
+    """tiktoken #583, tokenizers #2466: a panic."""
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(WHOLE.replace(BYTES[65], b""))
+    with pytest.raises(VocabularyError, match=r"v.tiktoken: the single byte 0x41"):
+        load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"), backend=backend)  # type: ignore[arg-type]
+
+
+def test_a_wrong_hash_names_both(tmp_path: Path) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(WHOLE)
+    actual = hashlib.sha256(WHOLE).hexdigest()
+    good = EncodingSpec(name="v", file=file, pattern="gpt2", sha256=actual)
+    assert load_encoding(good).n_vocab == 301
+    bad = EncodingSpec(name="v", file=file, pattern="gpt2", sha256="0" * 64)
+    with pytest.raises(VocabularyError) as caught:
+        load_encoding(bad)
+    assert actual in str(caught.value)
+    assert "0" * 64 in str(caught.value)
+
+
+def test_gzip(tmp_path: Path) -> None:
+    file = tmp_path / "v.tiktoken.gz"
+    file.write_bytes(gzip.compress(WHOLE))
+    spec = EncodingSpec(name="v", file=file, pattern="gpt2")
+    assert load_encoding(spec).n_vocab == 301
+    for damaged in (gzip.compress(WHOLE)[:-9], WHOLE):
+        file.write_bytes(damaged)
+        with pytest.raises(VocabularyError, match=str(file)):
+            load_encoding(spec)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for file in (tmp_path / "no.tiktoken", tmp_path):
+        with pytest.raises(VocabularyError, match=str(file)):
+            load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"))
+
+
+@pytest.mark.parametrize("pattern", ["a(b", "[z-a]", "\\p{Nope}", "a\n\nb"])
+def test_a_pattern_that_does_not_compile(backend: str, tmp_path: Path, pattern: str) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(WHOLE)
+    with pytest.raises(VocabularyError) as caught:
+        load_encoding(EncodingSpec(name="v", file=file, pattern=pattern), backend=backend)  # type: ignore[arg-type]
+    assert "'v'" in str(caught.value)
+    assert "cl100k_base" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("special_tokens", "problem"),
+    [({"": 9000}, "empty"), ({"<x>": 256}, "ordinary"), ({"<x>": -1}, "-1"), ({"<x>": 2**31}, "2")],
+)
+def test_special_tokens_that_cannot_be(
+    backend: str, tmp_path: Path, special_tokens: dict[str, int], problem: str
+) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(WHOLE)
+    spec = EncodingSpec(name="v", file=file, pattern="gpt2", special_tokens=special_tokens)
+    with pytest.raises(VocabularyError, match=problem):
+        load_encoding(spec, backend=backend)  # type: ignore[arg-type]
+
+
+# GPT-2's own pair of files
+
+
+@pytest.fixture(scope="module")
+def gpt2_pair() -> tuple[bytes, bytes]:
+    """vocab.bpe and encoder.json as they were published, made from r50k_base's table: the
+    two halves of a token are what it merges to under the ranks below its own."""
+    table = builtin_table(resolve("reference"), "r50k_base")
+    character = {byte: c for c, byte in BYTE_ALPHABET.items()}
+
+    def spell(token: bytes) -> str:
+        return "".join(character[b] for b in token)
+
+    merges = ["#version: 0.2"]
+    for token in table.ranks:
+        parts = [token[i : i + 1] for i in range(len(token))]
+        while len(parts) > 2:
+            ranks = [table.ranks.get(a + b, 2**32) for a, b in pairwise(parts)]
+            i = ranks.index(min(ranks))
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        if len(parts) == 2:
+            merges.append(" ".join(map(spell, parts)))
+    ids = {spell(token): rank for token, rank in table.items()} | {"<|endoftext|>": 50256}
+    pair = ("\n".join(merges) + "\n").encode(), json.dumps(ids).encode()
+    assert [hashlib.sha256(file).hexdigest() for file in pair] == [
+        "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+        "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+    ]
+    return pair
+
+
+def gpt2_spec(folder: Path, merges: bytes, encoder: bytes) -> EncodingSpec:
+    (folder / "vocab.bpe").write_bytes(merges)
+    (folder / "encoder.json").write_bytes(encoder)
+    return EncodingSpec(
+        name="gpt2",
+        format="gpt2",
+        file=folder / "vocab.bpe",
+        encoder_file=folder / "encoder.json",
+        pattern="gpt2",
+        special_tokens={"<|endoftext|>": 50256},
+    )
+
+
+def test_gpt2_pair_is_r50k_base(
+    backend: str, load, gpt2_pair: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    """Two files with the same content have one fingerprint."""
+    encoding = load_encoding(gpt2_spec(tmp_path, *gpt2_pair), backend=backend)  # type: ignore[arg-type]
+    assert encoding.fingerprint == load("r50k_base").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "where"),
+    [
+        ("vocab.bpe", b"\n", b"\r\n", "vocab.bpe, line 1:"),
+        ("vocab.bpe", b"#version: 0.2\n", b"", "vocab.bpe, line 1:"),
+        ("vocab.bpe", b"\nh e\n", b"\nhe\n", "vocab.bpe, line 4:"),
+        ("vocab.bpe", b"\nh e\n", b"\nh e x\n", "vocab.bpe, line 4:"),
+        ("vocab.bpe", b"\nh e\n", "\nh \u4e2d\n".encode(), "vocab.bpe, line 4:"),
+        ("vocab.bpe", b"\nh e\n", b"\nh \xff\n", "vocab.bpe, line 4:"),
+        ("vocab.bpe", b"\nh e\n", b"\nhello e\n", "vocab.bpe, line 4:"),
+        ("vocab.bpe", b"\nh e\n", b"\nh e\nh e\n", "vocab.bpe, line 5:"),
+        ("vocab.bpe", b"\nh e\n", b"\ne h\n", "vocab.bpe, line 8:"),
+        ("encoder.json", b'"he": 258', b'"he": 259', "encoder.json: two tokens have one id"),
+        ("encoder.json", b'"he": 258', b'"he": "x"', "encoder.json: it is not an object"),
+        ("encoder.json", b'"he": 258', b'"he": 258, "he": 258', "stands twice"),
+        ("encoder.json", b'"he": 258', b'"he": 258, "<|new|>": 60000', "token '<|new|>'"),
+        ("encoder.json", b"50256}", b"50256", "encoder.json, line 1:"),
+        ("encoder.json", b"50256", b"50257", "token '<|endoftext|>'"),
+    ],
+)
+def test_gpt2_pair_with_a_fault(
+    gpt2_pair: tuple[bytes, bytes], tmp_path: Path, file: str, old: bytes, new: bytes, where: str
+) -> None:
+    merges, encoder = gpt2_pair
+    assert old in (merges if file == "vocab.bpe" else encoder)
+    if file == "vocab.bpe":
+        merges = merges.replace(old, new, -1 if new == b"\r\n" else 1)
+    else:
+        encoder = encoder.replace(old, new)
+    with pytest.raises(VocabularyError) as caught:
+        load_encoding(gpt2_spec(tmp_path, merges, encoder))
+    assert where in str(caught.value)
+    assert str(tmp_path) in caught.value.source
+
+
+# Declarations
+
+
+def declare(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "encoding.toml"
+    file.write_text(text)
+    return file
+
+
+def test_extending_a_builtin_encoding_is_a_few_lines(backend: str, load, tmp_path: Path) -> None:
+    file = declare(
+        tmp_path,
+        """
+        name = "chatml"
+        extends = "cl100k_base"
+        special_tokens = { "<|im_start|>" = 100264, "<|im_end|>" = 100265 }
+        """,
+    )
+    encoding, base = load_encoding(file, backend=backend), load("cl100k_base")  # type: ignore[arg-type]
+    assert encoding.encode("<|im_start|>x<|im_end|>", allowed_special="all") == [100264, 87, 100265]
+    assert encoding.encode_ordinary("<|im_end|>") == base.encode_ordinary("<|im_end|>")
+    assert dict(base.special_tokens).items() <= dict(encoding.special_tokens).items()
+    assert encoding.fingerprint != base.fingerprint
+    assert encoding.source == "builtin:cl100k_base"
+
+
+def test_a_declared_file_is_relative_to_its_declaration(tmp_path: Path) -> None:
+    (tmp_path / "v.tiktoken").write_bytes(WHOLE)
+    file = declare(tmp_path, 'name = "v"\nfile = "v.tiktoken"\npattern = "[a-z]+|."\n')
+    encoding = load_encoding(file)
+    assert encoding.encode("abc\nab") == [300, 10, 256]
+    assert encoding.splitter == "general"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('name = "v"', "no file"),
+        ('file = "v"\npattern = "gpt2"', "name is missing"),
+        ('name = "v"\nfile = "v"', "no pattern"),
+        ('name = "v"\nfile = "v"\npatern = "gpt2"', "unknown key 'patern'"),
+        ('name = "v"\nfile = 5', "file must be"),
+        ('name = "v"\nfile = "v"\npattern = "gpt2"\nformat = "bpe"', "format must be"),
+        ('name = "v"\nfile = "v"\npattern = "gpt2"\nformat = "gpt2"', "encoder_file is missing"),
+        ('name = "v"\nfile = "v"\npattern = "gpt2"\nsha256 = "abc"', "sha256 must be"),
+        ('name = "v"\nfile = "v"\npattern = "gpt2"\naliases = "x"', "aliases must be"),
+        ('name = "v"\nextends = "gpt2"\npattern = "gpt2"', "extends is given together"),
+        ('name = "v"\nextends = "gpt2"\nspecial_tokens = { x = 1.5 }', "special_tokens must be"),
+        ('name = "v"\nextends = "gpt2"\nspecial_tokens = { "<|endoftext|>" = 9 }', "50256"),
+        ("name = ", "not TOML"),
+    ],
+)
+def test_a_declaration_with_a_fault(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(VocabularyError, match=problem):
+        load_encoding(declare(tmp_path, text))
+
+
+def test_extending_what_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(UnknownEncoding):
+        load_encoding(declare(tmp_path, 'name = "v"\nextends = "gpt5"\n'))
+
+
+def test_the_shipped_tables_are_the_official_ones() -> None:
+    """r50k_base's file is a byte prefix of p50k_base's; every one has its pinned hash."""
+    tables = {name: builtin_table(resolve("reference"), name) for name in SHA256}
+    r50k, p50k = tables["r50k_base"].items(), tables["p50k_base"].items()
+    assert p50k[: len(r50k)] == r50k
+    assert [len(table) for table in tables.values()] == [50256, 50280, 100256, 199998]

@@ -1,0 +1,1 @@
+"""What several test modules share: the outside oracle, and texts that are hard to encode."""
