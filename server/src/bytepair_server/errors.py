@@ -6,6 +6,7 @@
     ├── Draining                     the server is stopping
     ├── FingerprintMismatch          the caller expects another vocabulary
     ├── SpecialTokenNotPermitted     beyond the caller's ceiling
+    ├── SpecialTokenInSegment        as the engine's SpecialTokenFound, in one of several texts
     ├── InputTooLarge                a size limit
     ├── InvalidField                 an option outside its domain, or a request that is no message
     └── InvalidText                  a string field that is not UTF-8
@@ -79,6 +80,22 @@ class SpecialTokenNotPermitted(Refusal):
         self.token = token
         self.encoding = encoding
         self.field = field
+
+
+class SpecialTokenInSegment(Refusal):
+    """The text of a segment spells a special token, which is an error by the call's rule.
+
+    Attributes:
+        token: The special token.
+        byte_offset: Where it starts, in the segments' texts as if joined.
+        index: Which segment it is in.
+    """
+
+    def __init__(self, token: str, byte_offset: int, index: int) -> None:
+        super().__init__(token, byte_offset, index)
+        self.token = token
+        self.byte_offset = byte_offset
+        self.index = index
 
 
 class InputTooLarge(Refusal):
@@ -189,14 +206,16 @@ def _fingerprint_mismatch(error: FingerprintMismatch) -> Failure:
     )
 
 
-def _special_token_in_text(error: engine.SpecialTokenFound) -> Failure:
+def _special_token_in_text(error: engine.SpecialTokenFound | SpecialTokenInSegment) -> Failure:
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "SPECIAL_TOKEN_IN_TEXT",
         f"the text spells the special token {error.token!r} at byte {error.byte_offset}; to encode "
         "it as ordinary text set disallowed_special to DISALLOWED_SPECIAL_AS_TEXT",
         {"token": error.token, "byte_offset": str(error.byte_offset)},
-        field="text",
+        field=f"segments[{error.index}].text"
+        if isinstance(error, SpecialTokenInSegment)
+        else "text",
     )
 
 
@@ -292,6 +311,7 @@ _TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     engine.UnknownEncoding: _unknown_encoding,
     FingerprintMismatch: _fingerprint_mismatch,
     engine.SpecialTokenFound: _special_token_in_text,
+    SpecialTokenInSegment: _special_token_in_text,
     engine.UnknownTokenId: _unknown_token_id,
     engine.InvalidUnicode: _invalid_unicode,
     InvalidText: _invalid_text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,6 +14,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from bytepair_server import __version__, callers, catalog, logs
+from bytepair_server.banner import banner
 from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import SERVICE_NAME, Endpoint
 from bytepair_server.gate import Gate
@@ -211,6 +213,10 @@ class Server:
             encodings=[entry.name for entry in loaded.entries],
             backends=sorted({entry.encoding.backend for entry in loaded.entries}),
         )
+        if self._settings.log_format == "console":
+            text = banner(self._settings, loaded, self.grpc_address, self.http_address)
+            sys.stdout.write(text)
+            sys.stdout.flush()
 
 
 @contextmanager

@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from typing import Any, Final, Literal, TextIO
+from typing import Final, Literal, TextIO
 
 import structlog
 
 Log = structlog.typing.FilteringBoundLogger
+Format = Literal["json", "console"]
 
 _LEVELS: Final = logging.getLevelNamesMapping()
 
 
-def configure(
-    log_format: Literal["json", "console"], level: str, stream: TextIO = sys.stderr
-) -> Log:
+def configure(log_format: Format, level: str, stream: TextIO = sys.stderr) -> Log:
     """Make the server's logger, and send what libraries log (gRPC does) the same way.
 
     Args:
         log_format: "json": one object a line; "console": for people.
-        level: The least level that is logged.
+        level: The least level that is logged; of libraries, warnings and worse.
         stream: Where lines go.
     Returns:
         The logger, bound to no values.
@@ -31,15 +30,15 @@ def configure(
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer: structlog.typing.Processor
-    if log_format == "json":
-        renderer = structlog.processors.JSONRenderer()
-    else:
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
+    )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, _without_traceback],
+            foreign_pre_chain=[*shared, _without_messages],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
@@ -55,14 +54,15 @@ def configure(
     return log
 
 
-def _without_traceback(_: Any, __: str, event: structlog.typing.EventDict) -> Any:
+def _without_messages(
+    _: object, __: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
     """Drop a library's traceback: the message of an exception may quote what it worked on."""
-    record = event.get("_record")
-    if record is not None and record.exc_info:
-        record.exc_text = None
+    record = event["_record"]
+    if record.exc_info:
         event["error"] = frames(record.exc_info[1])
         record.exc_info = None
-    event.pop("exc_info", None)
+        event.pop("exc_info", None)
     return event
 
 

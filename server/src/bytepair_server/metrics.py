@@ -10,7 +10,14 @@ import platform
 from typing import Final
 
 import grpc
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 
 from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
@@ -31,7 +38,11 @@ class Metrics:
     """The metrics of one server, in a registry of its own."""
 
     def __init__(self) -> None:
+        # A series of creation times beside every counter, which nothing here asks for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry: Final = CollectorRegistry()
+        # CPU, memory, open files and time of start, on Linux: the dashboard shows them.
+        ProcessCollector(registry=self.registry)
         by_encoding = ("rpc", "encoding")
         self.requests: Final = self._counter(
             "requests", "Calls that ended, by status code.", (*by_encoding, "code")

@@ -12,6 +12,7 @@ from typing import Literal
 
 from bytepair_engine import Encoding, SpecialTokenFound
 
+from bytepair_server.errors import SpecialTokenInSegment
 from bytepair_server.limits import utf8_size
 from bytepair_server.policy import SpecialRule
 
@@ -39,7 +40,7 @@ def encode(
     Returns:
         Ids, and the offset of each; no offsets if `unit` is None.
     Raises:
-        SpecialTokenFound: Text spells a special token that is an error by `rule`.
+        SpecialTokenInSegment: Text spells a special token that is an error by `rule`.
     """
     ids: list[int] = []
     offsets: list[int] = []
@@ -58,7 +59,7 @@ def encode(
                     ids += more
                     offsets += [start + offset for offset in theirs]
             except SpecialTokenFound as error:
-                raise _moved(error, parts[:index]) from None
+                raise _located(error, parts, index) from None
         if unit is not None:
             start += length(part.text, unit)
     return ids, offsets
@@ -75,7 +76,7 @@ def count(encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: i
     Returns:
         The count, or `limit` + 1 where there are more than `limit`.
     Raises:
-        SpecialTokenFound: As for `encode`, wherever in the parts it is.
+        SpecialTokenInSegment: As for `encode`, wherever in the parts it is.
     """
     total = 0
     for index, part in enumerate(parts):
@@ -86,7 +87,7 @@ def count(encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: i
         try:
             total += count_text(encoding, part.text, rule, rest)
         except SpecialTokenFound as error:
-            raise _moved(error, parts[:index]) from None
+            raise _located(error, parts, index) from None
     return total if limit is None else min(total, limit + 1)
 
 
@@ -120,6 +121,6 @@ def length(text: str, unit: Unit) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _moved(error: SpecialTokenFound, before: Sequence[Part]) -> SpecialTokenFound:
-    offset = sum(utf8_size(part.text) for part in before)
-    return SpecialTokenFound(error.token, offset + error.byte_offset)
+def _located(error: SpecialTokenFound, parts: Sequence[Part], index: int) -> SpecialTokenInSegment:
+    before = sum(utf8_size(part.text) for part in parts[:index])
+    return SpecialTokenInSegment(error.token, before + error.byte_offset, index)

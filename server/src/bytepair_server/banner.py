@@ -1,0 +1,46 @@
+"""What a person at a terminal sees once the server serves, and what to try next."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bytepair_server.catalog import Catalog
+from bytepair_server.settings import Settings
+
+_BANNER: Final = """
+bytepair serves {names}
+  gRPC   {grpc_address}
+  HTTP   {http_address}
+{notes}
+Try, in another terminal:
+  echo 'Hello, world!' | bytepair count --target {target} --encoding {encoding}
+{reflection}
+Ctrl-C stops it.
+"""
+_WITH_REFLECTION: Final = "  grpcurl -plaintext {target} list bytepair.v1.TokenizerService\n"
+_REFERENCE_NOTE: Final = """
+The engine's compiled core is missing: this is the pure-Python one, some hundred times slower.
+"""
+
+
+def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address: str) -> str:
+    """The block of text for the console.
+
+    Args:
+        settings: The server's settings.
+        catalog: What it serves.
+        grpc_address: With the port that was bound.
+        http_address: With the port that was bound; "" if there is none.
+    """
+    host, colon, port = grpc_address.rpartition(":")
+    target = f"localhost:{port}" if host in ("0.0.0.0", "[::]") else f"{host}{colon}{port}"
+    http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
+    return _BANNER.format(
+        names=", ".join(entry.name for entry in catalog.entries),
+        grpc_address=grpc_address,
+        http_address=http,
+        target=target,
+        encoding=catalog.entries[-1].name,
+        reflection=_WITH_REFLECTION.format(target=target) if settings.reflection else "",
+        notes="" if catalog.all_native else _REFERENCE_NOTE,
+    )

@@ -1,0 +1,34 @@
+"""Fixtures of more than one part: real servers in processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from support.serving import RunningServer
+
+Serve = Callable[..., RunningServer]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[RunningServer]:
+    """A server with the default settings and all built-in encodings; tests only call it."""
+    with RunningServer() as running:
+        yield running
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start servers with settings of the test's own, which are stopped after it.
+
+    They serve cl100k_base alone unless told otherwise.
+    """
+    with ExitStack() as stack:
+
+        def start(*arguments: str, environment: dict[str, str] | None = None) -> RunningServer:
+            chosen = "--builtin-encodings" in arguments or environment is not None
+            usual = () if chosen else ("--builtin-encodings", "cl100k_base")
+            return stack.enter_context(RunningServer(*usual, *arguments, environment=environment))
+
+        yield start

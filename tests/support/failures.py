@@ -1,0 +1,73 @@
+"""What a failed call says, unpacked from its status details."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A failed call.
+
+    Attributes:
+        code: The gRPC status.
+        message: Its text.
+        reason: Of ErrorInfo; "" without details.
+        metadata: Of ErrorInfo.
+        field: Of the first violation of BadRequest; "" if there is none.
+        retry_seconds: Of RetryInfo; None if there is none.
+        request_id: Of the trailing metadata.
+    """
+
+    code: grpc.StatusCode
+    message: str
+    reason: str
+    metadata: dict[str, str]
+    field: str
+    retry_seconds: float | None
+    request_id: str
+
+
+def failure(call: Callable[..., Any], *arguments: Any, **options: Any) -> Failed:
+    """Make a call that must fail, and read its status.
+
+    Raises:
+        AssertionError: It did not fail.
+    """
+    try:
+        call(*arguments, **options)
+    except grpc.RpcError as error:
+        return read(error)
+    raise AssertionError("the call did not fail")
+
+
+def read(error: grpc.RpcError) -> Failed:
+    """Unpack a failure."""
+    trailing: dict[str, Any] = {each.key: each.value for each in error.trailing_metadata() or ()}
+    status = status_pb2.Status.FromString(trailing.get("grpc-status-details-bin", b""))
+    info = error_details_pb2.ErrorInfo()
+    fault = error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    has_retry = False
+    for detail in status.details:
+        detail.Unpack(info)
+        detail.Unpack(fault)
+        has_retry = detail.Unpack(retry) or has_retry
+    if status.details:
+        assert info.domain == "bytepair"
+        assert status.code == error.code().value[0]
+        assert status.message == error.details()
+    return Failed(
+        code=error.code(),
+        message=error.details() or "",
+        reason=info.reason,
+        metadata=dict(info.metadata),
+        field=fault.field_violations[0].field if fault.field_violations else "",
+        retry_seconds=retry.retry_delay.ToTimedelta().total_seconds() if has_retry else None,
+        request_id=trailing.get("x-request-id", ""),
+    )
