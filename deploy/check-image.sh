@@ -10,6 +10,7 @@
 #      it must become healthy by the image's own HEALTHCHECK, run the demo, resist writes, and stop on SIGTERM
 #
 # What differs from a build with Docker: the bases' patch versions and their other packages.
+# With a folder as argument, everything is kept there and the next run reuses it; otherwise nothing stays.
 # Needs root and: debootstrap buildah podman runc (Debian packages of these names), cargo, network to the registries.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,15 +26,22 @@ done
     exit 1
 }
 
-work=$(mktemp -d /var/tmp/bytepair-image.XXXXXX)
+if [ $# -gt 0 ]; then
+    mkdir -p "$1"
+    work=$(realpath "$1")
+else
+    work=$(mktemp -d /var/tmp/bytepair-image.XXXXXX)
+fi
+# Buildah puts the cache mounts there.
+export TMPDIR=$work
 storage=(--root "$work/storage" --runroot "$work/run" --storage-driver overlay)
 buildah() { command buildah "${storage[@]}" "$@"; }
 podman() { command podman "${storage[@]}" --cgroup-manager cgroupfs --events-backend file --runtime runc "$@"; }
+keep=$#
 clean_up() {
     podman rm --all --force > /dev/null 2>&1 || true
-    buildah rm --all > /dev/null 2>&1 || true
     umount --quiet "$work/storage/overlay" || true
-    rm -rf "$work"
+    [ "$keep" -gt 0 ] || rm -rf "$work"
 }
 trap clean_up EXIT
 
@@ -47,18 +55,22 @@ fail() {
 ulimits=(--ulimit nofile=4096:4096 --ulimit nproc=4096:4096)
 
 say "1 base images from debootstrap"
-debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv bookworm "$work/debian" \
-    > "$work/debootstrap.log" || {
-    tail -20 "$work/debootstrap.log"
-    fail "debootstrap"
+make_bases() {
+    debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv bookworm "$work/debian" \
+        > "$work/debootstrap.log" || {
+        tail -20 "$work/debootstrap.log"
+        fail "debootstrap"
+    }
+    tar -C "$work/debian" -c . | podman import --quiet - localhost/python-stand-in > /dev/null
+    local toolchain
+    toolchain=$(rustc --print sysroot)
+    mkdir -p "$work/rust/usr/local/rustup/toolchain" "$work/rust/usr/local/cargo/bin"
+    cp -a "$toolchain/bin" "$toolchain/lib" "$work/rust/usr/local/rustup/toolchain/"
+    ln -s /usr/local/rustup/toolchain/bin/cargo /usr/local/rustup/toolchain/bin/rustc "$work/rust/usr/local/cargo/bin/"
+    tar -C "$work/rust" -c . | podman import --quiet - localhost/rust-stand-in > /dev/null
+    rm -rf "$work/debian" "$work/rust"
 }
-tar -C "$work/debian" -c . | podman import --quiet - localhost/python-stand-in > /dev/null
-toolchain=$(rustc --print sysroot)
-mkdir -p "$work/rust/usr/local/rustup/toolchain" "$work/rust/usr/local/cargo/bin"
-cp -a "$toolchain/bin" "$toolchain/lib" "$work/rust/usr/local/rustup/toolchain/"
-ln -s /usr/local/rustup/toolchain/bin/cargo /usr/local/rustup/toolchain/bin/rustc "$work/rust/usr/local/cargo/bin/"
-tar -C "$work/rust" -c . | podman import --quiet - localhost/rust-stand-in > /dev/null
-rm -rf "$work/debian" "$work/rust"
+podman image exists localhost/rust-stand-in || make_bases
 echo "Debian bookworm with $(podman run --rm --network none "${ulimits[@]}" localhost/python-stand-in python3 --version), $(rustc --version)"
 
 say "2 build"
@@ -79,7 +91,9 @@ grep -E '^\[[0-9]/[0-9]\] STEP' "$work/build.log"
 echo "built in $((SECONDS - started)) s"
 
 say "3 what the image holds"
-inside() { podman run --rm --network none "${ulimits[@]}" --entrypoint /bin/sh localhost/bytepair:check -c "$1"; }
+inside() {
+    podman run --rm --network none --no-healthcheck --user 0 "${ulimits[@]}" --entrypoint /bin/sh localhost/bytepair:check -c "$1"
+}
 base=$(podman image inspect localhost/python-stand-in --format '{{.Size}}')
 size=$(podman image inspect localhost/bytepair:check --format '{{.Size}}')
 echo "$(((size - base) / 1000000)) MB on top of the base image"
