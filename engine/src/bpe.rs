@@ -1,0 +1,184 @@
+//! One encoding: a vocabulary, what splits its text, and its special tokens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::fingerprint::fingerprint;
+use crate::merge::{Part, merge};
+use crate::offsets::{self, OffsetUnit};
+use crate::rank_table::RankTable;
+use crate::sink::{Count, Located, Packed, Sink};
+use crate::special::SpecialSet;
+use crate::split::{Ends, PatternFault, Splitter};
+
+/// Immutable; every method may be called from many threads.
+pub struct Bpe {
+    table: Arc<RankTable>,
+    splitter: Splitter,
+    specials: HashMap<String, u32>,
+    special_bytes: HashMap<u32, Box<[u8]>>,
+    fingerprint: String,
+}
+
+/// The text spells a special token that is disallowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecialFound {
+    pub token: String,
+    pub byte_offset: usize,
+}
+
+/// No token has this id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownId {
+    pub index: usize,
+}
+
+impl Bpe {
+    pub fn new(
+        table: Arc<RankTable>,
+        pattern: &str,
+        specials: Vec<(String, u32)>,
+    ) -> Result<Self, PatternFault> {
+        let splitter = Splitter::for_pattern(pattern)?;
+        let fingerprint = fingerprint(&table, pattern, &specials);
+        // Where two names share an id, decoding gives the later one, as in the reference.
+        let special_bytes = specials
+            .iter()
+            .map(|(name, id)| (*id, name.as_bytes().into()))
+            .collect();
+        let specials = specials.into_iter().collect();
+        Ok(Bpe {
+            table,
+            splitter,
+            specials,
+            special_bytes,
+            fingerprint,
+        })
+    }
+
+    pub fn splitter(&self) -> &'static str {
+        self.splitter.name()
+    }
+
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    pub fn table(&self) -> &RankTable {
+        &self.table
+    }
+
+    pub fn special_set(&self, names: Vec<String>) -> SpecialSet {
+        SpecialSet::new(names, |name| self.specials.get(name).copied())
+    }
+
+    pub fn encode(
+        &self,
+        text: &str,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> Result<Vec<u32>, SpecialFound> {
+        let mut ids = Vec::with_capacity(text.len() / 4 + 1);
+        self.encode_into(text, allowed, disallowed, &mut ids)?;
+        Ok(ids)
+    }
+
+    pub fn encode_packed(
+        &self,
+        text: &str,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> Result<Vec<u8>, SpecialFound> {
+        let mut packed = Packed(Vec::with_capacity(text.len() / 2 + 1));
+        self.encode_into(text, allowed, disallowed, &mut packed)?;
+        Ok(packed.0)
+    }
+
+    /// The number of ids, or `limit` + 1 when there are more.
+    pub fn count(
+        &self,
+        text: &str,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+        limit: Option<usize>,
+    ) -> Result<usize, SpecialFound> {
+        let mut count = Count::new(limit);
+        self.encode_into(text, allowed, disallowed, &mut count)?;
+        Ok(count.result())
+    }
+
+    fn encode_into<S: Sink>(
+        &self,
+        text: &str,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+        sink: &mut S,
+    ) -> Result<(), SpecialFound> {
+        if let Some((token, byte_offset)) = disallowed.first(text) {
+            return Err(SpecialFound {
+                token: token.to_owned(),
+                byte_offset,
+            });
+        }
+        let mut at = 0;
+        while !sink.is_full() {
+            let Some((found, id)) = allowed.next_known(text, at) else {
+                self.encode_ordinary(&text[at..], sink);
+                break;
+            };
+            self.encode_ordinary(&text[at..found.start], sink);
+            sink.push_special(id, found.start, found.end);
+            at = found.end;
+        }
+        Ok(())
+    }
+
+    fn encode_ordinary<S: Sink>(&self, text: &str, sink: &mut S) {
+        let mut ends = Ends::new();
+        let mut parts: Vec<Part> = Vec::new();
+        let mut at = 0;
+        while at < text.len() && !sink.is_full() {
+            self.splitter.fill(text, at, &mut ends);
+            for &end in ends.as_slice() {
+                let piece = &text.as_bytes()[at..end];
+                match self.table.id_of(piece) {
+                    Some(id) => sink.push(id),
+                    None => {
+                        merge(&self.table, piece, &mut parts);
+                        parts.iter().for_each(|part| sink.push(part.id));
+                    }
+                }
+                at = end;
+            }
+        }
+    }
+
+    /// Ids, and where each starts in the text; a token that starts inside a character has the
+    /// offset of that character.
+    pub fn encode_with_offsets(
+        &self,
+        text: &str,
+        unit: OffsetUnit,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
+        let mut located = Located::new(&self.table);
+        self.encode_into(text, allowed, disallowed, &mut located)?;
+        let Located { ids, starts, .. } = located;
+        Ok((ids, offsets::in_units(text, starts, unit)))
+    }
+
+    pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        self.table
+            .token(id)
+            .or_else(|| self.special_bytes.get(&id).map(|bytes| &bytes[..]))
+    }
+
+    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
+        let mut bytes = Vec::with_capacity(ids.len() * 5);
+        for (index, &id) in ids.iter().enumerate() {
+            bytes.extend_from_slice(self.token_bytes(id).ok_or(UnknownId { index })?);
+        }
+        Ok(bytes)
+    }
+}

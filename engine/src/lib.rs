@@ -1,0 +1,18 @@
+//! The core of bytepair-engine: text to token ids and back, exactly and fast.
+//!
+//! A text walks through `special` (cut out allowed special tokens), `split` (cut the rest
+//! into pre-tokens) and `bpe` (look each pre-token up, or merge it) into a `sink`. The Python
+//! reference in `reference.py` is the definition that all of it is held to.
+
+pub mod bpe;
+mod fingerprint;
+mod hash;
+mod merge;
+pub mod offsets;
+#[cfg(feature = "python")]
+mod python;
+pub mod rank_table;
+pub mod sink;
+pub mod special;
+pub mod split;
+mod token_index;

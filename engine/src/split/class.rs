@@ -1,0 +1,123 @@
+//! The class of a character: all that a split pattern can ask about it.
+
+use super::class_table::{BLOCKS, INDEX};
+
+/// Lower in numbers than 16, so that a set of classes is a `u16`.
+pub type Class = u8;
+
+// Class 0 is the rest: controls, formats, unassigned. No pattern asks for it by itself.
+
+/// Lu and Lt.
+pub const UPPER: Class = 1;
+/// Ll.
+pub const LOWER: Class = 2;
+/// Lm and Lo: letters without case.
+pub const CASELESS: Class = 3;
+/// M.
+pub const MARK: Class = 4;
+/// N.
+pub const NUMBER: Class = 5;
+/// P.
+pub const PUNCTUATION: Class = 6;
+/// S.
+pub const SYMBOL: Class = 7;
+/// White_Space but for line feed and carriage return.
+pub const SPACE: Class = 8;
+/// Line feed and carriage return.
+pub const NEWLINE: Class = 9;
+
+/// A set of classes, one bit each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ClassSet(u16);
+
+impl ClassSet {
+    pub const fn of(classes: &[Class]) -> Self {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < classes.len() {
+            bits |= 1 << classes[i];
+            i += 1;
+        }
+        ClassSet(bits)
+    }
+
+    pub const fn not(self) -> Self {
+        ClassSet(!self.0)
+    }
+
+    #[inline(always)]
+    pub const fn has(self, class: Class) -> bool {
+        self.0 >> class & 1 == 1
+    }
+}
+
+/// `\p{L}`.
+pub const LETTERS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS]);
+/// `\s`.
+pub const WHITESPACE: ClassSet = ClassSet::of(&[SPACE, NEWLINE]);
+/// `[^\s\p{L}\p{N}]`.
+pub const NEITHER: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, NUMBER, SPACE, NEWLINE]).not();
+
+/// The class of any code point.
+#[inline]
+pub fn class_of(code_point: u32) -> Class {
+    let block = INDEX[(code_point >> 7) as usize] as usize;
+    BLOCKS[block << 7 | (code_point & 127) as usize]
+}
+
+/// A character of a text: what a scanner looks at.
+#[derive(Clone, Copy)]
+pub struct Seen {
+    pub class: Class,
+    /// Bytes of its UTF-8.
+    pub len: usize,
+    pub code_point: u32,
+}
+
+/// The character that starts at byte `i` of valid UTF-8; None at the end.
+#[inline(always)]
+pub fn char_at(text: &[u8], i: usize) -> Option<Seen> {
+    let &first = text.get(i)?;
+    if first < 0x80 {
+        // The first 128 code points are row 0 of the table.
+        let class = BLOCKS[first as usize];
+        return Some(Seen {
+            class,
+            len: 1,
+            code_point: first as u32,
+        });
+    }
+    Some(wide_char_at(text, i, first))
+}
+
+#[inline]
+fn wide_char_at(text: &[u8], i: usize, first: u8) -> Seen {
+    let low = |k: usize| text.get(i + k).map_or(0, |&b| b as u32 & 0x3f);
+    let (code_point, len) = if first < 0xe0 {
+        ((first as u32 & 0x1f) << 6 | low(1), 2)
+    } else if first < 0xf0 {
+        ((first as u32 & 0x0f) << 12 | low(1) << 6 | low(2), 3)
+    } else {
+        (
+            (first as u32 & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3),
+            4,
+        )
+    };
+    Seen {
+        class: class_of(code_point),
+        len,
+        code_point,
+    }
+}
+
+/// Where the longest run of characters of `set` from byte `i` ends.
+#[inline]
+pub fn run_end(text: &[u8], mut i: usize, set: ClassSet) -> usize {
+    while let Some(seen) = char_at(text, i) {
+        if !set.has(seen.class) {
+            break;
+        }
+        i += seen.len;
+    }
+    i
+}

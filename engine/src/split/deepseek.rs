@@ -1,0 +1,130 @@
+//! DeepSeek-V3's pre-tokenizer: three splits, one after the other.
+//!
+//! Each split cuts every piece of the one before it, and what no alternative matches stays a
+//! piece. Numbers and runs of Han and Kana are therefore segments of their own, and the third
+//! pattern sees the end of its segment as the end of the text.
+
+use super::class::*;
+
+const PUNCTUATION_OR_SYMBOL: ClassSet = ClassSet::of(&[PUNCTUATION, SYMBOL]);
+const LETTER_OR_MARK: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
+const NEVER_PREFIX: ClassSet =
+    ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, PUNCTUATION, SYMBOL]);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    /// `[一-龥぀-ゟ゠-ヿ]`.
+    Ideographic,
+    Rest,
+}
+
+fn kind(seen: Seen) -> Kind {
+    match seen.code_point {
+        0x4e00..=0x9fa5 | 0x3040..=0x30ff => Kind::Ideographic,
+        _ if seen.class == NUMBER => Kind::Number,
+        _ => Kind::Rest,
+    }
+}
+
+/// A text as far as the segment of one kind reaches.
+struct Segment<'a> {
+    text: &'a [u8],
+    kind: Kind,
+}
+
+impl Segment<'_> {
+    fn at(&self, i: usize) -> Option<Seen> {
+        char_at(self.text, i).filter(|&seen| kind(seen) == self.kind)
+    }
+
+    fn run(&self, mut i: usize, set: ClassSet) -> usize {
+        while let Some(seen) = self.at(i).filter(|seen| set.has(seen.class)) {
+            i += seen.len;
+        }
+        i
+    }
+
+    /// Where the third pattern's match at `start` ends.
+    fn match_end(&self, start: usize) -> Option<usize> {
+        let first = self.at(start)?;
+        let after = start + first.len;
+        if first.code_point < 0x80 && PUNCTUATION_OR_SYMBOL.has(first.class) {
+            let letters = self.text[after..]
+                .iter()
+                .take_while(|b| b.is_ascii_alphabetic());
+            let count = letters.count();
+            if count > 0 {
+                return Some(after + count);
+            }
+        }
+        let body = if LETTER_OR_MARK.has(first.class) || NEVER_PREFIX.has(first.class) {
+            start
+        } else {
+            after
+        };
+        let end = self.run(body, LETTER_OR_MARK);
+        if end > body {
+            return Some(end);
+        }
+        let body = start + (first.code_point == 0x20) as usize;
+        let end = self.run(body, PUNCTUATION_OR_SYMBOL);
+        if end > body {
+            let newlines = self.text[end..]
+                .iter()
+                .take_while(|&&b| b == b'\r' || b == b'\n');
+            return Some(end + newlines.count());
+        }
+        self.whitespace_end(start)
+    }
+
+    /// `\s*[\r\n]+|\s+(?!\S)|\s+`.
+    fn whitespace_end(&self, start: usize) -> Option<usize> {
+        let (mut end, mut last, mut after_newline) = (start, start, start);
+        while let Some(seen) = self.at(end).filter(|seen| WHITESPACE.has(seen.class)) {
+            last = end;
+            end += seen.len;
+            if seen.class == NEWLINE {
+                after_newline = end;
+            }
+        }
+        if end == start {
+            None
+        } else if after_newline > start {
+            Some(after_newline)
+        } else if last == start || self.at(end).is_none() {
+            Some(end)
+        } else {
+            Some(last)
+        }
+    }
+}
+
+/// Where the pre-token that starts at byte `start` of `text` ends; see `piece::piece_end`.
+pub fn piece_end(text: &[u8], start: usize) -> usize {
+    let Some(first) = char_at(text, start) else {
+        return start;
+    };
+    let segment = Segment {
+        text,
+        kind: kind(first),
+    };
+    if segment.kind == Kind::Number {
+        let mut end = start;
+        for _ in 0..3 {
+            end += segment.at(end).map_or(0, |seen| seen.len);
+        }
+        return end;
+    }
+    if let Some(end) = segment.match_end(start) {
+        return end;
+    }
+    let mut end = start + first.len;
+    while let Some(seen) = segment.at(end) {
+        if segment.match_end(end).is_some() {
+            break;
+        }
+        end += seen.len;
+    }
+    end
+}

@@ -1,0 +1,175 @@
+//! One pre-token of a pattern of the family, character by character.
+//!
+//! No pattern looks behind, so that the end of a pre-token is a function of the text from its
+//! start: `piece_end` is the whole definition, and the block scanner only finds the same ends
+//! faster.
+
+use super::class::*;
+use super::rules::*;
+
+const UPPERISH: ClassSet = ClassSet::of(&[UPPER, CASELESS, MARK]);
+const LOWERISH: ClassSet = ClassSet::of(&[LOWER, CASELESS, MARK]);
+const NEVER_PREFIX: ClassSet = ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, NUMBER]);
+const NUMBERS: ClassSet = ClassSet::of(&[NUMBER]);
+
+/// Where the pre-token that starts at byte `start` of `text` ends.
+///
+/// `start` is below the length and at a character; the result is past `start`.
+pub fn piece_end<F: Family>(text: &[u8], start: usize) -> usize {
+    let rules = F::RULES;
+    let Some(first) = char_at(text, start) else {
+        return start;
+    };
+    if matches!(
+        rules.contraction,
+        Contraction::Leading | Contraction::LeadingExact
+    ) && let Some(end) = contraction_end::<F>(text, start)
+    {
+        return end;
+    }
+    if let Some(end) = word_end::<F>(text, start, first) {
+        return end;
+    }
+    if let Some(end) = number_end::<F>(text, start, first) {
+        return end;
+    }
+    let body = start + (first.code_point == 0x20) as usize;
+    let end = run_end(text, body, NEITHER);
+    if end > body {
+        return tail_end::<F>(text, end);
+    }
+    whitespace_end::<F>(text, start)
+}
+
+/// `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` at `start`.
+fn contraction_end<F: Family>(text: &[u8], start: usize) -> Option<usize> {
+    let rest = &text[start..];
+    if rest.first() != Some(&b'\'') {
+        return None;
+    }
+    let fold = |i: usize| {
+        let byte = rest.get(i).copied().unwrap_or(0);
+        if F::RULES.contraction == Contraction::LeadingExact {
+            byte
+        } else {
+            byte | (byte.is_ascii_alphabetic() as u8) << 5
+        }
+    };
+    match (fold(1), fold(2)) {
+        (b's' | b'd' | b'm' | b't', _) => Some(start + 2),
+        (b'l', b'l') | (b'v', b'e') | (b'r', b'e') => Some(start + 3),
+        // U+017F, the long s, folds to s.
+        (0xc5, 0xbf) if F::RULES.contraction != Contraction::LeadingExact => Some(start + 3),
+        _ => None,
+    }
+}
+
+fn word_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize> {
+    let prefixed = match F::RULES.prefix {
+        Prefix::Space => first.code_point == 0x20,
+        Prefix::NeitherLetterNorNumber => !NEVER_PREFIX.has(first.class),
+    };
+    let body = start + if prefixed { first.len } else { 0 };
+    match F::RULES.word {
+        Word::Letters => {
+            let end = run_end(text, body, LETTERS);
+            (end > body).then_some(end)
+        }
+        Word::Cased => {
+            // A mark may be the prefix or part of the word: the second try is without prefix.
+            let end = lower_word_end(text, body)
+                .or_else(|| {
+                    (first.class == MARK)
+                        .then(|| lower_word_end(text, start))
+                        .flatten()
+                })
+                .or_else(|| {
+                    let end = run_end(text, body, UPPERISH);
+                    (end > body).then_some(end)
+                })?;
+            let contraction = match F::RULES.contraction {
+                Contraction::Trailing => contraction_end::<F>(text, end),
+                _ => None,
+            };
+            Some(contraction.unwrap_or(end))
+        }
+    }
+}
+
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` from `start`.
+///
+/// The greedy first half gives back characters until the second half has one: the last
+/// caseless letter or mark of the run, if no lower-case letter follows it.
+fn lower_word_end(text: &[u8], start: usize) -> Option<usize> {
+    let mut end = start;
+    let mut last_shared = None;
+    while let Some(seen) = char_at(text, end) {
+        if seen.class == LOWER {
+            return Some(run_end(text, end, LOWERISH));
+        }
+        if !UPPERISH.has(seen.class) {
+            break;
+        }
+        end += seen.len;
+        if seen.class != UPPER {
+            last_shared = Some(end);
+        }
+    }
+    last_shared
+}
+
+fn number_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize> {
+    let spaced = F::RULES.prefix == Prefix::Space && first.code_point == 0x20;
+    let body = start + spaced as usize;
+    let mut end = body;
+    if F::RULES.digits == 0 {
+        end = run_end(text, body, NUMBERS);
+    } else {
+        for _ in 0..F::RULES.digits {
+            match char_at(text, end) {
+                Some(seen) if seen.class == NUMBER => end += seen.len,
+                _ => break,
+            }
+        }
+    }
+    (end > body).then_some(end)
+}
+
+fn tail_end<F: Family>(text: &[u8], mut end: usize) -> usize {
+    let in_tail = |byte: u8| match F::RULES.tail {
+        Tail::None => false,
+        Tail::Newlines => matches!(byte, b'\r' | b'\n'),
+        Tail::NewlinesAndSlashes => matches!(byte, b'\r' | b'\n' | b'/'),
+    };
+    while end < text.len() && in_tail(text[end]) {
+        end += 1;
+    }
+    end
+}
+
+/// `\s*[\r\n]+|\s+(?!\S)|\s+` as far as the pattern has them.
+fn whitespace_end<F: Family>(text: &[u8], start: usize) -> usize {
+    let mut end = start;
+    let mut after_newline = start;
+    let mut last = start;
+    while let Some(seen) = char_at(text, end) {
+        if !WHITESPACE.has(seen.class) {
+            break;
+        }
+        last = end;
+        end += seen.len;
+        if seen.class == NEWLINE {
+            after_newline = end;
+        }
+    }
+    let at_end = end == text.len();
+    if at_end && F::RULES.whole_end {
+        end
+    } else if F::RULES.newlines && after_newline > start {
+        after_newline
+    } else if at_end || last == start {
+        end
+    } else {
+        last
+    }
+}
