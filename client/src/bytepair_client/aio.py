@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from types import TracebackType
@@ -13,6 +14,7 @@ from google.protobuf.message import Message
 from bytepair_client import operations
 from bytepair_client.base import BaseClient
 from bytepair_client.call import Call
+from bytepair_client.errors import Cancelled
 from bytepair_client.failures import FailedCall
 from bytepair_client.options import Defaults
 
@@ -124,4 +126,11 @@ class AsyncTokenizerClient(BaseClient):
             response: Response = await rpc(payload, timeout=call.timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise self._error(cast(FailedCall, error), call.timeout) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self._closed and (task is None or not task.cancelling()):
+                # close() cancels what runs, but nobody cancelled the task that waits for it.
+                message = f"{self.target}: the client was closed during the call"
+                raise Cancelled(message, code="CANCELLED") from error
+            raise
         return response

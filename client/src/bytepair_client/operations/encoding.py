@@ -30,10 +30,10 @@ from bytepair_client.text import (
 ENCODE = method(tokenizer_pb2.EncodeResponse, "Encode")
 BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeResponse, "BatchEncode")
 
-OffsetUnit = Literal["byte", "code_point", "utf16"]
+OffsetUnit = Literal["code_point", "byte", "utf16"]
 _UNITS: dict[str, text_pb2.OffsetUnit] = {
-    "byte": text_pb2.OFFSET_UNIT_BYTE,
     "code_point": text_pb2.OFFSET_UNIT_CODE_POINT,
+    "byte": text_pb2.OFFSET_UNIT_BYTE,
     "utf16": text_pb2.OFFSET_UNIT_UTF16,
 }
 
@@ -82,7 +82,7 @@ def encode_with_offsets(
     defaults: Defaults,
     text: Text,
     *,
-    unit: OffsetUnit = "byte",
+    unit: OffsetUnit = "code_point",
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
@@ -93,8 +93,8 @@ def encode_with_offsets(
 
     Args:
         text: As for `encode`. Segments count as if joined, special tokens by their spelling.
-        unit: What offsets count: "byte" of UTF-8, "code_point" (an index into a Python
-            string), "utf16" code unit (JavaScript, Java).
+        unit: What offsets count: "code_point" (an index into a Python string), "byte" of
+            UTF-8, or "utf16" code unit (JavaScript, Java).
         encoding: As for `encode`, like all that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.

@@ -1,0 +1,154 @@
+"""What is refused before anything is sent, and what it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+from bytepair_client import (
+    InputTooLarge,
+    InvalidOption,
+    InvalidUtf8,
+    TokenizerClient,
+    UnknownTokenId,
+    special,
+)
+from support.clients import Clients
+from support.scripted import ScriptedServer
+
+Act = Callable[[TokenizerClient], object]
+
+
+@pytest.fixture
+def client(clients: Clients) -> Iterator[TokenizerClient]:
+    with ScriptedServer() as server:
+        yield clients(server.target, encoding="e", max_request_bytes=1000)
+        assert not server.calls
+
+
+@pytest.mark.parametrize(
+    ("field", "act"),
+    [
+        ("allowed_special", lambda c: c.encode("a", allowed_special="<|endoftext|>")),
+        ("allowed_special", lambda c: c.encode("a", allowed_special={"ALL"})),
+        ("disallowed_special", lambda c: c.encode("a", disallowed_special={"<|endoftext|>"})),
+        ("disallowed_special", lambda c: c.count("a", disallowed_special="none")),
+        ("disallowed_special", lambda c: c.encode_batch(["a"], disallowed_special=["x"])),
+        ("unit", lambda c: c.encode_with_offsets("a", unit="char")),
+        ("limit", lambda c: c.count("a", limit=-1)),
+        ("limit", lambda c: c.count_batch(["a"], limit=2**64)),
+        ("errors", lambda c: c.decode([1], errors="ignore")),
+        ("errors", lambda c: c.decode_batch([[1]], errors="")),
+        ("encoding", lambda c: c.encode("a", encoding="")),
+        ("timeout", lambda c: c.count("a", timeout=0)),
+        ("timeout", lambda c: c.list_encodings(timeout=math.nan)),
+        ("timeout", lambda c: c.decode([1], timeout=math.inf)),
+    ],
+)
+def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: Act) -> None:
+    with pytest.raises(InvalidOption, match=f"^{field}: ") as caught:
+        act(client)
+    assert caught.value.field == field
+    assert caught.value.code is None
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("timeout", {"timeout": -1}),
+        ("max_attempts", {"max_attempts": 0}),
+        ("max_attempts", {"max_attempts": 6}),
+        ("max_request_bytes", {"max_request_bytes": 0}),
+        ("max_response_bytes", {"max_response_bytes": -1}),
+        ("keepalive", {"keepalive": 0}),
+    ],
+)
+def test_an_option_of_the_client_outside_its_domain(
+    clients: Clients, field: str, options: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        clients(**options)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda c: c.encode("a"),
+        lambda c: c.count("a"),
+        lambda c: c.decode([1]),
+        lambda c: c.decode_bytes([1]),
+        lambda c: c.encode_with_offsets("a"),
+        lambda c: c.encode_batch(["a"]),
+        lambda c: c.count_batch(["a"]),
+        lambda c: c.decode_batch([[1]]),
+        lambda c: c.get_encoding(),
+    ],
+)
+def test_no_encoding_is_ever_assumed(clients: Clients, act: Act) -> None:
+    with ScriptedServer() as server:
+        with pytest.raises(InvalidOption) as caught:
+            act(clients(server.target))
+        assert caught.value.field == "encoding"
+        assert not server.calls
+
+
+@pytest.mark.parametrize(
+    ("offset", "item", "act"),
+    [
+        (2, None, lambda c: c.encode("é\ud800")),
+        (0, None, lambda c: c.count("\udfff")),
+        (7, None, lambda c: c.encode(["é", special("<|a|>"), "\ud83d"])),
+        (1, 2, lambda c: c.encode_batch(["", ["ok"], ["a", "\ud800"]])),
+        (0, 1, lambda c: c.count_batch(["", "\ud800"])),
+    ],
+)
+def test_a_lone_surrogate_is_not_utf8(
+    client: TokenizerClient, offset: int, item: int | None, act: Act
+) -> None:
+    with pytest.raises(InvalidUtf8) as caught:
+        act(client)
+    assert (caught.value.byte_offset, caught.value.item) == (offset, item)
+
+
+@pytest.mark.parametrize("bad", [-1, 2**32, 2**70])
+def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> None:
+    with pytest.raises(UnknownTokenId) as caught:
+        client.decode([0, bad])
+    assert (caught.value.index, caught.value.item) == (1, None)
+    with pytest.raises(UnknownTokenId) as caught:
+        client.decode_batch([[], (i for i in (0, 0, bad))])
+    assert (caught.value.index, caught.value.item) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda c: c.encode(b"bytes"),
+        lambda c: c.count(None),
+        lambda c: c.encode({"a": "b"}),
+        lambda c: c.encode([b"bytes"]),
+        lambda c: c.encode(["a", 1]),
+        lambda c: c.encode_batch("one text"),
+        lambda c: c.count_batch(b"one text"),
+        lambda c: c.decode("12"),
+        lambda c: c.decode([1.5]),
+        lambda c: c.decode(["1"]),
+        lambda c: c.decode([None]),
+        lambda c: c.decode(1),
+    ],
+)
+def test_an_argument_of_another_type(client: TokenizerClient, act: Act) -> None:
+    with pytest.raises(TypeError):
+        act(client)
+
+
+def test_a_request_larger_than_the_client_sends(client: TokenizerClient) -> None:
+    with pytest.raises(InputTooLarge) as caught:
+        client.encode("a" * 2000)
+    error = caught.value
+    assert (error.field, error.limit, error.code) == ("request", 1000, None)
+    assert error.size is not None
+    assert error.size > 2000
+    assert "aaa" not in str(error)

@@ -1,0 +1,196 @@
+"""Every way in which a call can fail becomes the right exception, with its facts."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import bytepair_client
+import grpc
+import pytest
+from bytepair.v1 import text_pb2
+from bytepair_client import errors, failures
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from support.clients import Clients
+from support.scripted import ScriptedServer, fail
+
+PROTO = Path(__file__).parents[2] / "proto/bytepair/v1/tokenizer.proto"
+FAILING = [status for status in grpc.StatusCode if status is not grpc.StatusCode.OK]
+
+# reason -> what the service says with it -> the attributes that hold it.
+FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
+    "UNKNOWN_ENCODING": ({"encoding": "x"}, {"encoding": "x"}),
+    "FINGERPRINT_MISMATCH": (
+        {"encoding": "x", "expected": "sha256:1", "actual": "sha256:2"},
+        {"encoding": "x", "expected": "sha256:1", "actual": "sha256:2"},
+    ),
+    "SPECIAL_TOKEN_IN_TEXT": (
+        {"token": "<|a|>", "byte_offset": "12"},
+        {"token": "<|a|>", "byte_offset": 12},
+    ),
+    "UNKNOWN_TOKEN_ID": ({"id": "7", "index": "3"}, {"index": 3}),
+    "INVALID_UTF8": ({"byte_offset": "0"}, {"byte_offset": 0}),
+    "INPUT_TOO_LARGE": (
+        {"field": "text", "limit": "10", "size": "11"},
+        {"field": "text", "limit": 10, "size": 11},
+    ),
+    "INVALID_OPTION": ({"field": "errors"}, {"field": "errors"}),
+    "SPECIAL_TOKEN_NOT_PERMITTED": (
+        {"token": "<|a|>", "encoding": "x"},
+        {"token": "<|a|>", "encoding": "x"},
+    ),
+    "UNAUTHENTICATED": ({}, {}),
+    "OVERLOADED": ({}, {"retry_after": 1.5}),
+    "DRAINING": ({}, {}),
+}
+
+
+def published_reasons() -> dict[str, grpc.StatusCode]:
+    """The error table of the proto."""
+    rows = re.findall(r"^//   ([A-Z0-9_]+) +([A-Z_]+) ", PROTO.read_text(), re.MULTILINE)
+    return {reason: grpc.StatusCode[status] for reason, status in rows}
+
+
+def details(
+    reason: str, status: grpc.StatusCode, metadata: dict[str, str], domain: str = "bytepair"
+) -> bytes:
+    """Status details as the service sends them, with one of a type that nobody knows."""
+    message = status_pb2.Status(code=status.value[0], message="told")
+    message.details.append(any_pb2.Any(type_url="type.example/unknown.Thing", value=b"\xff"))
+    for detail in (
+        error_details_pb2.ErrorInfo(reason=reason, domain=domain, metadata=metadata),
+        error_details_pb2.BadRequest(
+            field_violations=[error_details_pb2.BadRequest.FieldViolation(field="a_field")]
+        ),
+        error_details_pb2.RetryInfo(
+            retry_delay=duration_pb2.Duration(seconds=1, nanos=500_000_000)
+        ),
+    ):
+        message.details.add().Pack(detail)
+    return message.SerializeToString()
+
+
+def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.TokenizerError:
+    with pytest.raises(errors.TokenizerError) as caught:
+        clients(server.target, encoding="e", max_attempts=1).count("text")
+    return caught.value
+
+
+def test_the_catalogue_of_reasons_is_complete() -> None:
+    reasons = published_reasons()
+    assert len(reasons) == 11
+    assert set(failures.BY_REASON) == set(reasons) == set(FACTS)
+
+
+def test_the_catalogue_of_statuses_is_complete() -> None:
+    assert set(failures.BY_STATUS) == set(FAILING)
+
+
+@pytest.mark.parametrize("reason", FACTS)
+def test_a_reason_decides_the_type(clients: Clients, reason: str) -> None:
+    status = published_reasons()[reason]
+    metadata, attributes = FACTS[reason]
+    with ScriptedServer(fail(status, "told", details=details(reason, status, metadata))) as server:
+        error = call_that_fails(clients, server)
+    assert type(error) is failures.BY_REASON[reason]
+    assert error.REASON == error.reason == reason
+    assert error.code == status.name
+    assert str(error) == error.message == "told"
+    assert error.metadata.items() >= metadata.items()
+    assert error.request_id == "request-1"
+    assert {name: getattr(error, name) for name in attributes} == attributes
+
+
+@pytest.mark.parametrize("status", FAILING, ids=lambda status: status.name)
+def test_a_status_decides_where_there_is_no_reason(
+    clients: Clients, status: grpc.StatusCode
+) -> None:
+    with ScriptedServer(fail(status, "proxy says no")) as server:
+        error = call_that_fails(clients, server)
+        assert server.target in str(error)
+    assert type(error) is failures.BY_STATUS[status]
+    assert error.code == status.name
+    assert error.metadata == {}
+    assert error.request_id == "request-1"
+    if status is not grpc.StatusCode.DEADLINE_EXCEEDED:
+        assert "proxy says no" in str(error)
+
+
+def test_a_reason_of_the_future_is_the_base_type(clients: Clients) -> None:
+    status = grpc.StatusCode.INVALID_ARGUMENT
+    answer = fail(status, "new", details=details("NEW_REASON", status, {"key": "value"}))
+    with ScriptedServer(answer) as server:
+        error = call_that_fails(clients, server)
+    assert type(error) is errors.TokenizerError
+    assert (error.reason, error.metadata, str(error)) == ("NEW_REASON", {"key": "value"}, "new")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"\xff\xff\xff",
+        details("OVERLOADED", grpc.StatusCode.NOT_FOUND, {}, domain="elsewhere.example"),
+        status_pb2.Status(code=5, message="no details").SerializeToString(),
+    ],
+    ids=["not a message", "of another domain", "empty"],
+)
+def test_details_that_say_nothing_leave_the_status(clients: Clients, broken: bytes) -> None:
+    with ScriptedServer(fail(grpc.StatusCode.NOT_FOUND, "gone", details=broken)) as server:
+        error = call_that_fails(clients, server)
+    assert type(error) is errors.RequestRefused
+    assert error.reason is None
+
+
+def test_the_field_of_an_invalid_option_may_be_told_by_bad_request(clients: Clients) -> None:
+    status = grpc.StatusCode.INVALID_ARGUMENT
+    with ScriptedServer(fail(status, "", details=details("INVALID_OPTION", status, {}))) as server:
+        error = call_that_fails(clients, server)
+    assert isinstance(error, errors.InvalidOption)
+    assert error.field == "a_field"
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1.5", "²"])
+def test_a_number_that_is_none_is_not_guessed(value: str) -> None:
+    assert errors.SpecialTokenInText("told", metadata={"byte_offset": value}).byte_offset is None
+    assert errors.SpecialTokenInText("told").byte_offset is None
+
+
+@pytest.mark.parametrize("reason", FACTS)
+def test_an_item_fails_as_its_call_would(reason: str) -> None:
+    status = published_reasons()[reason]
+    metadata, attributes = FACTS[reason]
+    item = text_pb2.Error(code=status.value[0], reason=reason, message="told", metadata=metadata)
+    error = failures.from_item(item, 3)
+    assert type(error) is failures.BY_REASON[reason]
+    assert (error.code, error.reason, error.item) == (status.name, reason, 3)
+    assert str(error) == "item 3: told"
+    told = {name: value for name, value in attributes.items() if name != "retry_after"}
+    assert {name: getattr(error, name) for name in told} == told
+
+
+def test_errors_survive_another_process() -> None:
+    error = errors.SpecialTokenInText(
+        "told", code="INVALID_ARGUMENT", metadata={"byte_offset": "3"}, item=1, request_id="r"
+    )
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert vars(copy) == vars(error)
+    assert str(copy) == str(error)
+
+
+def test_the_drawn_tree_is_the_tree() -> None:
+    drawn = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
+    exported = [
+        name
+        for name in bytepair_client.__all__
+        if isinstance(kind := getattr(bytepair_client, name), type)
+        and issubclass(kind, errors.TokenizerError)
+        and kind is not errors.TokenizerError
+    ]
+    assert sorted(drawn) == sorted(exported)
+    builtin = {"LookupError", "ValueError", "ConnectionError", "TimeoutError", "RuntimeError"}
+    for name, base in re.findall(r"── (\w+) +(\w+Error)\b", errors.__doc__ or ""):
+        assert base in builtin
+        assert base in [kind.__name__ for kind in getattr(errors, name).__mro__]

@@ -1,0 +1,289 @@
+"""How calls travel: retries, balancing, deadlines, TLS, metadata, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+import trustme
+from bytepair.v1 import tokenizer_pb2
+from bytepair_client import (
+    AsyncTokenizerClient,
+    Cancelled,
+    ClientClosed,
+    DeadlineExceeded,
+    InternalError,
+    InvalidOption,
+    ResourceExhausted,
+    Tls,
+    TokenizerClient,
+    Unavailable,
+    __version__,
+)
+from bytepair_client.options import DEFAULT_TIMEOUT_S, SERVICE
+from support.clients import Clients
+from support.scripted import ScriptedServer, fail, ok
+
+REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
+
+
+def test_unavailable_is_tried_again(clients: Clients) -> None:
+    with ScriptedServer(REFUSED, REFUSED, ok) as server:
+        assert clients(server.target, encoding="e").count("text") == 7
+    assert server.calls == [f"/{SERVICE}/Count"] * 3
+    assert [call.get("grpc-previous-rpc-attempts") for call in server.metadata] == [None, "1", "2"]
+
+
+def test_attempts_have_an_end(clients: Clients) -> None:
+    with ScriptedServer(REFUSED) as server:
+        with pytest.raises(Unavailable, match="not now"):
+            clients(server.target, encoding="e").count("text")
+        assert len(server.calls) == 4
+        with pytest.raises(Unavailable):
+            clients(server.target, encoding="e", max_attempts=1).count("text")
+        assert len(server.calls) == 5
+
+
+@pytest.mark.parametrize("status", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL])
+def test_nothing_else_is_tried_again(clients: Clients, status: grpc.StatusCode) -> None:
+    with ScriptedServer(fail(status), ok) as server:
+        with pytest.raises((ResourceExhausted, InternalError)):
+            clients(server.target, encoding="e").count("text")
+        assert len(server.calls) == 1
+
+
+def test_calls_are_balanced_over_all_addresses(clients: Clients) -> None:
+    with ScriptedServer() as one, ScriptedServer() as two:
+        client = clients(f"ipv4:{one.target},{two.target}", encoding="e")
+        while not (one.calls and two.calls):  # until both are connected
+            client.count("text")
+        before = len(one.calls), len(two.calls)
+        for _ in range(20):
+            client.count("text")
+        assert (len(one.calls) - before[0], len(two.calls) - before[1]) == (10, 10)
+
+
+def test_a_server_that_is_gone_is_passed_over(clients: Clients) -> None:
+    with ScriptedServer() as one:
+        with ScriptedServer() as two:
+            client = clients(f"ipv4:{one.target},{two.target}", encoding="e")
+            while not (one.calls and two.calls):
+                client.count("text")
+        for _ in range(10):
+            assert client.count("text") == 7
+
+
+def test_nobody_at_the_target(clients: Clients) -> None:
+    with ScriptedServer() as server:
+        pass
+    client = clients(server.target, encoding="e")
+    with pytest.raises(Unavailable, match=f"no answer from {server.target}") as caught:
+        client.count("text")
+    assert isinstance(caught.value, ConnectionError)
+    assert caught.value.code == "UNAVAILABLE"
+    assert caught.value.reason is None
+
+
+class Held:
+    """An answer that waits until the test lets it go; it notes when its call is cancelled."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.over = threading.Event()
+
+    def __call__(self, context: grpc.ServicerContext) -> bytes:
+        context.add_callback(self.over.set)
+        self.arrived.set()
+        self.over.wait()
+        return ok(context)
+
+
+@pytest.mark.parametrize("on_the_call", [True, False])
+def test_a_deadline_ends_the_wait(clients: Clients, on_the_call: bool) -> None:
+    with ScriptedServer(Held()) as server:
+        client = clients(server.target, encoding="e", timeout=60 if on_the_call else 0.1)
+        with pytest.raises(DeadlineExceeded, match=r"within 0\.1 s") as caught:
+            client.count("text", **({"timeout": 0.1} if on_the_call else {}))
+    assert isinstance(caught.value, TimeoutError)
+
+
+def test_calls_have_a_deadline_unless_told_otherwise(clients: Clients) -> None:
+    left: list[float] = []  # gRPC says "for ever" by a very large number
+
+    def answer(context: grpc.ServicerContext) -> bytes:
+        left.append(context.time_remaining() or 0)
+        return ok(context)
+
+    with ScriptedServer(answer) as server:
+        client = clients(server.target, encoding="e")
+        client.count("text")
+        client.count("text", timeout=None)
+        clients(server.target, encoding="e", timeout=None).count("text")
+    assert 0 < left[0] <= DEFAULT_TIMEOUT_S
+    assert min(left[1:]) > 1e9
+
+
+def test_what_is_sent_with_every_call(clients: Clients) -> None:
+    with ScriptedServer() as server:
+        clients(
+            server.target,
+            encoding="e",
+            api_key="secret-key",
+            metadata={"x-team": "search"},
+            user_agent="shop/2",
+        ).count("text")
+        clients(server.target, encoding="e", metadata=[("x-a", "1"), ("x-b", "2")]).count("text")
+    first, second = server.metadata
+    assert first["authorization"] == "Bearer secret-key"
+    assert first["x-team"] == "search"
+    assert str(first["user-agent"]).startswith(f"shop/2 bytepair-client/{__version__} python/")
+    assert "authorization" not in second
+    assert (second["x-a"], second["x-b"]) == ("1", "2")
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\n", "ключ"])
+def test_a_key_that_cannot_be_sent_is_refused_unshown(clients: Clients, key: str) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        clients(api_key=key)
+    assert caught.value.field == "api_key"
+    assert not key or key not in str(caught.value)
+
+
+def test_the_key_is_not_shown(clients: Clients) -> None:
+    assert "secret" not in repr(clients(api_key="secret"))
+    assert "secret" not in repr(Tls(client_key=b"secret"))
+
+
+def test_an_answer_may_be_too_large(clients: Clients) -> None:
+    def long(context: grpc.ServicerContext) -> bytes:
+        return tokenizer_pb2.EncodeResponse(ids=range(2000)).SerializeToString()
+
+    with ScriptedServer(long) as server:
+        assert len(clients(server.target, encoding="e").encode("text")) == 2000
+        with pytest.raises(ResourceExhausted):
+            clients(server.target, encoding="e", max_response_bytes=1000).encode("text")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def server_credentials(authority: trustme.CA, *, ask: bool = False) -> grpc.ServerCredentials:
+    issued = authority.issue_cert("tokens.example")
+    pair = (issued.private_key_pem.bytes(), issued.cert_chain_pems[0].bytes())
+    return grpc.ssl_server_credentials([pair], authority.cert_pem.bytes(), ask)
+
+
+def test_tls_trusts_the_roots_it_is_given(
+    clients: Clients, authority: trustme.CA, tmp_path: Path
+) -> None:
+    roots = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(roots))
+    with ScriptedServer(credentials=server_credentials(authority)) as server:
+        for source in (roots, str(roots), roots.read_bytes()):
+            tls = Tls(root_certificates=source, server_name="tokens.example")
+            assert clients(server.target, encoding="e", tls=tls).count("text") == 7
+        for tls_of_strangers in (
+            True,
+            Tls(root_certificates=trustme.CA().cert_pem.bytes(), server_name="tokens.example"),
+            Tls(root_certificates=roots, server_name="other.example"),
+            False,
+        ):
+            client = clients(server.target, encoding="e", tls=tls_of_strangers, max_attempts=1)
+            with pytest.raises(Unavailable):
+                client.count("text")
+    assert len(server.calls) == 3
+
+
+def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA) -> None:
+    own = authority.issue_cert("client.example")
+    roots = authority.cert_pem.bytes()
+    with ScriptedServer(credentials=server_credentials(authority, ask=True)) as server:
+        tls = Tls(
+            root_certificates=roots,
+            client_certificate=own.cert_chain_pems[0].bytes(),
+            client_key=own.private_key_pem.bytes(),
+            server_name="tokens.example",
+        )
+        assert clients(server.target, encoding="e", tls=tls).count("text") == 7
+        without = Tls(root_certificates=roots, server_name="tokens.example")
+        with pytest.raises(Unavailable):
+            clients(server.target, encoding="e", tls=without, max_attempts=1).count("text")
+
+
+def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match=r"nowhere\.pem: No such file"):
+        clients(tls=Tls(root_certificates=tmp_path / "nowhere.pem"))
+    with pytest.raises(InvalidOption, match="need each other"):
+        clients(tls=Tls(client_key=b"key"))
+
+
+def test_closing_ends_calls_and_refuses_more(clients: Clients) -> None:
+    held = Held()
+    with ScriptedServer(held) as server, ThreadPoolExecutor(1) as thread:
+        client = clients(server.target, encoding="e")
+        running = thread.submit(client.count, "text")
+        held.arrived.wait()
+        client.close()
+        client.close()
+        with pytest.raises(Cancelled, match=server.target):
+            running.result()
+        with pytest.raises(ClientClosed):
+            client.count("text")
+
+
+def test_a_client_that_was_never_used_can_be_closed(clients: Clients) -> None:
+    client = clients(encoding="e")
+    client.close()
+    with pytest.raises(ClientClosed):
+        client.count("text")
+
+
+def test_many_threads_may_share_a_client() -> None:
+    with (
+        ScriptedServer() as server,
+        TokenizerClient(server.target, encoding="e") as client,
+        ThreadPoolExecutor(16) as threads,
+    ):
+        assert list(threads.map(client.count, ["text"] * 200)) == [7] * 200
+
+
+def test_many_tasks_may_share_a_client() -> None:
+    async def main(target: str) -> list[int]:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            return await asyncio.gather(*[client.count("text") for _ in range(200)])
+
+    with ScriptedServer() as server:
+        assert asyncio.run(main(server.target)) == [7] * 200
+
+
+def test_an_async_client_may_be_made_before_its_loop() -> None:
+    with ScriptedServer() as server:
+        client = AsyncTokenizerClient(server.target, encoding="e")
+
+        async def main() -> int:
+            async with client:
+                return await client.count("text")
+
+        assert asyncio.run(main()) == 7
+
+
+def test_cancelling_a_task_cancels_its_call() -> None:
+    held = Held()
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            task = asyncio.create_task(client.count("text"))
+            await asyncio.to_thread(held.arrived.wait)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.to_thread(held.over.wait)  # the server is told
+
+    with ScriptedServer(held) as server:
+        asyncio.run(main(server.target))

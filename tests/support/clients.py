@@ -1,0 +1,78 @@
+"""Both clients behind one face, so that every test of the client runs on either."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
+from typing import Any, cast
+
+from bytepair_client import AsyncTokenizerClient, TokenizerClient
+
+
+class Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, awaitable: Any) -> Any:
+        """The result of something awaitable, awaited in the loop."""
+
+        async def wait() -> Any:
+            return await awaitable
+
+        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+
+    def close(self) -> None:
+        """Stop the loop and its thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class _Face:
+    """An object whose coroutine methods are called like ordinary ones."""
+
+    def __init__(self, real: Any, loop: Loop) -> None:
+        self._real = real
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        if name == "full":
+            return _Face(value, self._loop)
+        if not inspect.iscoroutinefunction(value):
+            return value
+
+        @wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._loop.run(value(*args, **kwargs))
+
+        return call
+
+
+class Clients:
+    """Makes clients of one kind, and closes them."""
+
+    def __init__(self, kind: str, stack: ExitStack) -> None:
+        """Make clients of this kind, "threads" or "asyncio", for as long as the stack lives."""
+        self._stack = stack
+        self._make: Callable[..., TokenizerClient] = TokenizerClient
+        if kind == "asyncio":
+            loop = Loop()
+            stack.callback(loop.close)
+            self._make = lambda *args, **kwargs: cast(
+                TokenizerClient, _Face(AsyncTokenizerClient(*args, **kwargs), loop)
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> TokenizerClient:
+        """A client: TokenizerClient, or something that is called like one."""
+        client = self._make(*args, **kwargs)
+        self._stack.callback(client.close)
+        return client
