@@ -15,7 +15,9 @@ from bytepair_engine.errors import (
     BytepairError,
     InvalidOption,
     InvalidUnicode,
+    PieceTooLong,
     SpecialTokenFound,
+    StreamFinished,
     UnknownEncoding,
     UnknownToken,
     UnknownTokenId,
@@ -24,6 +26,7 @@ from bytepair_engine.errors import (
 from bytepair_engine.loading import load_encoding
 from bytepair_engine.registry import aliases, get_encoding, list_encodings
 from bytepair_engine.spec import EncodingSpec
+from bytepair_engine.stream_decoder import StreamDecoder
 
 __all__ = [
     "BytepairError",
@@ -31,7 +34,10 @@ __all__ = [
     "EncodingSpec",
     "InvalidOption",
     "InvalidUnicode",
+    "PieceTooLong",
     "SpecialTokenFound",
+    "StreamDecoder",
+    "StreamFinished",
     "UnknownEncoding",
     "UnknownToken",
     "UnknownTokenId",

@@ -7,7 +7,9 @@
     ├── InvalidUnicode       (ValueError)   a lone surrogate in text, or strict decoding of bytes
     ├── UnknownTokenId       (LookupError)  an id that the encoding does not have
     ├── UnknownToken         (LookupError)  bytes that are not one token
-    └── InvalidOption        (ValueError)   an argument outside its domain
+    ├── InvalidOption        (ValueError)   an argument outside its domain
+    ├── PieceTooLong         (ValueError)   streamed text that holds no safe border for too long
+    └── StreamFinished       (RuntimeError) a stream that was used after its end
 
 Every error carries its facts as attributes, so that callers branch on a type and quote a
 value and never parse a sentence. No message holds the text that was being encoded, apart
@@ -149,3 +151,30 @@ class InvalidOption(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.option}: {self.problem}"
+
+
+class PieceTooLong(BytepairError, ValueError):
+    """Streamed text went on beyond the bound without a place where it can be cut.
+
+    Attributes:
+        limit: How many bytes of text a stream may hold.
+        byte_offset: Where in the stream the text that cannot be cut starts.
+    """
+
+    def __init__(self, limit: int, byte_offset: int) -> None:
+        super().__init__(limit, byte_offset)
+        self.limit = limit
+        self.byte_offset = byte_offset
+
+    def __str__(self) -> str:
+        return (
+            f"the text from byte {self.byte_offset} has more than {self.limit} bytes that can "
+            "only be encoded together; raise max_pending_bytes, or encode the text at once"
+        )
+
+
+class StreamFinished(BytepairError, RuntimeError):
+    """A stream was fed after its end: `finish()`, a stop string or an error."""
+
+    def __str__(self) -> str:
+        return "the stream has ended: make another one"

@@ -1,0 +1,163 @@
+"""Stop strings: where text that arrives in pieces has its first match.
+
+The match that starts first wins, and of several that start there the longest. So a match
+that is complete still waits while one that starts earlier, or at the same place and is
+longer, can come true; this is decided by the text alone, never by how it was cut.
+
+The automaton is that of A. Aho and M. Corasick, "Efficient String Matching: An Aid to
+Bibliographic Search" (1975). Its state after each character is the longest suffix of the
+text that is a prefix of some stop string, so that everything before that suffix is free to
+go, and the cost of a character is constant when shared out over the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T", str, bytes)
+
+#: Automata that are kept for streams to come with the same stop strings.
+_KEPT_AUTOMATA: Final = 64
+
+
+class StopStrings(Generic[T]):
+    """The automaton of a set of stop strings: immutable, shared by streams.
+
+    State 0 is that of no prefix.
+
+    Attributes:
+        step: For each state, the next state for each character (or byte) that continues it.
+        fallback: For each state, that of its longest proper suffix which is a prefix too.
+        match: For each state, how long the longest stop string is that ends here; 0 for none.
+        open: For each state, how long the longest suffix is that more text can make a stop
+            string of, or a longer one; 0 for none.
+        first: Finds the next character with which a stop string starts.
+    """
+
+    __slots__ = ("fallback", "first", "match", "open", "step")
+
+    def __init__(self, stops: Collection[T]) -> None:
+        self.step: Final[list[dict[str | int, int]]] = [{}]
+        depth = [0]
+        self.match: Final = [0]
+        for stop in stops:
+            state = 0
+            for unit in stop:
+                if unit not in self.step[state]:
+                    self.step[state][unit] = len(self.step)
+                    self.step.append({})
+                    depth.append(depth[state] + 1)
+                    self.match.append(0)
+                state = self.step[state][unit]
+            self.match[state] = len(stop)
+        self.fallback: Final = [0] * len(self.step)
+        self.open: Final = [0] * len(self.step)
+        self._link(depth)
+        starts = sorted({re.escape(stop[:1]) for stop in stops})
+        either: T = "|" if isinstance(starts[0], str) else b"|"
+        self.first: Final[re.Pattern[T]] = re.compile(either.join(starts))
+
+    def _link(self, depth: list[int]) -> None:
+        queue = deque(self.step[0].values())
+        while queue:
+            state = queue.popleft()
+            back = self.fallback[state]
+            self.match[state] = self.match[state] or self.match[back]
+            self.open[state] = depth[state] if self.step[state] else self.open[back]
+            for unit, child in self.step[state].items():
+                self.fallback[child] = self.next(back, unit)
+                queue.append(child)
+
+    def next(self, state: int, unit: str | int) -> int:
+        """The state after one more character (or byte)."""
+        while unit not in self.step[state]:
+            if state == 0:
+                return 0
+            state = self.fallback[state]
+        return self.step[state][unit]
+
+
+@lru_cache(_KEPT_AUTOMATA)
+def compile_stops(stops: tuple[T, ...]) -> StopStrings[T]:
+    """The automaton of `stops`: at least one, none empty."""
+    return StopStrings(stops)
+
+
+class StopMatcher(Generic[T]):
+    """Looks for stop strings in one stream.
+
+    Attributes:
+        held: The text that can still be part of a match, or is.
+        matched: The stop string that matched; None as long as it is not decided.
+        end: Where the match ends, or the best one so far, in characters (or bytes) of the
+            stream; None where there is none.
+    """
+
+    __slots__ = ("_automaton", "_before", "_best", "_include", "_state", "end", "held", "matched")
+
+    def __init__(self, automaton: StopStrings[T], empty: T, *, include_stop: bool) -> None:
+        self._automaton: Final[StopStrings[T]] = automaton
+        self._include: Final = include_stop
+        self._state = 0
+        self._best: tuple[int, int] | None = None  # start and end in `held`
+        self._before = 0  # how much came before `held`
+        self.held: T = empty
+        self.matched: T | None = None
+        self.end: int | None = None
+
+    @property
+    def seen(self) -> int:
+        """How many characters (or bytes) were taken, as long as no match is decided."""
+        return self._before + len(self.held)
+
+    def feed(self, text: T) -> T:
+        """Take the next text.
+
+        Returns:
+            The text that became certain to stand before any match, or, where a match is
+            decided, all that is left of it and, if it is to be included, the match.
+        """
+        automaton = self._automaton
+        index, text = len(self.held), self.held + text
+        state, best = self._state, self._best
+        while index < len(text):
+            if state == 0 and best is None:
+                found = automaton.first.search(text, index)
+                if found is None:
+                    index = len(text)
+                    break
+                index = found.start()
+            state = automaton.next(state, text[index])
+            index += 1
+            length = automaton.match[state]
+            if length and (best is None or index - length <= best[0]):
+                best = index - length, index
+            if best is not None and index - automaton.open[state] > best[0]:
+                return self._decide(text, best)
+        free = index - automaton.open[state]
+        if best is not None:
+            self.end = self._before + best[1]
+            free = min(free, best[0])
+            best = best[0] - free, best[1] - free
+        self._state, self._best, self.held = state, best, text[free:]
+        self._before += free
+        return text[:free]
+
+    def finish(self) -> T:
+        """Say that no more text comes: what is held is released, up to a match."""
+        text, best = self.held, self._best
+        if best is not None:
+            return self._decide(text, best)
+        self.held = text[:0]
+        return text
+
+    def _decide(self, text: T, best: tuple[int, int]) -> T:
+        start, end = best
+        self.end = self._before + end
+        self.matched = text[start:end]
+        self.held = text[:0]
+        return text[: end if self._include else start]
