@@ -40,7 +40,7 @@ podman() { command podman "${storage[@]}" --cgroup-manager cgroupfs --events-bac
 keep=$#
 clean_up() {
     podman rm --all --force > /dev/null 2>&1 || true
-    umount --quiet "$work/storage/overlay" || true
+    umount --quiet --lazy "$work/storage/overlay" || true
     [ "$keep" -gt 0 ] || rm -rf "$work"
 }
 trap clean_up EXIT
@@ -110,7 +110,7 @@ print(*sorted(f\"{d.name}=={d.version}\" for d in distributions(path=[p for p in
 say "4 run with the rights of docker-compose.yml"
 rights=(--read-only --cap-drop ALL --security-opt no-new-privileges "${ulimits[@]}" --no-healthcheck
     --tmpfs "/tmp:size=64m,mode=1777,noexec,nosuid,nodev" --pids-limit 256)
-podman run --detach --name server --network none "${rights[@]}" --memory 1g --cpus 2 --add-host server:127.0.0.1 \
+podman run --detach --name server --network none "${rights[@]}" --memory 1g --cpus 2 \
     --env BYTEPAIR_CONFIG=/etc/bytepair/bytepair.toml --volume "$PWD/deploy/server:/etc/bytepair:ro" \
     localhost/bytepair:check > /dev/null
 # Podman leaves the probe's rhythm to systemd; here its command is asked in a loop.
@@ -131,7 +131,7 @@ podman exec server grep -q '^CapEff:.0*$' /proc/1/status || fail "has capabiliti
 
 say "the demo, as docker compose run --rm demo"
 podman run --rm --network container:server "${rights[@]}" --memory 256m \
-    --entrypoint /bin/sh --env BYTEPAIR_TARGET=dns:///server:50051 --volume "$PWD/deploy/demo:/demo:ro" \
+    --entrypoint /bin/sh --env BYTEPAIR_TARGET=dns:///localhost:50051 --volume "$PWD/deploy/demo:/demo:ro" \
     localhost/bytepair:check /demo/demo.sh
 
 say "SIGTERM"
