@@ -37,13 +37,16 @@ impl Bpe {
     pub fn new(
         table: Arc<RankTable>,
         pattern: &str,
-        specials: Vec<(String, u32)>,
+        mut specials: Vec<(String, u32)>,
     ) -> Result<Self, PatternFault> {
         let splitter = Splitter::for_pattern(pattern)?;
         let fingerprint = fingerprint(&table, pattern, &specials);
-        // Where two names share an id, decoding gives the later one, as in the reference.
+        // Where several special tokens share an id, it decodes to the first by spelling: the
+        // last one that is collected.
+        specials.sort();
         let special_bytes = specials
             .iter()
+            .rev()
             .map(|(name, id)| (*id, name.as_bytes().into()))
             .collect();
         let specials = specials.into_iter().collect();

@@ -10,8 +10,11 @@ pub enum OffsetUnit {
 
 /// Turn byte offsets that never decrease into another unit, in place.
 ///
-/// A byte inside a character has the offset of that character.
+/// A byte inside a character has the offset of that character; bytes stay as they are.
 pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usize> {
+    if unit == OffsetUnit::Byte {
+        return starts;
+    }
     let mut characters = text.char_indices().peekable();
     // The last character that starts at or before the offset: its own, and its width.
     let (mut offset, mut width) = (0, 0);
@@ -19,9 +22,8 @@ pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usi
         while let Some((_, character)) = characters.next_if(|&(byte, _)| byte <= *start) {
             offset += width;
             width = match unit {
-                OffsetUnit::Byte => character.len_utf8(),
-                OffsetUnit::CodePoint => 1,
                 OffsetUnit::Utf16 => character.len_utf16(),
+                _ => 1,
             };
         }
         *start = offset;

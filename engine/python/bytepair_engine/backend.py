@@ -52,8 +52,8 @@ class Backend(Protocol[S]):
     def encode_with_offsets(
         self, text: str, unit: OffsetUnit, allowed: S, disallowed: S
     ) -> tuple[list[int], list[int]]:
-        """Ids, and for each where it starts in the text; a token that starts inside a
-        character has the offset of that character."""
+        """Ids, and for each where it starts in the text: in bytes exactly, in the other units
+        at the start of the character that it starts in."""
 
     def encode_batch(self, texts: Sequence[str], allowed: S, disallowed: S) -> list[list[int]]: ...
 

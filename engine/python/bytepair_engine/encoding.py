@@ -144,8 +144,9 @@ class Encoding:
             allowed_special: See the class.
             disallowed_special: See the class.
         Returns:
-            Ids, and as many offsets, which never decrease and begin with 0. A token that
-            starts inside a character has the offset of that character. ([], []) for "".
+            Ids, and as many offsets, which never decrease and begin with 0. In bytes they are
+            exact; in the other units a token that starts inside a character has the offset
+            of that character. ([], []) for "".
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
