@@ -1,0 +1,126 @@
+# Everything that is done with this repository, one target each; `make` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BUF_VERSION := 1.75.0
+BUF := build/buf/node_modules/.bin/buf
+
+ENGINE_SOURCES := $(shell find engine -type f -not -path '*/target/*' -not -name '*.so' -not -path '*/__pycache__/*')
+PYTHON_PATHS := engine/python client/src server/src
+CHECKED := $(PYTHON_PATHS) tests bench deploy
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Use
+
+.PHONY: run
+run: $(VENV)/.runtime ## Start the server on localhost:50051; ARGS="…" are its flags
+	$(BIN)/bytepair-server --log-format console --reflection true $(ARGS)
+
+.PHONY: install
+install: $(VENV)/.runtime ## Install engine, client and server into .venv
+
+# Check
+
+.PHONY: test
+test: $(VENV)/.dev ## Run the whole test suite
+	cd engine && cargo test --release --locked --quiet
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	cd engine && cargo fmt --check
+	cd engine && cargo clippy --locked --all-targets --all-features --quiet -- --deny warnings
+
+.PHONY: types
+types: $(VENV)/.dev ## Check types: mypy, and the core's stub against the core
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest bytepair_engine._core
+
+.PHONY: format
+format: $(VENV)/.dev ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cd engine && cargo fmt
+
+# The API
+
+.PHONY: proto
+proto: build/proto/.installed ## Generate the stubs in client/src/bytepair/v1
+	rm -f client/src/bytepair/v1/*_pb2*
+	build/proto/bin/python -m grpc_tools.protoc --proto_path=proto \
+	    --python_out=client/src --pyi_out=client/src --grpc_python_out=client/src proto/bytepair/v1/*.proto
+	@# A file without a service needs no stub.
+	cd client/src/bytepair/v1 && grep --files-without-match 'class .*Stub' *_pb2_grpc.py | xargs rm -f
+
+.PHONY: proto-check
+proto-check: $(BUF) proto ## Lint the API, refuse a breaking change, check that the stubs are fresh
+	cd proto && ../$(BUF) lint
+	cd proto && ../$(BUF) format --diff --exit-code
+	cd proto && ../$(BUF) breaking --against published.binpb
+	git diff --exit-code --stat -- client/src/bytepair/v1
+	@test -z "$$(git status --porcelain -- client/src/bytepair/v1)" || \
+	    { git status --short -- client/src/bytepair/v1; echo "commit the stubs that 'make proto' wrote"; exit 1; }
+
+.PHONY: proto-publish
+proto-publish: $(BUF) ## Take the API as it is for the one that must not break: at each release
+	cd proto && ../$(BUF) build --output published.binpb
+
+# Longer runs; docs/ holds their last figures
+
+.PHONY: exactness
+exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every encoding
+	PYTHONPATH=tests $(BIN)/python bench/exactness.py
+
+.PHONY: interop
+interop: $(VENV)/.runtime ## Call a running server by grpcurl and by a generated client in Go
+	tests/interop/run.sh $(abspath $(BIN))
+
+# Deployment
+
+.PHONY: check-deploy
+check-deploy: ## Check compose file, Prometheus rules and dashboard (needs promtool, docker compose)
+	deploy/check-config.sh
+
+.PHONY: clean
+clean: ## Remove everything that these targets made
+	rm -rf $(VENV) build engine/target
+
+# What the targets stand on
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "bytepair needs Python 3.11 or newer: '$(PYTHON)' is missing or older. Install it, or say which: make PYTHON=python3.12 …" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { \
+	    echo "this Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+
+$(VENV)/.engine: $(VENV)/bin/python $(ENGINE_SOURCES)
+	@cargo --version >/dev/null 2>&1 || { \
+	    echo "the engine's core is written in Rust, and 'cargo' is missing: install Rust 1.88 or newer, by rustup or your system's packages" >&2; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check ./engine
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.engine client/pyproject.toml server/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./client --editable ./server
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@touch $@
+
+# The oldest grpcio-tools whose stubs import on every supported grpcio and protobuf: newer ones
+# write stubs that refuse older run-time libraries.
+build/proto/.installed: Makefile
+	$(PYTHON) -m venv build/proto
+	build/proto/bin/pip install --quiet --disable-pip-version-check 'grpcio-tools==1.63.2' 'setuptools==78.1.1'
+	@touch $@
+
+$(BUF):
+	npm install --silent --no-save --prefix build/buf @bufbuild/buf@$(BUF_VERSION)
+	@touch $@
