@@ -48,7 +48,8 @@ def failure(call: Callable[..., Any], *arguments: Any, **options: Any) -> Failed
 
 def read(error: grpc.RpcError) -> Failed:
     """Unpack a failure."""
-    trailing: dict[str, Any] = {each.key: each.value for each in error.trailing_metadata() or ()}
+    pairs: Any = error.trailing_metadata() or ()
+    trailing: dict[str, Any] = dict(pairs)
     status = status_pb2.Status.FromString(trailing.get("grpc-status-details-bin", b""))
     info = error_details_pb2.ErrorInfo()
     fault = error_details_pb2.BadRequest()

@@ -33,20 +33,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write("configuration is good\n")
             return 0
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(configuration))
+            idle = runner.run(_serve(configuration))
     except (ConfigurationError, SelfTestFailed) as error:
         sys.stderr.write(f"bytepair-server: {error}\n")
         return EXIT_CONFIGURATION
+    if not idle:
+        # The interpreter would wait for the threads, and the time to finish is over.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
     return 0
 
 
-async def _serve(configuration: Configuration) -> None:
+async def _serve(configuration: Configuration) -> bool:
     settings = configuration.settings
     log = logs.configure(settings.log_format, settings.log_level)
     server = Server(configuration, log)
     stopping = asyncio.Event()
     with stop_signals(stopping, log):
-        await server.run(stopping)
+        return await server.run(stopping)
 
 
 def _check(configuration: Configuration) -> None:

@@ -307,7 +307,7 @@ def _draining(_: Draining) -> Failure:
 
 
 #: The table. A row for each type; a subclass needs a row of its own.
-_TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
+TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     engine.UnknownEncoding: _unknown_encoding,
     FingerprintMismatch: _fingerprint_mismatch,
     engine.SpecialTokenFound: _special_token_in_text,
@@ -333,7 +333,7 @@ def failure_of(error: BaseException) -> Failure | None:
         The failure by the table; None for an error that is not in it, which is a fault of
         the server's own: see `internal`.
     """
-    row = _TABLE.get(type(error))  # type: ignore[arg-type]  # a BaseException is simply no key
+    row = TABLE.get(type(error))  # type: ignore[arg-type]  # a BaseException is simply no key
     return None if row is None else row(error)
 
 

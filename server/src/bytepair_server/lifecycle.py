@@ -141,19 +141,25 @@ class Server:
         if cut_off:
             self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
 
-    async def stop(self) -> None:
-        """Close everything. May follow any stage."""
+    async def stop(self) -> bool:
+        """Close everything. May follow any stage.
+
+        Returns:
+            Whether no thread works any more.
+        """
         if self._grpc is not None:
             await self._grpc.stop(STOP_SECONDS)
         if self._http is not None:
             await asyncio.to_thread(self._http.stop)
-        self._work.close()
+        return self._work.close()
 
-    async def run(self, stopping: asyncio.Event) -> None:
+    async def run(self, stopping: asyncio.Event) -> bool:
         """Go through all stages.
 
         Args:
             stopping: Set by whoever wants the server to drain and stop.
+        Returns:
+            Whether no thread works any more: a call that was cut off cannot be stopped.
         Raises:
             ConfigurationError, SelfTestFailed: It could not start.
         """
@@ -163,8 +169,9 @@ class Server:
             await stopping.wait()
             await self.drain()
         finally:
-            await self.stop()
+            idle = await self.stop()
         self._log.info("stopped")
+        return idle
 
     def _bind(self, server: grpc.aio.Server, address: str) -> str:
         try:

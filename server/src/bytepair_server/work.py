@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -31,6 +31,7 @@ class Work:
         count = threads or len(os.sched_getaffinity(0))
         self._threads: Final = ThreadPoolExecutor(count, thread_name_prefix="work")
         self._inline_max_bytes = inline_max_bytes
+        self._running: Final[set[Future[Any]]] = set()
 
     def always_on_threads(self) -> None:
         """Compute nothing on the event loop: an encoding is slow."""
@@ -42,9 +43,16 @@ class Work:
 
     def on_thread(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         """Call a function on a thread, as soon as one is free."""
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._threads, function, *arguments)
+        running = self._threads.submit(function, *arguments)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return asyncio.wrap_future(running)
 
-    def close(self) -> None:
-        """Take no more work and start none that waits. What runs cannot be stopped."""
+    def close(self) -> bool:
+        """Take no more work and start none that waits.
+
+        Returns:
+            Whether everything is done. What runs cannot be stopped.
+        """
         self._threads.shutdown(wait=False, cancel_futures=True)
+        return not self._running

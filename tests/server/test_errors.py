@@ -1,0 +1,342 @@
+"""Every reason of the catalogue, over the wire, with all that it must carry."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_engine import errors as engine_errors
+from bytepair_server import errors, logs
+from bytepair_server.callers import Callers
+from bytepair_server.endpoint import Endpoint
+from bytepair_server.gate import Gate
+from bytepair_server.metrics import Metrics
+from bytepair_server.work import Work
+from conftest import Serve
+from support.failures import Failed, failure, read
+from support.serving import RunningServer
+from support.slow import MAX_INPUT_BYTES, slow_text
+
+ROOT = Path(__file__).parents[2]
+END = "<|endoftext|>"
+ENCODE = "/bytepair.v1.TokenizerService/Encode"
+
+Encode = tokenizer_pb2.EncodeRequest
+Decode = tokenizer_pb2.DecodeRequest
+Code = grpc.StatusCode
+
+
+def send(server: RunningServer, raw: bytes) -> Failed:
+    return failure(server.channel.unary_unary(ENCODE), raw)
+
+
+#: What is sent to a server with the default settings, and what it must answer.
+CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, str], str]] = {
+    "unknown encoding": (
+        lambda server: failure(server.stub.Encode, Encode(encoding="cl200k", text="x")),
+        Code.NOT_FOUND,
+        "UNKNOWN_ENCODING",
+        {"encoding": "cl200k"},
+        "encoding",
+    ),
+    "no encoding": (
+        lambda server: failure(server.stub.Count, tokenizer_pb2.CountRequest(text="x")),
+        Code.NOT_FOUND,
+        "UNKNOWN_ENCODING",
+        {"encoding": ""},
+        "encoding",
+    ),
+    "an encoding's name that is too long to quote": (
+        lambda server: failure(server.stub.Encode, Encode(encoding="e" * 100_000)),
+        Code.NOT_FOUND,
+        "UNKNOWN_ENCODING",
+        {"encoding": "e" * errors.MAX_QUOTED_CHARACTERS + "…"},
+        "encoding",
+    ),
+    "special token in text": (
+        lambda server: failure(server.stub.Encode, Encode(encoding="gpt-4", text=f"né{END}")),
+        Code.INVALID_ARGUMENT,
+        "SPECIAL_TOKEN_IN_TEXT",
+        {"token": END, "byte_offset": "3"},
+        "text",
+    ),
+    "unknown id": (
+        lambda server: failure(server.stub.Decode, Decode(encoding="gpt-4", ids=[1, 100256])),
+        Code.INVALID_ARGUMENT,
+        "UNKNOWN_TOKEN_ID",
+        {"id": "100256", "index": "1"},
+        "ids",
+    ),
+    "unknown id after skipped special ones": (
+        lambda server: failure(
+            server.stub.Decode,
+            Decode(encoding="gpt-4", ids=[100257, 1, 4294967295], skip_special_tokens=True),
+        ),
+        Code.INVALID_ARGUMENT,
+        "UNKNOWN_TOKEN_ID",
+        {"id": "4294967295", "index": "2"},
+        "ids",
+    ),
+    "strict decoding": (
+        lambda server: failure(
+            server.stub.Decode,
+            Decode(
+                encoding="gpt-4", ids=[15339, 9468], errors=text_pb2.DECODE_ERRORS_STRICT
+            ),
+        ),
+        Code.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        {"byte_offset": "5"},
+        "ids",
+    ),
+    "text that is not UTF-8": (
+        lambda server: send(server, b"\x0a\x05gpt-4\x12\x04abc\xff"),
+        Code.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        {"byte_offset": "3"},
+        "text",
+    ),
+    "an encoding that is not UTF-8": (
+        lambda server: send(server, b"\x0a\x01\xff"),
+        Code.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        {"byte_offset": "0"},
+        "encoding",
+    ),
+    "a segment that is not UTF-8": (
+        lambda server: send(server, b"\x0a\x05gpt-4\x1a\x03\x0a\x01a\x1a\x04\x0a\x02a\xff"),
+        Code.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        {"byte_offset": "1"},
+        "segments[1].text",
+    ),
+    "bytes that are no message": (
+        lambda server: send(server, b"\x12\xff"),
+        Code.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        {"field": "request"},
+        "request",
+    ),
+    "text and segments": (
+        lambda server: failure(
+            server.stub.Encode,
+            Encode(encoding="gpt-4", text="a", segments=[text_pb2.Segment(text="b")]),
+        ),
+        Code.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        {"field": "segments"},
+        "segments",
+    ),
+    "a segment of nothing": (
+        lambda server: failure(
+            server.stub.Encode, Encode(encoding="gpt-4", segments=[text_pb2.Segment()])
+        ),
+        Code.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        {"field": "segments[0]"},
+        "segments[0]",
+    ),
+    "an unknown unit of offsets": (
+        lambda server: send(server, b"\x0a\x05gpt-4\x30\x09"),
+        Code.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        {"field": "offsets"},
+        "offsets",
+    ),
+    "an unknown action": (
+        lambda server: send(server, b"\x0a\x05gpt-4\x28\x09"),
+        Code.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        {"field": "disallowed_special"},
+        "disallowed_special",
+    ),
+    "strict bytes": (
+        lambda server: failure(
+            server.stub.Decode,
+            Decode(encoding="gpt-4", errors=text_pb2.DECODE_ERRORS_STRICT, as_bytes=True),
+        ),
+        Code.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        {"field": "errors"},
+        "errors",
+    ),
+    "a special token beyond the ceiling": (
+        lambda server: failure(server.stub.Encode, Encode(encoding="gpt-4", allowed_special=[END])),
+        Code.PERMISSION_DENIED,
+        "SPECIAL_TOKEN_NOT_PERMITTED",
+        {"token": END, "encoding": "cl100k_base"},
+        "allowed_special",
+    ),
+    "too large": (
+        lambda server: failure(
+            server.stub.Encode, Encode(encoding="gpt-4", text="a" * (2**20 + 1))
+        ),
+        Code.INVALID_ARGUMENT,
+        "INPUT_TOO_LARGE",
+        {"field": "text", "limit": "1048576", "size": "1048577"},
+        "text",
+    ),
+}  # fmt: skip
+
+#: Reasons that need a server of their own, and the test below that provokes each.
+PROVOKED_ELSEWHERE = {
+    "FINGERPRINT_MISMATCH": "test_another_fingerprint_is_told_both",
+    "UNAUTHENTICATED": "test_a_call_without_a_known_key_is_unauthenticated",
+    "OVERLOADED": "test_one_call_too_many_is_shed_with_a_time_to_retry",
+    "DRAINING": "test_a_call_is_refused_while_the_server_drains",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_failure_carries_its_facts(server: RunningServer, case: str) -> None:
+    provoke, code, reason, metadata, field = CASES[case]
+    failed = provoke(server)
+    assert (failed.code, failed.reason) == (code, reason)
+    assert failed.metadata == metadata
+    assert failed.field == field
+    assert failed.retry_seconds is None
+    assert failed.request_id
+    for value in metadata.values():
+        assert value in failed.message
+
+
+def test_another_fingerprint_is_told_both(server: RunningServer) -> None:
+    describe = tokenizer_pb2.GetEncodingRequest(encoding="cl100k_base")
+    actual = server.stub.GetEncoding(describe).encoding.fingerprint
+    expected = "sha256:" + "0" * 64
+    for rpc, request in (
+        ("Encode", Encode(text=END)),
+        ("Count", tokenizer_pb2.CountRequest()),
+        ("Decode", Decode(ids=[2**32 - 1])),
+        ("BatchEncode", tokenizer_pb2.BatchEncodeRequest()),
+        ("BatchDecode", tokenizer_pb2.BatchDecodeRequest()),
+        ("BatchCount", tokenizer_pb2.BatchCountRequest()),
+    ):
+        request.encoding = "cl100k_base"
+        request.expected_fingerprint = expected
+        failed = failure(getattr(server.stub, rpc), request)
+        assert (failed.code, failed.reason) == (Code.FAILED_PRECONDITION, "FINGERPRINT_MISMATCH")
+        assert failed.metadata == {
+            "encoding": "cl100k_base",
+            "expected": expected,
+            "actual": actual,
+        }
+        assert failed.field == "expected_fingerprint"
+
+
+def test_one_call_too_many_is_shed_with_a_time_to_retry(serve: Serve) -> None:
+    server = serve("--max-in-flight", "1", "--max-input-bytes", str(MAX_INPUT_BYTES))
+    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(server.stub.Count, slow)
+        while not server.metric("bytepair_in_flight"):
+            sleep(0.001)
+        failed = failure(server.stub.Count, tokenizer_pb2.CountRequest(encoding="cl100k_base"))
+        assert running.result().count > 0
+    assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert failed.retry_seconds == 0.25
+    assert failed.metadata == {}
+    assert server.metric("bytepair_shed_total", rpc="Count") == 1
+    assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base")).count == 0
+
+
+def test_every_type_has_a_row() -> None:
+    ours = set(errors.Refusal.__subclasses__())
+    theirs = {
+        engine_errors.UnknownEncoding,
+        engine_errors.SpecialTokenFound,
+        engine_errors.InvalidUnicode,
+        engine_errors.UnknownTokenId,
+    }
+    # These do not come out of a request: tables are read at start, and the server checks
+    # options itself. Streams are not served yet.
+    never = {
+        "InvalidOption",
+        "PieceTooLong",
+        "StreamFinished",
+        "TableFault",
+        "UnknownToken",
+        "VocabularyError",
+    }
+    assert set(errors.TABLE) == ours | theirs
+    declared = {each.__name__ for each in engine_errors.BytepairError.__subclasses__()}
+    assert not declared - {each.__name__ for each in theirs} - never
+    assert not never & {each.__name__ for each in errors.TABLE}
+
+
+def test_every_documented_reason_is_provoked() -> None:
+    provoked = {case[2] for case in CASES.values()} | set(PROVOKED_ELSEWHERE)
+    proto = (ROOT / "proto/bytepair/v1/tokenizer.proto").read_text(encoding="utf-8")
+    in_proto = set(re.findall(r"^//   ([A-Z0-9_]+) +[A-Z_]+", proto, re.MULTILINE))
+    in_docs = documented_reasons()
+    assert provoked == in_proto
+    assert provoked | {"INTERNAL"} == set(in_docs)
+    statuses = {case[2]: case[1].name for case in CASES.values()}
+    assert statuses.items() <= in_docs.items()
+    here = Path(__file__).parent
+    tests = "".join(path.read_text(encoding="utf-8") for path in here.glob("test_*.py"))
+    for name in PROVOKED_ELSEWHERE.values():
+        assert f"def {name}(" in tests
+
+
+def documented_reasons() -> dict[str, str]:
+    """Reason to status, from the table in docs/errors.md."""
+    page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| `([A-Z0-9_]+)` \| ([A-Z_]+) \|", page, re.MULTILINE))
+
+
+def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
+    """An endpoint that was let loose without a service fails as no row of the table does."""
+    log = StringIO()
+
+    async def call() -> Failed:
+        gate = Gate(1)
+        gate.open()
+        endpoint = Endpoint(
+            gate=gate,
+            callers=Callers({}),
+            work=Work(1, 1000),
+            metrics=Metrics(),
+            log=logs.configure("json", "info", log),
+            log_calls=None,
+        )
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((endpoint.handlers(),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            method: Any = channel.unary_unary(ENCODE)
+            request = Encode(encoding="secret-name", text="secret text").SerializeToString()
+            try:
+                await method(request, metadata=(("x-request-id", "mine"),))
+            except grpc.RpcError as error:
+                return read(error)
+            finally:
+                await server.stop(None)
+        raise AssertionError("the call did not fail")
+
+    handlers = logging.getLogger().handlers[:]
+    try:
+        failed = asyncio.run(call())
+    finally:
+        logging.getLogger().handlers[:] = handlers
+    assert (failed.code, failed.reason) == (Code.INTERNAL, "INTERNAL")
+    assert failed.metadata == {"request_id": "mine"}
+    assert failed.message == "internal error; quote request id mine to the operator"
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    (line,) = [line for line in lines if line["event"] == "unexpected error"]
+    assert line["request_id"] == "mine"
+    assert line["error"][-1] == "AssertionError"
+    assert any("endpoint.py" in place for place in line["error"])
+    assert "secret" not in log.getvalue()

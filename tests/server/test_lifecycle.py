@@ -1,0 +1,208 @@
+"""Start, serve, drain, stop: what callers and probes see at each stage."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from io import StringIO
+from logging import getLogger
+from pathlib import Path
+from time import sleep
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from bytepair_server import logs, sources
+from bytepair_server.lifecycle import Server, stop_signals
+from conftest import Serve
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.failures import Failed, failure
+from support.serving import START_SECONDS, RunningServer, clean_environment, command
+from support.slow import MAX_INPUT_BYTES, slow_text
+
+SERVICE = "bytepair.v1.TokenizerService"
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+QUICK = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+
+
+def check(channel: grpc.Channel | grpc.aio.Channel) -> Any:
+    """The method Check on a channel of either kind."""
+    stub: Any = health_pb2_grpc.HealthStub(channel)
+    return stub.Check
+
+
+def health(channel: grpc.Channel, service: str = "") -> int:
+    status: int = check(channel)(health_pb2.HealthCheckRequest(service=service)).status
+    return status
+
+
+@contextmanager
+def slow_call(server: RunningServer) -> Iterator[ThreadPoolExecutor]:
+    """A Count that is being computed while the block runs, as `submitted` of the pool."""
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    with ThreadPoolExecutor(1) as pool:
+        pool.submitted = pool.submit(server.stub.Count, request)  # type: ignore[attr-defined]
+        while not server.metric("bytepair_in_flight"):
+            sleep(0.001)
+        yield pool
+
+
+def test_health_is_served_for_the_server_and_the_service(server: RunningServer) -> None:
+    assert health(server.channel) == SERVING
+    assert health(server.channel, SERVICE) == SERVING
+    with pytest.raises(grpc.RpcError) as caught:
+        health(server.channel, "no.such.Service")
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert server.get("/readyz") == (200, "ready\n")
+    assert server.get("/healthz") == (200, "healthy\n")
+    assert server.get("/other")[0] == 404
+    assert server.metric("bytepair_ready") == 1
+
+
+def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
+    arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"]
+    arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
+
+    def page(server: Server, path: str) -> tuple[int, str]:
+        try:
+            with urlopen(f"http://{server.http_address}{path}") as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    async def run() -> None:
+        server = Server(sources.load(arguments, {}), logs.configure("json", "error", StringIO()))
+        await server.start()
+        try:
+            async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+                ask = health_pb2.HealthCheckRequest(service=SERVICE)
+                assert (await check(channel)(ask)).status == NOT_SERVING
+                waiting = (503, "loading encodings\n")
+                assert await asyncio.to_thread(page, server, "/readyz") == waiting
+                method: Any = channel.unary_unary(f"/{SERVICE}/Count")
+                count = method(QUICK.SerializeToString())
+                while "in_flight 1" not in (await asyncio.to_thread(page, server, "/metrics"))[1]:
+                    assert not count.done()
+                await server.load()
+                assert tokenizer_pb2.CountResponse.FromString(await count).count == 1
+                assert (await check(channel)(ask)).status == SERVING
+                await server.drain()
+                assert (await check(channel)(ask)).status == NOT_SERVING
+        finally:
+            assert await server.stop()
+
+    handlers = getLogger().handlers[:]
+    try:
+        asyncio.run(run())
+    finally:
+        getLogger().handlers[:] = handlers
+
+
+def test_a_call_that_runs_is_finished_before_the_server_ends(serve: Serve) -> None:
+    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "60")
+    with slow_call(server) as pool:
+        server.terminate()
+        server.wait_for_log("draining", in_flight=1)
+        answer = pool.submitted.result()  # type: ignore[attr-defined]
+    assert answer.count > 0
+    assert server.wait() == 0
+    assert server.log[-1]["event"] == "stopped"
+
+
+def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
+    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "60")
+    with slow_call(server):
+        server.terminate()
+        server.wait_for_log("draining", in_flight=1)
+        failed = failure(server.stub.Count, QUICK)
+        assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+        assert failed.metadata == {}
+        assert health(server.channel) == health(server.channel, SERVICE) == NOT_SERVING
+        assert server.get("/readyz") == (503, "draining\n")
+        assert server.get("/healthz")[0] == 200
+        assert server.metric("bytepair_ready") == 0
+    assert server.wait() == 0
+    assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
+    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "0")
+
+    def outlast() -> Failed:
+        text = slow_text() * (MAX_INPUT_BYTES // len(slow_text().encode()) // 4 or 1)
+        return failure(
+            server.stub.Count, tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
+        )
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(outlast)
+        while not server.metric("bytepair_in_flight"):
+            sleep(0.001)
+        server.terminate()
+        failed = running.result()
+    assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+    assert server.wait() == 0
+    assert server.wait_for_log("cut off calls that outlasted grace_seconds")["calls"] == 1
+
+
+def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
+    server = serve()
+    os.kill(server.pid, signal.SIGINT)
+    assert server.wait() == 0
+    assert server.wait_for_log("caught a signal")["signal"] == "SIGINT"
+
+
+def test_signals_are_as_before_after_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    async def run() -> None:
+        stopping = asyncio.Event()
+        with stop_signals(stopping, logs.configure("json", "error", StringIO())):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await stopping.wait()
+
+    def mine(number: int, frame: object) -> None:
+        raise AssertionError("the signal was not captured")
+
+    handlers = getLogger().handlers[:]
+    before = signal.signal(signal.SIGTERM, mine)
+    try:
+        asyncio.run(run())
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        getLogger().handlers[:] = handlers
+
+
+def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
+    server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
+    assert server.target == f"unix:{tmp_path}/grpc.sock"
+    assert server.stub.Count(QUICK).count == 1
+
+
+@pytest.mark.parametrize("setting", ["grpc-address", "http-address"])
+def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        flags = {"grpc-address": "127.0.0.1:0", "http-address": "127.0.0.1:0", setting: address}
+        ended = subprocess.run(
+            command(*(part for flag, value in flags.items() for part in (f"--{flag}", value))),
+            env=clean_environment(GRPC_VERBOSITY="NONE"),
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+    assert ended.returncode == 2
+    name = setting.replace("-", "_")
+    assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
+    assert "Traceback" not in ended.stderr

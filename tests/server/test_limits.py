@@ -1,0 +1,129 @@
+"""Each limit, at one less, at it, and at one more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from support.failures import failure
+from support.serving import RunningServer
+
+LIMIT = 8
+FLAGS = ("input-bytes", "ids", "batch-items", "segments", "allowed-special")
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[RunningServer]:
+    """A server whose limits on content are all LIMIT."""
+    flags = [part for name in FLAGS for part in (f"--max-{name}", str(LIMIT))]
+    with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
+        yield running
+
+
+def text(size: int) -> dict[str, Any]:
+    return {"text": "a" * size}
+
+
+def wide_text(size: int) -> dict[str, Any]:
+    return {"text": "a" * (size % 2) + "é" * (size // 2)}
+
+
+def segments(number: int) -> dict[str, Any]:
+    return {"segments": [text_pb2.Segment(text="")] * number}
+
+
+def segment_text(size: int) -> dict[str, Any]:
+    return {"segments": [text_pb2.Segment(text="a"), text_pb2.Segment(text="b" * (size - 1))]}
+
+
+def items(number: int) -> dict[str, Any]:
+    return {"items": [text_pb2.TextItem()] * number}
+
+
+def item_text(size: int) -> dict[str, Any]:
+    return {"items": [text_pb2.TextItem(text="a"), text_pb2.TextItem(text="b" * (size - 1))]}
+
+
+def item_segments(number: int) -> dict[str, Any]:
+    half = number // 2
+    return {"items": [text_pb2.TextItem(**segments(n)) for n in (half, number - half)]}
+
+
+def ids(number: int) -> dict[str, Any]:
+    return {"ids": [0] * number}
+
+
+def id_items(number: int) -> dict[str, Any]:
+    return {"items": [tokenizer_pb2.IdsItem()] * number}
+
+
+def item_ids(number: int) -> dict[str, Any]:
+    return {
+        "items": [tokenizer_pb2.IdsItem(ids=[0]), tokenizer_pb2.IdsItem(ids=[0] * (number - 1))]
+    }
+
+
+@pytest.mark.parametrize(
+    ("rpcs", "fill", "field"),
+    [
+        (("Encode", "Count"), text, "text"),
+        (("Encode", "Count"), wide_text, "text"),
+        (("Encode", "Count"), segments, "segments"),
+        (("Encode", "Count"), segment_text, "text"),
+        (("BatchEncode", "BatchCount"), items, "items"),
+        (("BatchEncode", "BatchCount"), item_text, "text"),
+        (("BatchEncode", "BatchCount"), item_segments, "items.segments"),
+        (("Decode",), ids, "ids"),
+        (("BatchDecode",), id_items, "items"),
+        (("BatchDecode",), item_ids, "items.ids"),
+    ],
+)
+def test_a_limit_is_inclusive(
+    small: RunningServer, rpcs: tuple[str, ...], fill: Any, field: str
+) -> None:
+    for rpc in rpcs:
+        make, call = getattr(tokenizer_pb2, f"{rpc}Request"), getattr(small.stub, rpc)
+        for size in (LIMIT - 1, LIMIT):
+            assert call(make(encoding="cl100k_base", **fill(size))).encoding == "cl100k_base"
+        failed = failure(call, make(encoding="cl100k_base", **fill(LIMIT + 1)))
+        assert (failed.code, failed.reason) == (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "INPUT_TOO_LARGE",
+        )
+        assert failed.metadata == {"field": field, "limit": str(LIMIT), "size": str(LIMIT + 1)}
+        assert failed.field == field
+
+
+def test_allowed_special_has_a_limit_of_its_own(small: RunningServer) -> None:
+    for size, reason in (
+        (LIMIT - 1, "SPECIAL_TOKEN_NOT_PERMITTED"),
+        (LIMIT, "SPECIAL_TOKEN_NOT_PERMITTED"),
+        (LIMIT + 1, "INPUT_TOO_LARGE"),
+    ):
+        request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=["x"] * size)
+        assert failure(small.stub.Count, request).reason == reason
+
+
+def test_a_message_far_over_the_limits_is_refused_by_grpc(small: RunningServer) -> None:
+    far = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 20))
+    failed = failure(small.stub.Count, far)
+    assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert failed.reason == ""
+    near = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 16))
+    assert failure(small.stub.Count, near).reason == "INPUT_TOO_LARGE"
+
+
+def test_a_message_that_grows_far_over_the_limits_is_refused_by_grpc(small: RunningServer) -> None:
+    bomb = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 24))
+    failed = failure(small.stub.Count, bomb, compression=grpc.Compression.Gzip)
+    assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_metadata_over_their_limit_are_refused_by_grpc(small: RunningServer) -> None:
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base")
+    assert small.stub.Count(request, metadata=(("x-small", "a" * 8_000),)).count == 0
+    failed = failure(small.stub.Count, request, metadata=(("x-large", "a" * 32_000),))
+    assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,0 +1,170 @@
+"""Metrics, logs, request ids and reflection of a running server."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from conftest import Serve
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
+from support.failures import failure
+from support.serving import RunningServer
+
+ROOT = Path(__file__).parents[2]
+SECRET = "wombat-7391"
+COUNT = "/bytepair.v1.TokenizerService/Count"
+
+
+def test_calls_are_counted(serve: Serve) -> None:
+    server = serve()
+    server.stub.Count(tokenizer_pb2.CountRequest(encoding="gpt-4", text="né é"))
+    server.stub.Encode(tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="one two three"))
+    failure(server.stub.Count, tokenizer_pb2.CountRequest(encoding="caller's own string"))
+    cl100k = {"rpc": "Count", "encoding": "cl100k_base"}
+    assert server.metric("bytepair_requests_total", **cl100k, code="OK") == 1
+    assert server.metric("bytepair_input_bytes_total", **cl100k) == 6
+    assert server.metric("bytepair_tokens_total", rpc="Encode", encoding="cl100k_base") == 3
+    unknown = {"rpc": "Count", "encoding": "unknown"}
+    assert server.metric("bytepair_requests_total", **unknown, code="NOT_FOUND") == 1
+    assert server.metric("bytepair_errors_total", rpc="Count", reason="UNKNOWN_ENCODING") == 1
+    assert server.metric("bytepair_request_seconds_count", rpc="Count") == 2
+    assert server.metric("bytepair_in_flight") == 0
+    fingerprint = server.stub.GetEncoding(
+        tokenizer_pb2.GetEncodingRequest(encoding="gpt-4")
+    ).encoding.fingerprint
+    assert server.metric("bytepair_encoding_info", fingerprint=fingerprint) == 1
+    assert server.metric("bytepair_build_info", grpcio=grpc.__version__) == 1
+    assert "caller's own string" not in server.get("/metrics")[1]
+
+
+def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
+    server = serve("--work-threads", "1", "--inline-max-bytes", "0")
+    text = "naïve 日本語 x9 " * 50_000
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
+    calls = [server.stub.Count.future(request) for _ in range(8)]
+    calls[-1].cancel()
+    given_up = server.stub.Count.future(request, timeout=0.000_001)
+    assert given_up.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert all(call.result().count > 0 for call in calls[:-1])
+    seen = server.metric("bytepair_cancelled_total", rpc="Count")
+    assert seen == server.metric("bytepair_requests_total", rpc="Count", code="CANCELLED")
+    assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")).count == 1
+
+
+def test_the_documented_metrics_are_the_exported_ones(server: RunningServer) -> None:
+    exported = {
+        family.name: family
+        for family in text_string_to_metric_families(server.get("/metrics")[1])
+        if family.name.startswith("bytepair_")
+    }
+    page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| `(bytepair_\w+)` \| (\w+) \|", page, re.MULTILINE))
+    actual = {
+        name + ("_total" if family.type == "counter" else ""): family.type
+        for name, family in exported.items()
+    }
+    assert documented == actual
+
+
+def test_no_log_line_holds_the_text(serve: Serve) -> None:
+    server = serve("--log-level", "debug")
+    end = "<|endoftext|>"
+    requests = [
+        ("Encode", tokenizer_pb2.EncodeRequest(encoding="gpt-4", text=SECRET)),
+        ("Encode", tokenizer_pb2.EncodeRequest(encoding="gpt-4", text=f"{SECRET}{end}")),
+        ("Count", tokenizer_pb2.CountRequest(encoding="nope", text=SECRET)),
+        ("Count", tokenizer_pb2.CountRequest(encoding="gpt-4", text=SECRET * 200_000)),
+        (
+            "BatchEncode",
+            tokenizer_pb2.BatchEncodeRequest(
+                encoding="gpt-4", items=[text_pb2.TextItem(text=f"{SECRET}{end}")]
+            ),
+        ),
+    ]
+    answers = [getattr(server.stub, rpc).future(request) for rpc, request in requests]
+    assert not any(SECRET in str(answer.details()) for answer in answers)
+    raw = requests[0][1].SerializeToString() + b"\xff"
+    assert SECRET not in failure(server.channel.unary_unary(COUNT), raw).message
+    not_utf8 = requests[0][1].SerializeToString().replace(b"7391", b"739\xff")
+    assert SECRET[:6] not in failure(server.channel.unary_unary(COUNT), not_utf8).message
+    server.terminate()
+    assert server.wait() == 0
+    calls = [line for line in server.log if line["event"] == "call"]
+    assert len(calls) == len(requests) + 2
+    assert SECRET[:6] not in server.raw_log
+
+
+def test_a_line_tells_of_each_call(serve: Serve) -> None:
+    server = serve("--log-calls", "info", "--log-level", "info")
+    server.stub.Count(
+        tokenizer_pb2.CountRequest(encoding="gpt-4", text="né é"),
+        metadata=(("x-request-id", "mine-1"),),
+    )
+    line = server.wait_for_log("call", request_id="mine-1")
+    assert line.pop("ms") >= 0
+    assert line.pop("timestamp")
+    assert line == {
+        "event": "call",
+        "level": "info",
+        "rpc": "Count",
+        "caller": "anonymous",
+        "encoding": "cl100k_base",
+        "code": "OK",
+        "reason": "",
+        "input_bytes": 6,
+        "tokens": 2,
+        "request_id": "mine-1",
+    }
+
+
+def test_calls_are_not_logged_unless_asked(serve: Serve) -> None:
+    server = serve("--log-level", "info")
+    server.stub.Count(tokenizer_pb2.CountRequest(encoding="gpt-4"))
+    server.terminate()
+    server.wait()
+    assert "call" not in [line["event"] for line in server.log]
+    assert "no api_keys_file: whoever reaches the port may call" in [
+        line["event"] for line in server.log
+    ]
+    for line in server.raw_log.splitlines():
+        json.loads(line)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("abc-123_./:+=", True),
+        ("a" * 64, True),
+        ("a" * 65, False),
+        ("with space", False),
+        ("", False),
+    ],
+)
+def test_request_ids_come_back(server: RunningServer, sent: str, kept: bool) -> None:
+    request = tokenizer_pb2.CountRequest(encoding="gpt-4")
+    _, call = server.stub.Count.with_call(request, metadata=(("x-request-id", sent),))
+    (got,) = [value for key, value in call.trailing_metadata() if key == "x-request-id"]
+    assert (got == sent) is kept
+    assert re.fullmatch(r"[A-Za-z0-9._:/+=-]{1,64}", got)
+    _, call = server.stub.Count.with_call(request)
+    assert dict(call.trailing_metadata())["x-request-id"] != got
+
+
+def reflected(server: RunningServer) -> list[str]:
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(server.channel)
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    (answer,) = stub.ServerReflectionInfo(iter([request]))
+    return [service.name for service in answer.list_services_response.service]
+
+
+def test_reflection_is_a_setting_that_is_off(server: RunningServer, serve: Serve) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        reflected(server)
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert "bytepair.v1.TokenizerService" in reflected(serve("--reflection"))

@@ -1,0 +1,240 @@
+"""Who may turn text into control tokens: the request, within its caller's ceiling."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from support.failures import failure
+from support.oracle import oracle
+from support.serving import RunningServer, write_config
+
+END, FIM = "<|endoftext|>", "<|fim_prefix|>"
+END_ID, FIM_ID = 100257, 100258
+KEYS = {"chat": "chat-key", "billing": "billing-key"}
+AS_TEXT = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+REJECT = text_pb2.DISALLOWED_SPECIAL_REJECT
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """chat may use <|endoftext|> in cl100k_base and all of p50k_edit; the rest only
+    <|endoftext|> in p50k_edit."""
+    folder = tmp_path_factory.mktemp("policy")
+    hashes = {name: hashlib.sha256(key.encode()).hexdigest() for name, key in KEYS.items()}
+    (folder / "keys.toml").write_text(
+        "".join(f'{name} = ["sha256:{digest}"]\n' for name, digest in hashes.items())
+    )
+    config = f"""
+        api_keys_file = "keys.toml"
+        builtin_encodings = ["cl100k_base", "p50k_edit"]
+        [ceiling.chat]
+        cl100k_base = ["{END}"]
+        p50k_edit = "ALL"
+        [ceiling.default]
+        p50k_edit = ["{END}"]
+    """
+    with RunningServer("--config", write_config(folder, config)) as running:
+        yield running
+
+
+def as_caller(name: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    return {"metadata": (("authorization", f"Bearer {KEYS[name]}"),)}
+
+
+def ids(server: RunningServer, caller: str, **fields: Any) -> list[int]:
+    request = tokenizer_pb2.EncodeRequest(**{"encoding": "cl100k_base", **fields})
+    return list(server.stub.Encode(request, **as_caller(caller)).ids)
+
+
+def test_a_permitted_token_becomes_its_id(guarded: RunningServer) -> None:
+    assert ids(guarded, "chat", text=f"a{END}", allowed_special=[END]) == [64, END_ID]
+    counted = guarded.stub.Count(
+        tokenizer_pb2.CountRequest(encoding="gpt-4", text=f"a{END}", allowed_special=[END]),
+        **as_caller("chat"),
+    )
+    assert counted.count == 2
+
+
+def test_all_is_all_within_the_ceiling(guarded: RunningServer) -> None:
+    text = f"{END}{FIM}"
+    as_text = oracle("cl100k_base").encode(text, allowed_special={END}, disallowed_special=())
+    assert (
+        ids(guarded, "chat", text=text, allowed_special=["ALL"], disallowed_special=AS_TEXT)
+        == as_text
+    )
+    rejected = failure(
+        guarded.stub.Encode,
+        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text=text, allowed_special=["ALL"]),
+        **as_caller("chat"),
+    )
+    assert rejected.reason == "SPECIAL_TOKEN_IN_TEXT"
+    assert rejected.metadata == {"token": FIM, "byte_offset": str(len(END))}
+    assert ids(guarded, "chat", encoding="p50k_edit", text=text, allowed_special=["ALL"]) == [
+        50256,
+        50281,
+    ]
+    assert ids(
+        guarded, "billing", text=text, allowed_special=["ALL"], disallowed_special=AS_TEXT
+    ) == oracle("cl100k_base").encode(text, disallowed_special=())
+
+
+@pytest.mark.parametrize("rpc", ["Encode", "Count", "BatchEncode", "BatchCount"])
+@pytest.mark.parametrize(
+    ("caller", "names", "culprit"),
+    [
+        ("chat", [FIM], FIM),
+        ("chat", [END, FIM], FIM),
+        ("chat", [END, "ALL"], "ALL"),
+        ("chat", ["<|no_such|>"], "<|no_such|>"),
+        ("chat", [""], ""),
+        ("billing", [END], END),
+    ],
+)
+def test_beyond_the_ceiling_is_denied(
+    guarded: RunningServer, rpc: str, caller: str, names: list[str], culprit: str
+) -> None:
+    request = getattr(tokenizer_pb2, f"{rpc}Request")(encoding="gpt-4", allowed_special=names)
+    failed = failure(getattr(guarded.stub, rpc), request, **as_caller(caller))
+    assert failed.code is grpc.StatusCode.PERMISSION_DENIED
+    assert failed.reason == "SPECIAL_TOKEN_NOT_PERMITTED"
+    assert failed.metadata == {"token": culprit, "encoding": "cl100k_base"}
+    assert failed.field == "allowed_special"
+
+
+def test_a_ceiling_of_its_own_replaces_the_default(guarded: RunningServer) -> None:
+    request = tokenizer_pb2.EncodeRequest(encoding="p50k_edit", text=END, allowed_special=[END])
+    for caller in KEYS:
+        assert list(guarded.stub.Encode(request, **as_caller(caller)).ids) == [50256]
+    request.allowed_special[:] = [FIM]
+    assert failure(guarded.stub.Encode, request, **as_caller("billing")).code is (
+        grpc.StatusCode.PERMISSION_DENIED
+    )
+
+
+def test_a_special_token_segment_needs_the_ceiling_and_nothing_else(
+    guarded: RunningServer,
+) -> None:
+    parts = [text_pb2.Segment(text="a"), text_pb2.Segment(special_token=END)]
+    assert ids(guarded, "chat", segments=parts) == [64, END_ID]
+    for name in (FIM, "ALL", ""):
+        request = tokenizer_pb2.EncodeRequest(encoding="gpt-4", segments=parts[:1])
+        request.segments.add(special_token=name)
+        failed = failure(guarded.stub.Encode, request, **as_caller("chat"))
+        assert failed.reason == "SPECIAL_TOKEN_NOT_PERMITTED"
+        assert failed.metadata == {"token": name, "encoding": "cl100k_base"}
+        assert failed.field == "segments[1].special_token"
+
+
+def test_the_text_of_segments_is_never_a_control_token(guarded: RunningServer) -> None:
+    parts = [text_pb2.Segment(text=text) for text in ("<|endof", "text|>", END)]
+    plain = oracle("cl100k_base").encode_ordinary
+    got = ids(guarded, "chat", segments=parts, allowed_special=["ALL"], disallowed_special=AS_TEXT)
+    assert got == plain("<|endof") + plain("text|>") + plain(END)
+    assert END_ID not in got
+    failed = failure(
+        guarded.stub.Encode,
+        tokenizer_pb2.EncodeRequest(
+            encoding="gpt-4", segments=[text_pb2.Segment(text="né"), *parts], allowed_special=[END]
+        ),
+        **as_caller("chat"),
+    )
+    assert failed.reason == "SPECIAL_TOKEN_IN_TEXT"
+    assert failed.metadata == {"token": END, "byte_offset": str(3 + len(END))}
+    assert failed.field == "segments[3].text"
+
+
+def test_offsets_count_special_token_segments_by_their_spelling(guarded: RunningServer) -> None:
+    answer = guarded.stub.Encode(
+        tokenizer_pb2.EncodeRequest(
+            encoding="gpt-4",
+            segments=[
+                text_pb2.Segment(text="é"),
+                text_pb2.Segment(special_token=END),
+                text_pb2.Segment(text="a"),
+            ],
+            offsets=text_pb2.OFFSET_UNIT_BYTE,
+        ),
+        **as_caller("chat"),
+    )
+    assert list(answer.ids) == [978, END_ID, 64]
+    assert list(answer.offsets) == [0, 2, 2 + len(END)]
+
+
+@pytest.mark.parametrize(
+    ("rpc", "rejects"), [("Encode", True), ("BatchEncode", True), ("Count", False),
+                         ("BatchCount", False)],
+)  # fmt: skip
+@pytest.mark.parametrize("action", [None, REJECT, AS_TEXT])
+@pytest.mark.parametrize("form", ["text", "segments"])
+def test_special_tokens_in_text_by_rpc_and_action(
+    guarded: RunningServer, rpc: str, rejects: bool, action: int | None, form: str
+) -> None:
+    content = {"text": END} if form == "text" else {"segments": [text_pb2.Segment(text=END)]}
+    options = {"encoding": "cl100k_base"} | (
+        {} if action is None else {"disallowed_special": action}
+    )
+    if rpc.startswith("Batch"):
+        request = getattr(tokenizer_pb2, f"{rpc}Request")(
+            items=[text_pb2.TextItem(**content)], **options
+        )
+        answer = getattr(guarded.stub, rpc)(request, **as_caller("billing"))
+        rejected = answer.results[0].error.reason == "SPECIAL_TOKEN_IN_TEXT"
+    else:
+        request = getattr(tokenizer_pb2, f"{rpc}Request")(**content, **options)
+        try:
+            getattr(guarded.stub, rpc)(request, **as_caller("billing"))
+            rejected = False
+        except grpc.RpcError:
+            rejected = True
+    assert rejected == (rejects if action is None else action == REJECT)
+
+
+def test_a_denied_segment_is_its_own_item_s_error(guarded: RunningServer) -> None:
+    request = tokenizer_pb2.BatchEncodeRequest(encoding="gpt-4")
+    request.items.add(segments=[text_pb2.Segment(special_token=FIM)])
+    request.items.add(text="a")
+    answer = guarded.stub.BatchEncode(request, **as_caller("chat"))
+    assert answer.results[0].error.code == grpc.StatusCode.PERMISSION_DENIED.value[0]
+    assert answer.results[0].error.reason == "SPECIAL_TOKEN_NOT_PERMITTED"
+    assert list(answer.results[1].ids) == [64]
+
+
+def test_what_the_policy_did_is_counted(guarded: RunningServer) -> None:
+    def counted(action: str) -> float:
+        return guarded.metric(
+            "bytepair_policy_total", rpc="Count", encoding="p50k_edit", action=action
+        )
+
+    before = {action: counted(action) for action in ("allowed", "denied", "rejected")}
+    request = tokenizer_pb2.CountRequest(encoding="p50k_edit", allowed_special=[END], text="a")
+    guarded.stub.Count(request, **as_caller("billing"))
+    request.allowed_special[:] = [FIM]
+    failure(guarded.stub.Count, request, **as_caller("billing"))
+    request = tokenizer_pb2.CountRequest(encoding="p50k_edit", text=END, disallowed_special=REJECT)
+    failure(guarded.stub.Count, request, **as_caller("billing"))
+    assert {action: counted(action) - before[action] for action in before} == {
+        "allowed": 1,
+        "denied": 1,
+        "rejected": 1,
+    }
+
+
+def test_a_call_without_a_known_key_is_unauthenticated(guarded: RunningServer) -> None:
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+    key = KEYS["chat"]
+    for value in (None, "", key, f"Basic {key}", "Bearer ", f"Bearer {key}x", f"Bearer {key[:-1]}"):
+        metadata = () if value is None else (("authorization", value),)
+        failed = failure(guarded.stub.Count, request, metadata=metadata)
+        assert (failed.code, failed.reason) == (
+            grpc.StatusCode.UNAUTHENTICATED,
+            "UNAUTHENTICATED",
+        )
+        assert failed.metadata == {}
+    known = (("authorization", f"bearer {key}"),)
+    assert guarded.stub.Count(request, metadata=known).count == 1
+    assert all(value not in guarded.raw_log for value in KEYS.values())
