@@ -11,6 +11,8 @@ mod merge;
 pub mod offsets;
 #[cfg(feature = "python")]
 mod python;
+#[cfg(test)]
+mod random;
 pub mod rank_table;
 pub mod sink;
 pub mod special;

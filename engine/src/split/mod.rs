@@ -1,5 +1,7 @@
 //! Splitting text into pre-tokens.
 
+mod blocks;
+mod bytes;
 mod class;
 mod class_table;
 mod deepseek;
@@ -37,8 +39,9 @@ impl Ends {
         self.len = 0;
     }
 
-    fn is_full(&self) -> bool {
-        self.len == BATCH
+    /// How many more fit.
+    fn room(&self) -> usize {
+        BATCH - self.len
     }
 
     fn push(&mut self, end: usize) {
@@ -112,14 +115,155 @@ impl Splitter {
 }
 
 fn fill_family<F: Family>(text: &str, start: usize, ends: &mut Ends) {
-    fill_by(text, start, ends, piece::piece_end::<F>);
+    blocks::fill::<F>(text.as_bytes(), start, ends);
 }
 
 fn fill_by(text: &str, start: usize, ends: &mut Ends, piece_end: impl Fn(&[u8], usize) -> usize) {
     ends.clear();
     let mut at = start;
-    while at < text.len() && !ends.is_full() {
+    while at < text.len() && ends.room() > 0 {
         at = piece_end(text.as_bytes(), at);
         ends.push(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Characters of every class, and all that a pattern of the family treats by itself.
+    const HARD: &[&str] = &[
+        " ",
+        " ",
+        "  ",
+        "\n",
+        "\r",
+        "\r\n",
+        "\t",
+        "\u{b}",
+        "\u{85}",
+        "\u{a0}",
+        "\u{3000}",
+        "a",
+        "b",
+        "the",
+        "A",
+        "B",
+        "s",
+        "S",
+        "é",
+        "É",
+        "ǅ",
+        "ʰ",
+        "中",
+        "の",
+        "ア",
+        "・",
+        "한국",
+        "\u{301}",
+        "\u{20e3}",
+        "1",
+        "23",
+        "456",
+        "٣",
+        "Ⅷ",
+        "'",
+        "'",
+        "'s",
+        "'S",
+        "'t",
+        "'ll",
+        "'Ll",
+        "'re",
+        "'ve",
+        "'d",
+        "'m",
+        "'ſ",
+        "ſ",
+        ".",
+        ",",
+        "...",
+        "/",
+        "//",
+        "(",
+        "_",
+        "-",
+        "+",
+        "$",
+        "€",
+        "👍",
+        "\u{200d}",
+        "\u{fe0f}",
+        "\u{0}",
+        "\u{1c}",
+        "\u{7f}",
+        "\u{ad}",
+        "\u{e000}",
+        "\u{10ffff}",
+        "\u{2028}",
+    ];
+
+    fn pieces_one_by_one<F: Family>(text: &str) -> Vec<usize> {
+        let mut ends = Vec::new();
+        while ends.last().copied().unwrap_or(0) < text.len() {
+            let start = ends.last().copied().unwrap_or(0);
+            ends.push(piece::piece_end::<F>(text.as_bytes(), start));
+        }
+        ends
+    }
+
+    fn pieces_by_blocks<F: Family>(text: &str) -> Vec<usize> {
+        let mut all: Vec<usize> = Vec::new();
+        let mut ends = Ends::new();
+        while all.last().copied().unwrap_or(0) < text.len() {
+            fill_family::<F>(text, all.last().copied().unwrap_or(0), &mut ends);
+            all.extend_from_slice(ends.as_slice());
+        }
+        all
+    }
+
+    fn check<F: Family>(text: &str) {
+        assert_eq!(
+            pieces_by_blocks::<F>(text),
+            pieces_one_by_one::<F>(text),
+            "{text:?}"
+        );
+    }
+
+    fn check_all(text: &str) {
+        check::<Gpt2>(text);
+        check::<Cl100k>(text);
+        check::<O200k>(text);
+        check::<Llama3>(text);
+        check::<Qwen2>(text);
+        check::<Tekken>(text);
+    }
+
+    #[test]
+    fn blocks_find_the_ends_that_single_pieces_have() {
+        let mut random = Random::new(20_261_120);
+        let rounds = if cfg!(miri) { 20 } else { 20_000 };
+        for round in 0..rounds {
+            // Long stretches of a few members, and short ones of many.
+            let members = 1 + random.below(if round % 2 == 0 { 4 } else { HARD.len() });
+            let alphabet: Vec<&str> = (0..members)
+                .map(|_| HARD[random.below(HARD.len())])
+                .collect();
+            let parts = random.below(120);
+            let text: String = (0..parts)
+                .map(|_| alphabet[random.below(members)])
+                .collect();
+            check_all(&text);
+        }
+    }
+
+    #[test]
+    fn blocks_agree_at_every_alignment() {
+        let hard = "don't I'M'S we'll_x\n  \n\t if (x)  12345 naïve 中文,, ok. \n\n/ 'sa 'rea";
+        for shift in 0..if cfg!(miri) { 3 } else { 130 } {
+            check_all(&("a".repeat(shift) + hard + &" ".repeat(shift)));
+            check_all(&(" x".repeat(shift) + hard + &"é".repeat(shift)));
+        }
     }
 }

@@ -1,0 +1,353 @@
+//! Many pre-tokens at once: where they start, from bit masks over 64 bytes.
+//!
+//! A block begins where a pre-token begins, so that nothing before it matters. Whether one
+//! starts at a byte then follows from the kinds of a few neighbours, for all bytes together;
+//! what needs more than that (white space that is neither space nor newline at a distance,
+//! wide characters other than letters, the end of the text) is left to `piece_end`, one
+//! pre-token at a time. `docs/algorithms.md` derives the rules from the patterns.
+
+use super::Ends;
+use super::bytes::{BLOCK, Kinds, kinds};
+use super::class::{CASELESS, LOWER, MARK, UPPER, char_at};
+use super::piece::piece_end;
+use super::rules::*;
+
+/// Replace `ends` by the ends of the next pre-tokens from byte `start`.
+pub fn fill<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
+    ends.clear();
+    let mut at = start;
+    while at < text.len() && ends.room() >= BLOCK {
+        at = match text.get(at..at + BLOCK) {
+            // Runs of wide characters are read one by one anyway: a block would be in vain.
+            Some(bytes) if bytes[0] < 0x80 && bytes[1] < 0x80 => {
+                let mut block = [0; BLOCK];
+                block.copy_from_slice(bytes);
+                fill_block::<F>(text, at, &block, BLOCK, ends)
+            }
+            None if text.len() - at > 8 => {
+                let mut block = [0; BLOCK];
+                let len = text.len() - at;
+                block[..len].copy_from_slice(&text[at..]);
+                fill_block::<F>(text, at, &block, len, ends)
+            }
+            _ => at,
+        };
+        if at < text.len() {
+            at = piece_end::<F>(text, at);
+            ends.push(at);
+        }
+    }
+}
+
+/// The bits below `count`.
+#[inline(always)]
+fn low_bits(count: usize) -> u64 {
+    if count >= 64 { !0 } else { (1 << count) - 1 }
+}
+
+/// The classes of a block's characters, as far as they are known: up to byte `known`.
+struct Block {
+    upper: u64,
+    lower: u64,
+    /// Letters in neither case; marks too where they are part of words.
+    caseless: u64,
+    /// The marks among them.
+    mark: u64,
+    number: u64,
+    space: u64,
+    blank: u64,
+    newline: u64,
+    apostrophe: u64,
+    slash: u64,
+    known: usize,
+}
+
+impl Block {
+    #[inline(always)]
+    fn of<F: Family>(text: &[u8], at: usize, bytes: &[u8; BLOCK], len: usize) -> Self {
+        let Kinds {
+            wide,
+            upper,
+            lower,
+            digit,
+            space,
+            blank,
+            newline,
+            apostrophe,
+            slash,
+        } = kinds(bytes);
+        let mut block = Block {
+            upper,
+            lower,
+            caseless: 0,
+            mark: 0,
+            number: digit,
+            space,
+            blank,
+            newline,
+            apostrophe,
+            slash,
+            known: len,
+        };
+        if wide != 0 {
+            block.add_wide_letters::<F>(text, at, wide);
+        }
+        block
+    }
+
+    /// Whether a pre-token starts at byte `i`, or at any after it, is not certain.
+    #[inline(always)]
+    fn forget_from(&mut self, i: usize) {
+        self.known = self.known.min(i + 1);
+    }
+
+    /// Put wide letters into the masks; the first other wide character ends what is known.
+    #[inline(never)]
+    fn add_wide_letters<F: Family>(&mut self, text: &[u8], at: usize, wide: u64) {
+        let mut rest = wide & low_bits(self.known);
+        while rest != 0 {
+            let i = rest.trailing_zeros() as usize;
+            let Some(seen) = char_at(text, at + i) else {
+                break;
+            };
+            let mask = match seen.class {
+                UPPER => &mut self.upper,
+                LOWER => &mut self.lower,
+                CASELESS => &mut self.caseless,
+                MARK if F::RULES.word == Word::Cased => &mut self.caseless,
+                _ => {
+                    self.known = i;
+                    break;
+                }
+            };
+            if i + seen.len > BLOCK {
+                self.known = i;
+                break;
+            }
+            let bits = low_bits(seen.len) << i;
+            *mask |= bits;
+            if seen.class == MARK {
+                self.mark |= bits;
+            }
+            rest &= !bits;
+        }
+    }
+}
+
+/// Push the ends that the block decides; returns the start of the first undecided pre-token.
+#[inline(always)]
+fn fill_block<F: Family>(
+    text: &[u8],
+    at: usize,
+    bytes: &[u8; BLOCK],
+    len: usize,
+    ends: &mut Ends,
+) -> usize {
+    let mut block = Block::of::<F>(text, at, bytes, len);
+    let mut starts = match F::RULES.prefix {
+        Prefix::Space => space_prefix_starts::<F>(&mut block, bytes),
+        Prefix::NeitherLetterNorNumber => any_prefix_starts::<F>(&mut block, bytes),
+    };
+    // A start is certain where the next byte is known; byte 0 is the start that we are at.
+    starts &= low_bits(block.known.saturating_sub(1)) & !1;
+    let mut last = 0;
+    while starts != 0 {
+        last = starts.trailing_zeros() as usize;
+        ends.push(at + last);
+        starts &= starts - 1;
+    }
+    at + last
+}
+
+/// Starts of numbers: where a run starts and after every `digits` characters of it.
+#[inline(always)]
+fn number_starts<F: Family>(number: u64) -> u64 {
+    let mut starts = number & !(number << 1);
+    match F::RULES.digits {
+        0 => starts,
+        1 => number,
+        digits => {
+            let mut whole = number;
+            for i in 1..digits {
+                whole &= number << i;
+            }
+            loop {
+                let more = starts | starts << digits & whole;
+                if more == starts {
+                    return starts;
+                }
+                starts = more;
+            }
+        }
+    }
+}
+
+/// GPT-2: only a space is a prefix, of words, numbers and the rest alike.
+#[inline(always)]
+fn space_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
+    let letter = block.upper | block.lower | block.caseless;
+    let white = block.blank | block.newline;
+    let rest = !(letter | block.number | white);
+    let runs = |mask: u64| mask & !(mask << 1);
+    let firsts = runs(letter) | runs(rest) | runs(block.number);
+    let mut starts = (firsts & !(block.space << 1)) | (firsts >> 1 & block.space);
+    // White space before anything else: all but its last character, and that one.
+    starts |= runs(white) | (white & !(white >> 1));
+    let alone = rest & !(rest << 1) & !(block.space << 1);
+    let candidates = alone & block.apostrophe & letter >> 1;
+    starts ^ leading_contractions::<F>(block, bytes, candidates, letter)
+}
+
+/// cl100k and its kin: one character that is neither letter nor number may precede a word.
+#[inline(always)]
+fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
+    let mut starts = 0;
+    if F::RULES.contraction == Contraction::Trailing {
+        starts |= trailing_contractions(block, bytes);
+    }
+    let letter = block.upper | block.lower | block.caseless;
+    let Block {
+        number,
+        space,
+        blank,
+        newline,
+        ..
+    } = *block;
+    let rest = !(letter | number | blank | newline);
+    let words = letter & !(letter << 1);
+    // A prefix is a blank, or one of the rest that stands alone and that no space precedes.
+    let alone = rest & !(rest << 1) & !(space << 1);
+    let prefix = blank | alone;
+    starts |= (words & !(prefix << 1)) | (words >> 1 & prefix);
+    if F::RULES.word == Word::Cased {
+        starts |= block.upper & block.lower << 1;
+        // After a caseless letter an upper-case one belongs to the word only if a lower-case
+        // one follows at some distance.
+        // A mark after one of the rest may belong to either.
+        let unclear = block.upper & block.caseless << 1 | block.mark & rest << 1;
+        block.forget_from(unclear.trailing_zeros() as usize);
+    }
+    starts |= number_starts::<F>(number);
+    let rests = rest & !(rest << 1);
+    starts |= (rests & !(space << 1)) | (rests >> 1 & space);
+    // Newlines after the rest belong to it.
+    starts |= newline & !((newline | blank | rest) << 1);
+    if F::RULES.tail == Tail::NewlinesAndSlashes {
+        let unclear = block.slash & newline << 1;
+        block.forget_from(unclear.trailing_zeros() as usize);
+    }
+    let blanks = blank & !(blank << 1);
+    starts |= blanks & !(newline << 1);
+    let after_newline = blanks & newline << 1;
+    if after_newline != 0 {
+        // Blanks between newlines belong to the piece of the newlines before them, unless
+        // those belong to the rest; blanks before anything else start a piece.
+        block.forget_from(unclear_blanks(after_newline, blank, newline, block.known));
+        starts |= after_newline;
+    }
+    starts |= blank & !(blank >> 1) & !(newline >> 1);
+    if matches!(
+        F::RULES.contraction,
+        Contraction::Leading | Contraction::LeadingExact
+    ) {
+        let candidates = alone & block.apostrophe & letter >> 1;
+        starts ^= leading_contractions::<F>(block, bytes, candidates, letter);
+    }
+    starts
+}
+
+/// The first run of blanks after a newline that newlines follow, or whose end is not known.
+#[inline(never)]
+fn unclear_blanks(mut after_newline: u64, blank: u64, newline: u64, known: usize) -> usize {
+    while after_newline != 0 {
+        let first = after_newline.trailing_zeros() as usize;
+        let past = first + (!(blank >> first)).trailing_zeros() as usize;
+        if past >= known || newline >> past & 1 == 1 {
+            return first;
+        }
+        after_newline &= after_newline - 1;
+    }
+    known
+}
+
+/// Letters of a contraction after an apostrophe at `i`: 1 or 2, 0 for none, None if unknown.
+#[inline(always)]
+fn contraction_letters(bytes: &[u8; BLOCK], i: usize, known: usize, exact: bool) -> Option<usize> {
+    if i + 2 >= known {
+        return None;
+    }
+    let fold = if exact { 0 } else { 0x20 };
+    match (bytes[i + 1] | fold, bytes[i + 2] | fold) {
+        (b's' | b'd' | b'm' | b't', _) => Some(1),
+        (b'l', b'l') | (b'v', b'e') | (b'r', b'e') => Some(2),
+        // U+017F, the long s, whose first byte folds to 0xe5.
+        (0xc5 | 0xe5, _) if !exact => None,
+        _ => Some(0),
+    }
+}
+
+/// What changes in the starts after an apostrophe at the start of a pre-token: a contraction
+/// takes the first letters of what the other rules see as a word.
+#[inline(always)]
+fn leading_contractions<F: Family>(
+    block: &mut Block,
+    bytes: &[u8; BLOCK],
+    mut candidates: u64,
+    letter: u64,
+) -> u64 {
+    let exact = F::RULES.contraction == Contraction::LeadingExact;
+    let mut changed = 0;
+    while candidates != 0 {
+        let i = candidates.trailing_zeros() as usize;
+        candidates &= candidates - 1;
+        match contraction_letters(bytes, i, block.known, exact) {
+            Some(0) => {}
+            Some(letters) => {
+                if F::RULES.prefix == Prefix::Space {
+                    // There the apostrophe is no prefix, so that a word starts after it.
+                    changed |= 1 << (i + 1);
+                }
+                changed |= letter & 1u64.checked_shl((i + 1 + letters) as u32).unwrap_or(0);
+            }
+            None => {
+                block.forget_from(i + 1);
+                break;
+            }
+        }
+    }
+    changed
+}
+
+/// Make contractions at the end of words part of the words' letters; returns the starts after
+/// them that lie inside letters.
+#[inline(always)]
+fn trailing_contractions(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
+    let letter = block.upper | block.lower | block.caseless;
+    let mut candidates = block.apostrophe & letter << 1 & letter >> 1;
+    let mut starts = 0;
+    let mut after_last = BLOCK;
+    while candidates != 0 {
+        let i = candidates.trailing_zeros() as usize;
+        candidates &= candidates - 1;
+        if i == after_last {
+            // A word has one contraction at the most: this apostrophe is a prefix.
+            continue;
+        }
+        match contraction_letters(bytes, i, block.known, false) {
+            Some(0) => {}
+            Some(letters) => {
+                let taken = low_bits(letters + 1) << i;
+                block.upper &= !taken;
+                block.lower &= !taken;
+                block.caseless |= taken;
+                after_last = i + 1 + letters;
+                starts |= letter & 1u64.checked_shl(after_last as u32).unwrap_or(0);
+            }
+            None => {
+                block.forget_from(i);
+                break;
+            }
+        }
+    }
+    starts
+}

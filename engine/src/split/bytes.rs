@@ -1,0 +1,102 @@
+//! Sixty-four bytes at once: one bit for each byte that is of a kind.
+
+/// How many bytes are looked at together.
+pub const BLOCK: usize = 64;
+
+/// Bit `i` says whether byte `i` of a block is of the kind. Kinds other than `wide` are ASCII.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// Not ASCII.
+    pub wide: u64,
+    pub upper: u64,
+    pub lower: u64,
+    pub digit: u64,
+    /// U+0020.
+    pub space: u64,
+    /// White space other than line feed and carriage return, U+0020 included.
+    pub blank: u64,
+    pub newline: u64,
+    pub apostrophe: u64,
+    pub slash: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn kinds(block: &[u8; BLOCK]) -> Kinds {
+    // SAFETY: SSE2 is part of every x86-64.
+    unsafe { kinds_sse2(block) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
+    use std::arch::x86_64::*;
+    let mut kinds = Kinds::default();
+    for i in 0..4 {
+        let half = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&block[at..at + 8]);
+            i64::from_le_bytes(word)
+        };
+        let bytes = _mm_set_epi64x(half(16 * i + 8), half(16 * i));
+        // Bytes in low..=high, as one signed comparison after moving `low` to the minimum.
+        let between = |low: u8, high: u8| {
+            let moved = _mm_add_epi8(bytes, _mm_set1_epi8((0x80 - low as i32) as i8));
+            let past = (high - low) as i32 + 1 - 0x80;
+            _mm_cmplt_epi8(moved, _mm_set1_epi8(past as i8))
+        };
+        let equal = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+        let bits = |found: __m128i| (_mm_movemask_epi8(found) as u64) << (16 * i);
+        let newline = _mm_or_si128(equal(b'\n'), equal(b'\r'));
+        let space = equal(b' ');
+        let blank = _mm_or_si128(space, _mm_andnot_si128(newline, between(b'\t', b'\r')));
+        kinds.wide |= bits(bytes);
+        kinds.upper |= bits(between(b'A', b'Z'));
+        kinds.lower |= bits(between(b'a', b'z'));
+        kinds.digit |= bits(between(b'0', b'9'));
+        kinds.space |= bits(space);
+        kinds.blank |= bits(blank);
+        kinds.newline |= bits(newline);
+        kinds.apostrophe |= bits(equal(b'\''));
+        kinds.slash |= bits(equal(b'/'));
+    }
+    kinds
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub fn kinds(block: &[u8; BLOCK]) -> Kinds {
+    kinds_one_by_one(block)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn kinds_one_by_one(block: &[u8; BLOCK]) -> Kinds {
+    let mut kinds = Kinds::default();
+    for (i, &byte) in block.iter().enumerate() {
+        let bit = |is: bool| (is as u64) << i;
+        kinds.wide |= bit(byte >= 0x80);
+        kinds.upper |= bit(byte.is_ascii_uppercase());
+        kinds.lower |= bit(byte.is_ascii_lowercase());
+        kinds.digit |= bit(byte.is_ascii_digit());
+        kinds.space |= bit(byte == b' ');
+        kinds.blank |= bit(matches!(byte, b' ' | b'\t' | 0x0b | 0x0c));
+        kinds.newline |= bit(matches!(byte, b'\n' | b'\r'));
+        kinds.apostrophe |= bit(byte == b'\'');
+        kinds.slash |= bit(byte == b'/');
+    }
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_at_every_place_is_of_the_same_kind_both_ways() {
+        for shift in 0..=255u8 {
+            let block: [u8; BLOCK] = std::array::from_fn(|i| (i as u8).wrapping_mul(5) ^ shift);
+            assert_eq!(kinds(&block), kinds_one_by_one(&block), "shift {shift}");
+        }
+    }
+}
