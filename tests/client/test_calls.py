@@ -42,7 +42,9 @@ def test_batches_are_their_items_in_order(client: TokenizerClient) -> None:
     assert client.encode_batch(TEXTS) == expected
     assert client.count_batch(iter(TEXTS)) == [len(ids) for ids in expected]
     assert client.decode_batch(expected) == TEXTS
-    assert client.encode_batch([]) == client.count_batch([]) == client.decode_batch([]) == []
+    assert client.encode_batch([]) == []
+    assert client.count_batch([]) == []
+    assert client.decode_batch([]) == []
 
 
 def test_a_call_may_name_its_own_encoding(client: TokenizerClient) -> None:

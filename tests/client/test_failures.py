@@ -69,7 +69,8 @@ def details(
         ),
     ):
         message.details.add().Pack(detail)
-    return message.SerializeToString()
+    serialised: bytes = message.SerializeToString()
+    return serialised
 
 
 def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.TokenizerError:

@@ -34,6 +34,20 @@ def fail(code: grpc.StatusCode, message: str = "", *, details: bytes | None = No
     return answer
 
 
+class Held:
+    """An answer that waits until the test lets it go; it notes when its call is cancelled."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.over = threading.Event()
+
+    def __call__(self, context: grpc.ServicerContext) -> bytes:
+        context.add_callback(self.over.set)
+        self.arrived.set()
+        self.over.wait()
+        return ok(context)
+
+
 class ScriptedServer:
     """Answers each call of any RPC by the next answer of its script, then by the last for ever.
 
@@ -81,7 +95,7 @@ class _Handler(grpc.GenericRpcHandler):
     def __init__(self, answer: Callable[[str, grpc.ServicerContext], bytes]) -> None:
         self._answer = answer
 
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
         path = details.method
         return grpc.unary_unary_rpc_method_handler(
             lambda _request, context: self._answer(path, context)

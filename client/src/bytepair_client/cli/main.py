@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from io import TextIOWrapper
 from pathlib import Path
 
 from bytepair_client.cli.commands import COMMANDS
+from bytepair_client.cli.output import Output
 from bytepair_client.cli.parser import (
     API_KEY_VARIABLE,
     ENCODING_VARIABLE,
@@ -38,25 +38,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status, as `bytepair --help` describes it.
     """
     args = build_parser().parse_args(arguments)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # file names need not be UTF-8
+    output = Output()
     try:
         with _connect(args, os.environ) as client:
-            status = COMMANDS[args.command](client, args)
-        sys.stdout.flush()
+            return COMMANDS[args.command](client, args, output)
     except (CommandError, TokenizerError) as error:
         sys.stderr.write(f"bytepair: {error}{_advice(error)}\n")
         return _status(error, args.command)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
-        # The reader has what it wanted. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.discard()  # the reader has what it wanted
         return ExitStatus.BROKEN_PIPE
     except OSError as error:
         sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
         return ExitStatus.FAILED
-    return status
 
 
 def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:

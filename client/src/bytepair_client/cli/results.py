@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from bytepair_client.cli.inputs import shown
+from bytepair_client.cli.output import Output
 from bytepair_client.cli.status import CommandError, ExitStatus
 from bytepair_client.errors import (
     InputTooLarge,
@@ -54,7 +55,8 @@ class Result:
 class Results:
     """The results of all inputs. One that fails is told and passed over, as wc does."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, output: Output, as_json: bool) -> None:
+        self._output = output
         self.status = ExitStatus.OK
         self._as_json = as_json
         self._encoding: dict[str, str] = {}
@@ -73,23 +75,22 @@ class Results:
             self.status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, TokenizerError) else None
             result.fields["error"] = {"reason": reason, "message": message}
-            sys.stdout.flush()
             sys.stderr.write(f"bytepair: {message}\n")
         else:
             self._encoding = result.encoding
             if result.line is not None:
                 self.print_line(result.line)
             if not self._as_json:
-                sys.stdout.buffer.write(result.data)
+                self._output.data(result.data)
         self._files.append(result.fields)
 
     def print_line(self, line: str) -> None:
         """Print a line for people."""
         if not self._as_json:
-            sys.stdout.write(line + "\n")
+            self._output.text(line + "\n")
 
     def print_json(self, **more: object) -> None:
         """Print everything, if JSON was asked for."""
         if self._as_json:
             value = {**self._encoding, "files": self._files, **more}
-            sys.stdout.write(json.dumps(value) + "\n")
+            self._output.text(json.dumps(value) + "\n")

@@ -1,0 +1,304 @@
+"""The command `bytepair`, as a shell runs it, against a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import bytepair_client
+import grpc
+import pytest
+import trustme
+from support.oracle import oracle
+from support.scripted import Held, ScriptedServer, fail
+from support.serving import RunningServer, clean_environment
+
+END = "<|endoftext|>"
+TEXT = "Hello, world! naïve 日本語 🙂\r\n"
+
+
+def command(*arguments: str | Path) -> list[str]:
+    run = "import sys; from bytepair_client.cli import main; sys.exit(main())"
+    return [sys.executable, "-c", run, *map(str, arguments)]
+
+
+class Shell:
+    """Runs the command in a folder, told by variables which server and encoding to use."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self.folder = folder
+        self.variables = {"BYTEPAIR_TARGET": target, "BYTEPAIR_ENCODING": "o200k_base"}
+
+    def __call__(
+        self, *arguments: str | Path, stdin: bytes = b"", status: int = 0, errors: str = ""
+    ) -> str:
+        """Its standard output; its status must be as given, and its errors hold such words."""
+        ran = subprocess.run(
+            command(*arguments),
+            input=stdin,
+            capture_output=True,
+            cwd=self.folder,
+            env=clean_environment(**self.variables),
+            check=False,
+        )
+        told = ran.stderr.decode()
+        assert "Traceback" not in told
+        assert ran.returncode == status, told
+        assert errors in told
+        assert bool(told) == bool(errors)
+        return ran.stdout.decode()
+
+
+@pytest.fixture
+def shell(server: RunningServer, tmp_path: Path) -> Shell:
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    (tmp_path / "b.txt").write_bytes(b"one two three")
+    (tmp_path / "end.txt").write_bytes(b"the " + END.encode())
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    return Shell(tmp_path, server.target)
+
+
+def ids_of(text: str) -> list[int]:
+    return oracle("o200k_base").encode(text, disallowed_special=())
+
+
+def test_count_prints_as_wc_does(shell: Shell) -> None:
+    a = len(ids_of(TEXT))
+    assert shell("count", stdin=TEXT.encode()) == f"{a}\n"
+    assert shell("count", "-", stdin=TEXT.encode()) == f"{a}\n"
+    assert shell("count", "a.txt") == f"{a} a.txt\n"
+    assert shell("count", "a.txt", "b.txt") == f"{a:9} a.txt\n{3:9} b.txt\n{a + 3:9} total\n"
+    assert shell("count", stdin=b"") == "0\n"
+
+
+def test_count_never_fails_on_what_a_text_spells(shell: Shell) -> None:
+    assert shell("count", "end.txt") == f"{len(ids_of(f'the {END}'))} end.txt\n"
+    shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors="at byte 4")
+    shell("count", "--allowed-special", END, "end.txt", status=1, errors="ceiling")
+    assert shell("count", "--allowed-special", "all", "end.txt") == "8 end.txt\n"
+
+
+def test_encode_and_decode_undo_each_other(shell: Shell) -> None:
+    ids = shell("encode", "a.txt")
+    assert ids == " ".join(map(str, ids_of(TEXT))) + "\n"
+    assert shell("decode", stdin=ids.encode()) == TEXT
+    assert shell("decode", "--errors", "bytes", stdin=ids.encode()) == TEXT
+    assert shell("encode", "b.txt", "-", stdin=b"") == shell("encode", "b.txt") + "\n"
+    assert shell("encode", "end.txt", status=1, errors="end.txt: ") == ""
+    assert shell("encode", "--disallowed-special", "as-text", "end.txt") == (
+        " ".join(map(str, ids_of(f"the {END}"))) + "\n"
+    )
+
+
+@pytest.mark.parametrize("written", ["64 65", "64,65", " 64,\n\t65\n", "[64, 65]", "[64,65]\n"])
+def test_ids_may_be_written_in_several_ways(shell: Shell, written: str) -> None:
+    assert shell("decode", stdin=written.encode()) == oracle("o200k_base").decode([64, 65])
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("64 x", "number 2 "),
+        ("[64, true]", "number 2 "),
+        ("[64, 1.5]", "number 2 "),
+        ("[64,", "not a JSON list"),
+        ("64 -1", "number 2 "),
+        ("[-1]", "at index 0"),
+        ("99999999999", "at index 0"),
+        ("64 4000000000", "at index 1"),
+    ],
+)
+def test_what_is_no_id_is_named(shell: Shell, written: str, said: str) -> None:
+    assert shell("decode", stdin=written.encode(), status=1, errors=said) == ""
+
+
+def test_decode_says_what_becomes_of_other_bytes(shell: Shell) -> None:
+    cut = str(ids_of("𐍈")[0]).encode()
+    assert shell("decode", stdin=cut) == "\ufffd"
+    shell("decode", "--errors", "strict", stdin=cut, status=1, errors="standard input: ")
+    assert shell("decode", "--skip-special-tokens", stdin=b"64 199999 65") == (
+        shell("decode", stdin=b"64 65")
+    )
+    shell("decode", "--errors", "bytes", "--json", status=2, errors="JSON")
+
+
+def test_json_names_what_answered(shell: Shell) -> None:
+    fingerprint = json.loads(shell("encodings", "o200k_base", "--json"))[0]["fingerprint"]
+    named = {"encoding": "o200k_base", "fingerprint": fingerprint}
+    of_a = len(ids_of(TEXT))
+    files = [{"file": "a.txt", "count": of_a}, {"file": "b.txt", "count": 3}]
+    assert json.loads(shell("count", "--json", "a.txt", "b.txt", "--encoding", "gpt-4o")) == (
+        {**named, "files": files, "total": of_a + 3}
+    )
+    assert json.loads(shell("encode", "--json", "b.txt")) == (
+        {**named, "files": [{"file": "b.txt", "ids": ids_of("one two three")}]}
+    )
+    assert json.loads(shell("decode", "--json", stdin=b"64")) == (
+        {**named, "files": [{"file": "-", "text": "a"}]}
+    )
+    failed = json.loads(shell("encode", "--json", "end.txt", status=1, errors="end.txt"))
+    assert failed["files"][0]["error"]["reason"] == "SPECIAL_TOKEN_IN_TEXT"
+
+
+def test_one_bad_file_does_not_stop_the_others(shell: Shell) -> None:
+    told = shell("count", "latin.txt", "b.txt", status=1, errors="latin.txt: not UTF-8: byte 3")
+    assert told == f"{3:9} b.txt\n{3:9} total\n"
+    told = shell("count", "nowhere", "b.txt", status=1, errors="nowhere: No such file")
+    assert told.endswith(f"{3:9} total\n")
+    shell("count", ".", status=1, errors="directory")
+
+
+def test_a_text_too_large_for_one_call(shell: Shell) -> None:
+    (shell.folder / "large.txt").write_bytes(b"a " * 600_000)
+    shell("count", "large.txt", status=1, errors="large.txt: text has 1200000 bytes")
+    (shell.folder / "larger.txt").write_bytes(b"a " * 2_000_000)
+    shell("count", "larger.txt", status=1, errors="split it")
+
+
+def test_a_file_name_need_not_be_utf8(shell: Shell) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    (shell.folder / name).write_bytes(b"one")
+    ran = subprocess.run(
+        command("count", name),
+        capture_output=True,
+        cwd=shell.folder,
+        env=clean_environment(**shell.variables),
+        check=True,
+    )
+    assert ran.stdout == b"1 caf\xe9.txt\n"
+    assert json.loads(shell("count", "--json", name))["files"][0]["file"] == name
+
+
+def test_encodings_are_listed_and_described(shell: Shell) -> None:
+    listed = shell("encodings")
+    assert [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")] == (
+        ["cl100k_base", "o200k_base", "o200k_harmony", "p50k_base", "p50k_edit", "r50k_base"]
+    )
+    described = json.loads(shell("encodings", "--json", "gpt-4o", "r50k_base"))
+    assert [info["name"] for info in described] == ["o200k_base", "r50k_base"]
+    assert described[0]["special_tokens"][END] == 199999
+    assert described[0]["fingerprint"] in listed
+    assert "o200k_base" in shell("encodings", "gpt-4o")
+    assert "--json lists them" in shell("encodings", "o200k_harmony")
+    shell("encodings", "nope", status=1, errors="nope")
+
+
+def test_an_encoding_is_required_and_must_exist(shell: Shell) -> None:
+    assert shell("count", "--encoding", "nope", status=1, errors="bytepair encodings") == ""
+    wrong = ("count", "--expected-fingerprint", "sha256:0")
+    shell(*wrong, status=1, errors="sha256:0")
+    del shell.variables["BYTEPAIR_ENCODING"]
+    shell("count", status=2, errors="--encoding NAME, or set BYTEPAIR_ENCODING")
+    assert shell("count", "--encoding", "gpt2", stdin=b"one") == "1\n"
+
+
+def test_health(shell: Shell, server: RunningServer) -> None:
+    assert shell("health") == f"{server.target}: SERVING\n"
+    told = json.loads(shell("health", "--json"))
+    assert told == {"target": server.target, "status": "SERVING"}
+
+
+def test_a_server_that_is_not_there(shell: Shell) -> None:
+    with ScriptedServer() as gone:
+        pass
+    del shell.variables["BYTEPAIR_TARGET"]
+    for name in ("count", "encode", "decode", "encodings"):
+        shell(name, "--target", gone.target, status=3, errors="Is the server running?")
+    shell("health", "--target", gone.target, status=1, errors=f"no answer from {gone.target}")
+    with ScriptedServer(fail(grpc.StatusCode.DEADLINE_EXCEEDED)) as slow:
+        shell("count", "--target", slow.target, status=3, errors="--timeout")
+
+
+def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:
+    (shell.folder / "key").write_text("from-file\n")
+    with ScriptedServer() as server:
+        shell.variables["BYTEPAIR_TARGET"] = server.target
+        shell("count", "--api-key-file", "key")
+        shell.variables["BYTEPAIR_API_KEY"] = "from-variable"
+        shell("count")
+        assert [call["authorization"] for call in server.metadata] == (
+            ["Bearer from-file", "Bearer from-variable"]
+        )
+        shell("count", "--api-key-file", "nowhere", status=1, errors="nowhere: No such file")
+        (shell.folder / "key").write_text("two words")
+        shell("count", "--api-key-file", "key", status=2, errors="api_key: ")
+    with ScriptedServer(fail(grpc.StatusCode.UNAUTHENTICATED)) as strict:
+        shell("count", "--target", strict.target, status=1, errors="--api-key-file")
+
+
+def test_tls(shell: Shell) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("tokens.example")
+    authority.cert_pem.write_to_path(str(shell.folder / "ca.pem"))
+    credentials = grpc.ssl_server_credentials(
+        [(issued.private_key_pem.bytes(), issued.cert_chain_pems[0].bytes())]
+    )
+    with ScriptedServer(credentials=credentials) as server:
+        shell.variables["BYTEPAIR_TARGET"] = server.target
+        options = ("--tls-ca", "ca.pem", "--tls-server-name", "tokens.example")
+        assert shell("count", *options) == "7\n"
+        shell("count", "--tls", status=3, errors="no answer")
+        shell("count", "--tls-key", "ca.pem", status=2, errors="need each other")
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("nope",), ("count", "--nope"), ("count", "--timeout", "soon"), ("decod",)]
+)
+def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
+    shell(*arguments, status=2, errors="usage: bytepair")
+    shell("count", "--timeout", "0", status=2, errors="timeout: ")
+
+
+def test_it_describes_itself(shell: Shell) -> None:
+    assert shell("--version") == f"bytepair {bytepair_client.__version__}\n"
+    for name in ("count", "encode", "decode", "encodings", "health"):
+        assert name in shell("--help")
+        assert "--target" in shell(name, "--help")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_all_of_a_long_output_arrives(shell: Shell, unbuffered: str) -> None:
+    shell.variables["PYTHONUNBUFFERED"] = unbuffered
+    (shell.folder / "ids").write_text("64 " * 200_000)
+    assert len(shell("decode", "ids")) == 200_000
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_enough(shell: Shell, unbuffered: str) -> None:
+    shell.variables["PYTHONUNBUFFERED"] = unbuffered
+    (shell.folder / "ids").write_text("64 " * 200_000)
+    with subprocess.Popen(
+        command("decode", "ids"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=shell.folder,
+        env=clean_environment(**shell.variables),
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.read(10)
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 141
+
+
+def test_an_interrupt_is_no_traceback(shell: Shell) -> None:
+    held = Held()
+    with (
+        ScriptedServer(held) as server,
+        subprocess.Popen(
+            command("count", "--target", server.target, "a.txt"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=shell.folder,
+            env=clean_environment(**shell.variables),
+        ) as running,
+    ):
+        held.arrived.wait()
+        running.send_signal(signal.SIGINT)
+        assert running.communicate() == (b"", b"")
+        assert running.returncode == 130
