@@ -84,6 +84,14 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _not_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("Input should be a number")
+    return value
+
+
+#: TOML tells true from 1; Python does not.
+Whole = Annotated[int, BeforeValidator(_not_bool)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 #: Special tokens by encoding; "ALL" is every special token of the encoding.
 Ceiling = Mapping[str, Literal["ALL"] | tuple[str, ...]]
@@ -99,90 +107,103 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     grpc_address: Annotated[str, AfterValidator(_grpc_address)] = Field(
-        DEFAULT_GRPC_ADDRESS,
+        default=DEFAULT_GRPC_ADDRESS,
         description="Where gRPC is served: host:port, or unix:/path. Port 0: any free one.",
     )
     http_address: Annotated[str, AfterValidator(_http_address)] = Field(
-        DEFAULT_HTTP_ADDRESS,
+        default=DEFAULT_HTTP_ADDRESS,
         description="Where /metrics, /healthz and /readyz are served: host:port, or none.",
     )
     reflection: bool = Field(
-        False, description="Answer gRPC server reflection, for tools such as grpcurl."
+        default=False, description="Answer gRPC server reflection, for tools such as grpcurl."
     )
     builtin_encodings: Annotated[Names, AfterValidator(_known_built_ins)] = Field(
-        tuple(list_encodings()),
+        default=tuple(list_encodings()),
         description="Built-in encodings to load, separated by commas. "
         "Encodings of your own are [encodings.<name>] tables of the file.",
     )
     allow_reference_backend: bool = Field(
-        False,
+        default=False,
         description="Serve with the pure-Python engine where the compiled one is missing: "
         "same ids, some hundred times slower.",
     )
     api_keys_file: str | None = Field(
-        None, description="TOML file of callers and hashes of their API keys. None: no keys."
+        default=None,
+        description="TOML file of callers and hashes of their API keys. None: no keys.",
     )
-    max_input_bytes: int = Field(
-        DEFAULT_MAX_INPUT_BYTES, ge=1, le=1 << 30, description="UTF-8 bytes of text in one call."
+    max_input_bytes: Whole = Field(
+        default=DEFAULT_MAX_INPUT_BYTES,
+        ge=1,
+        le=1 << 30,
+        description="UTF-8 bytes of text in one call.",
     )
-    max_ids: int = Field(
-        DEFAULT_MAX_IDS, ge=1, le=1 << 28, description="Token ids in one call of Decode."
+    max_ids: Whole = Field(
+        default=DEFAULT_MAX_IDS, ge=1, le=1 << 28, description="Token ids in one call of Decode."
     )
-    max_batch_items: int = Field(
-        DEFAULT_MAX_BATCH_ITEMS, ge=1, le=1 << 20, description="Items in one batch call."
+    max_batch_items: Whole = Field(
+        default=DEFAULT_MAX_BATCH_ITEMS, ge=1, le=1 << 20, description="Items in one batch call."
     )
-    max_segments: int = Field(
-        DEFAULT_MAX_SEGMENTS, ge=1, le=1 << 20, description="Segments in one call, items together."
+    max_segments: Whole = Field(
+        default=DEFAULT_MAX_SEGMENTS,
+        ge=1,
+        le=1 << 20,
+        description="Segments in one call, items together.",
     )
-    max_allowed_special: int = Field(
-        DEFAULT_MAX_ALLOWED_SPECIAL, ge=1, le=1 << 20, description="Entries of allowed_special."
+    max_allowed_special: Whole = Field(
+        default=DEFAULT_MAX_ALLOWED_SPECIAL,
+        ge=1,
+        le=1 << 20,
+        description="Entries of allowed_special.",
     )
-    max_in_flight: int = Field(
-        DEFAULT_MAX_IN_FLIGHT,
+    max_in_flight: Whole = Field(
+        default=DEFAULT_MAX_IN_FLIGHT,
         ge=1,
         le=1 << 20,
         description="Calls being answered or waiting for a thread; more are OVERLOADED.",
     )
-    max_metadata_bytes: int = Field(
-        DEFAULT_MAX_METADATA_BYTES,
+    max_metadata_bytes: Whole = Field(
+        default=DEFAULT_MAX_METADATA_BYTES,
         ge=1024,
         le=1 << 20,
         description="Bytes of the metadata of one call.",
     )
-    max_concurrent_streams: int = Field(
-        DEFAULT_MAX_CONCURRENT_STREAMS,
+    max_concurrent_streams: Whole = Field(
+        default=DEFAULT_MAX_CONCURRENT_STREAMS,
         ge=1,
         le=1 << 20,
         description="Calls at once on one connection; more wait in the client.",
     )
     max_connection_age_seconds: float = Field(
-        DEFAULT_MAX_CONNECTION_AGE_SECONDS,
+        default=DEFAULT_MAX_CONNECTION_AGE_SECONDS,
         ge=0,
         description="Age at which a connection is asked to reconnect, for balancing. 0: never.",
     )
     grace_seconds: float = Field(
-        DEFAULT_GRACE_SECONDS,
+        default=DEFAULT_GRACE_SECONDS,
         ge=0,
         le=3600,
         description="Time that running calls get to finish after SIGTERM.",
     )
-    inline_max_bytes: int = Field(
-        DEFAULT_INLINE_MAX_BYTES,
+    inline_max_bytes: Whole = Field(
+        default=DEFAULT_INLINE_MAX_BYTES,
         ge=0,
         le=1 << 20,
         description="Requests up to this size are computed at once, larger ones on a thread.",
     )
-    work_threads: int = Field(
-        DEFAULT_WORK_THREADS, ge=0, le=1024, description="Threads for large requests. 0: cores."
+    work_threads: Whole = Field(
+        default=DEFAULT_WORK_THREADS,
+        ge=0,
+        le=1024,
+        description="Threads for large requests. 0: cores.",
     )
     log_format: Literal["json", "console"] = Field(
-        "json", description="Log lines for machines (json) or people (console), on stderr."
+        default="json", description="Log lines for machines (json) or people (console), on stderr."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="The least level that is logged."
+        default="info", description="The least level that is logged."
     )
     log_calls: Literal["debug", "info"] = Field(
-        "debug", description="The level of the line that is logged for each call."
+        default="debug", description="The level of the line that is logged for each call."
     )
     encodings: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="Encodings of your own, by name. Only in the file."

@@ -131,6 +131,7 @@ def _flag(name: str) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bytepair-server",
+        usage="%(prog)s [--config FILE] [--check-config] [--SETTING VALUE ...]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -142,7 +143,9 @@ def _parser() -> argparse.ArgumentParser:
         "--config", metavar="FILE", help=f"TOML file of settings. [{CONFIG_VARIABLE}]"
     )
     parser.add_argument(
-        "--check-config", action="store_true", help="Verify all settings, load nothing, exit."
+        "--check-config",
+        action="store_true",
+        help="Verify settings, files and encodings, then exit.",
     )
     group = parser.add_argument_group("settings", "The variable and the default in brackets.")
     for name, field in Settings.model_fields.items():
@@ -161,6 +164,7 @@ def _add_flag(group: argparse._ArgumentGroup, name: str, field: FieldInfo) -> No
         shown = "none" if default is None else str(default)
     text = f"{field.description} [{PREFIX}{name.upper()}, {shown}]".replace("%", "%%")
     if isinstance(default, bool):
-        group.add_argument(_flag(name), action=argparse.BooleanOptionalAction, help=text)
+        # Alone it turns the setting on; "false" after it, off, as in a variable.
+        group.add_argument(_flag(name), nargs="?", const="true", metavar="BOOL", help=text)
     else:
         group.add_argument(_flag(name), metavar="VALUE", help=text)

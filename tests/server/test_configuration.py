@@ -1,0 +1,221 @@
+"""Settings: their sources, their verification, and what the documentation says of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server import sources
+from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT
+from bytepair_server.settings import FILE_ONLY, Settings
+from bytepair_server.sources import ConfigurationError
+from conftest import Serve
+from support.oracle import oracle
+from support.serving import START_SECONDS, clean_environment, command, write_config
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+
+
+def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`bytepair-server --check-config` with arguments."""
+    return subprocess.run(
+        command("--check-config", "--allow-reference-backend", *arguments),
+        env=clean_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "max_ids = 1\nmax_segments = 2\nmax_batch_items = 3\n")
+    variables = {
+        "BYTEPAIR_MAX_IDS": "10",
+        "BYTEPAIR_MAX_SEGMENTS": "20",
+        "BYTEPAIR_CONFIG": path,
+        "BYTEPAIR_SERVICE_HOST": "10.0.0.1",
+        "HOME": "/",
+    }
+    read = sources.load(["--max-ids", "100"], variables)
+    assert read.settings.max_ids == 100
+    assert read.settings.max_segments == 20
+    assert read.settings.max_batch_items == 3
+    assert read.settings.max_in_flight == Settings().max_in_flight
+    assert read.base_dir == tmp_path
+    assert read.ignored_variables == ("BYTEPAIR_SERVICE_HOST",)
+    assert not read.check_only
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], False),
+        (["--reflection"], True),
+        (["--reflection", "true"], True),
+        (["--reflection=false"], False),
+    ],
+)
+def test_a_switch_may_have_a_value(arguments: list[str], expected: bool) -> None:
+    assert sources.load(arguments, {}).settings.reflection is expected
+    assert sources.load([], {"BYTEPAIR_REFLECTION": "1"}).settings.reflection
+
+
+def test_a_list_is_separated_by_commas() -> None:
+    read = sources.load(["--builtin-encodings", "r50k_base, cl100k_base"], {})
+    assert read.settings.builtin_encodings == ("r50k_base", "cl100k_base")
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().max_ids = 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "text", "said"),
+    [
+        (["--max-ids", "x"], {}, "", "max_ids (from flag --max-ids): Input should be a valid int"),
+        (["--max-ids", "0"], {}, "", "greater than or equal to 1. It is: Token ids in one call"),
+        ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
+        ([], {}, "max_ids = true", "max_ids (from file "),
+        ([], {}, "max_idz = 1", "no such setting; did you mean max_ids?"),
+        ([], {}, "max_ids = ", "is not TOML: "),
+        ([], {"BYTEPAIR_CONFIG": "/no/such"}, "", "cannot read file /no/such: No such file"),
+        (["--log-format", "xml"], {}, "", "log_format (from flag --log-format): Input should be"),
+        (["--grpc-address", "50051"], {}, "", "must be host:port, such as 0.0.0.0:50051"),
+        (["--grpc-address", "a:70000"], {}, "", "must be host:port"),
+        (["--grpc-address", "unix:"], {}, "", "a path must follow 'unix:'"),
+        (["--http-address", ":1"], {}, "", "http_address (from flag --http-address): must be"),
+        (["--builtin-encodings", "gpt9"], {}, "", "'gpt9' is not built in; these are: cl100k_base"),
+        ([], {}, "[ceiling.default]\ncl100k_base = 'SOME'", "ceiling.default.cl100k_base"),
+    ],
+)
+def test_an_error_names_the_setting_its_source_and_the_remedy(
+    tmp_path: Path, arguments: list[str], variables: dict[str, str], text: str, said: str
+) -> None:
+    if text:
+        arguments = [*arguments, "--config", write_config(tmp_path, text)]
+    with pytest.raises(ConfigurationError) as caught:
+        sources.load(arguments, variables)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[encodings.mine]\nfile = 'none'\npattern = 'gpt2'", "encodings.mine: "),
+        ("[encodings.mine]\nfyle = 'none'", "encodings.mine: "),
+        ("[encodings.mine]\nextends = 'gpt9'", "encodings.mine: unknown encoding 'gpt9'"),
+        (
+            "[encodings.mine]\nextends = 'r50k_base'\naliases = ['gpt2']",
+            "encodings.r50k_base: 'gpt2' already names mine",
+        ),
+        ("[ceiling.default]\ngpt2 = ['<|endoftext|>']", "ceiling.default.gpt2: no encoding of"),
+        ("[ceiling.default]\nr50k_base = ['<|x|>']", "not special tokens of this encoding: <|x|>"),
+        ("[ceiling.chat]\nr50k_base = 'ALL'", "ceiling.chat: no such caller; known: anonymous"),
+        ("api_keys_file = 'none.toml'", "api_keys_file none.toml: cannot be read: No such file"),
+        ("builtin_encodings = []", "builtin_encodings: there is no encoding to serve"),
+    ],
+)
+def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, said: str) -> None:
+    prefix = "" if "builtin_encodings" in text else "builtin_encodings = ['r50k_base']\n"
+    ended = check("--config", write_config(tmp_path, prefix + text))
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("bytepair-server: ")
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("chat = []", "caller 'chat' needs a list of key hashes"),
+        ("chat = 'sha256:'", "caller 'chat' needs a list of key hashes"),
+        ("chat = ['hunter2']", "entry 0 of caller 'chat' is not 'sha256:' and 64"),
+        ("chat = [hunter2]", "is not TOML"),
+        ("", "names no caller"),
+        ("a = ['{hash}']\nb = ['{hash}']", "callers 'a' and 'b' share a key"),
+    ],
+)
+def test_a_wrong_file_of_keys_is_refused_and_not_quoted(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    digest = "sha256:" + hashlib.sha256(b"hunter2").hexdigest()
+    (tmp_path / "keys.toml").write_text(text.replace("{hash}", digest), encoding="utf-8")
+    ended = check("--config", write_config(tmp_path, "api_keys_file = 'keys.toml'"))
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "hunter2" not in ended.stderr
+    assert digest not in ended.stderr
+
+
+def test_a_good_configuration_is_said_to_be_good() -> None:
+    ended = check("--builtin-encodings", "r50k_base")
+    assert (ended.returncode, ended.stdout) == (0, "configuration is good\n")
+
+
+def test_help_names_every_setting_with_its_variable() -> None:
+    ended = check("--help", COLUMNS="200")
+    assert ended.returncode == 0
+    for name in Settings.model_fields.keys() - FILE_ONLY:
+        assert f"--{name.replace('_', '-')}" in ended.stdout
+        assert f"BYTEPAIR_{name.upper()}," in ended.stdout
+
+
+def test_the_documented_defaults_are_the_real_ones() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
+    assert {name for name, _, _ in rows} == Settings.model_fields.keys() - FILE_ONLY
+    for name, shown, text in rows:
+        field = Settings.model_fields[name]
+        default = field.get_default(call_default_factory=True)
+        assert shown == shown_default(default)
+        assert text.startswith(str(field.description).removesuffix("."))
+
+
+def shown_default(default: object) -> str:
+    """How the table shows a default."""
+    if default is None:
+        return "none"
+    if isinstance(default, tuple):
+        assert len(default) == 6
+        return "all six"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+
+
+def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> None:
+    examples = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    chatml = examples[0].split("[encodings.qwen]")[0]
+    (tmp_path / "keys.toml").write_text(
+        f'chat = ["sha256:{hashlib.sha256(b"k").hexdigest()}"]', encoding="utf-8"
+    )
+    config = f"api_keys_file = 'keys.toml'\n{chatml}\n{examples[2]}"
+    server = serve("--config", write_config(tmp_path, config))
+    key = (("authorization", "Bearer k"),)
+    prompt = tokenizer_pb2.EncodeRequest(
+        encoding="my-model",
+        segments=[
+            text_pb2.Segment(special_token="<|im_start|>"),
+            text_pb2.Segment(text="hello"),
+            text_pb2.Segment(special_token="<|im_end|>"),
+        ],
+    )
+    answer = server.stub.Encode(prompt, metadata=key)
+    assert list(answer.ids) == [100264, 15339, 100265]
+    assert answer.encoding == "chatml"
+    described = server.stub.GetEncoding(
+        tokenizer_pb2.GetEncodingRequest(encoding="chatml"), metadata=key
+    ).encoding
+    assert list(described.aliases) == ["my-model"]
+
+
+@pytest.mark.parametrize("name", sorted(SELF_TEST_IDS))
+def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
+    assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
