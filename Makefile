@@ -79,7 +79,7 @@ exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every
 	PYTHONPATH=tests $(BIN)/python bench/exactness.py
 
 .PHONY: interop
-interop: $(VENV)/.runtime ## Call a running server by grpcurl and by a generated client in Go
+interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
 	tests/interop/run.sh $(abspath $(BIN))
 
 # Deployment
