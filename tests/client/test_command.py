@@ -260,6 +260,26 @@ def test_it_describes_itself(shell: Shell) -> None:
         assert "--target" in shell(name, "--help")
 
 
+def test_a_server_that_goes_away(shell: Shell) -> None:
+    held = Held()
+    with (
+        ScriptedServer(held) as server,
+        subprocess.Popen(
+            command("count", "--target", server.target, "a.txt"),
+            stderr=subprocess.PIPE,
+            cwd=shell.folder,
+            env=clean_environment(**shell.variables),
+            text=True,
+        ) as running,
+    ):
+        held.arrived.wait()
+        server.stop()
+        told = running.communicate()[1]
+    assert running.returncode == 3
+    assert f"bytepair: no answer from {server.target}: " in told
+    assert "Traceback" not in told
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_all_of_a_long_output_arrives(shell: Shell, unbuffered: str) -> None:
     shell.variables["PYTHONUNBUFFERED"] = unbuffered

@@ -81,6 +81,10 @@ class ScriptedServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End all calls and go away."""
         self._server.stop(grace=None).wait()
 
     def _answer(self, path: str, context: grpc.ServicerContext) -> bytes:

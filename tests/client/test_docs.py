@@ -1,0 +1,58 @@
+"""What `docs/client.md` shows is what happens, and its tables tell the real defaults."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+from bytepair_client import TokenizerClient, operations
+from bytepair_client.cli.status import ExitStatus
+from support.serving import RunningServer
+
+GUIDE = (Path(__file__).parents[2] / "docs/client.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_give_what_they_show(server: RunningServer) -> None:
+    text = GUIDE.replace("localhost:50051", server.target)
+    test = doctest.DocTestParser().get_doctest(text, {}, "docs/client.md", None, None)
+    assert len(test.examples) > 10
+    result = doctest.DocTestRunner(
+        optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    ).run(test, clear_globs=False)
+    test.globs["client"].close()
+    assert result.failed == 0
+
+
+def test_every_method_is_in_the_table_with_its_defaults() -> None:
+    shown = dict(re.findall(r"`(\w+)\(([^`]*)\)`", GUIDE.partition("### Special")[0]))
+    assert shown.keys() - {"close"} == set(operations.__all__)
+    for name, arguments in shown.items():
+        parameters = inspect.signature(getattr(TokenizerClient, name)).parameters
+        for argument in arguments.split(", ") if arguments else ():
+            parameter, _, default = argument.partition("=")
+            if default:
+                assert repr(parameters[parameter].default).replace("'", '"') == default
+
+
+def test_every_option_is_in_the_table_with_its_default() -> None:
+    table = GUIDE.partition("### Options of the client")[2].partition("\n\n## ")[0]
+    shown: dict[str, str] = {}
+    for names, default in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
+        shown |= dict.fromkeys(re.findall(r"`(\w+)`", names), default.strip("`"))
+    parameters = dict(inspect.signature(TokenizerClient).parameters)
+    assert list(shown) and set(shown) == set(parameters)  # noqa: PT018
+    told = {
+        name: {"()": "none", "67108864": "64 MiB", "10.0": "10 s", "20.0": "20 s"}.get(
+            text := repr(parameter.default).replace("'", '"'), text
+        )
+        for name, parameter in parameters.items()
+    }
+    assert shown == told
+
+
+def test_every_exit_status_is_told() -> None:
+    table = GUIDE.partition("| exit status |")[2].partition("\n\n")[0]
+    rows = ", ".join(re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE))
+    assert [int(number) for number in rows.split(", ")] == [status.value for status in ExitStatus]
