@@ -7,7 +7,8 @@
 #   2  buildah runs every step of the Dockerfile in them, stages, cache mounts and users included
 #   3  the image is looked through: no compiler, no sources, the declared user
 #   4  podman runs it with the rights of docker-compose.yml and no network but its own loopback:
-#      it must become healthy by the image's own HEALTHCHECK, run the demo, resist writes, and stop on SIGTERM
+#      it must become healthy by the image's own HEALTHCHECK, run the demo, resist writes, live through a
+#      load that fills every limit within its memory, and stop on SIGTERM
 #
 # What differs from a build with Docker: the bases' patch versions and their other packages.
 # With a folder as argument, everything is kept there and the next run reuses it; otherwise nothing stays.
@@ -133,6 +134,12 @@ say "the demo, as docker compose run --rm demo"
 podman run --rm --network container:server "${rights[@]}" --memory 256m \
     --entrypoint /bin/sh --env BYTEPAIR_TARGET=dns:///localhost:50051 --volume "$PWD/deploy/demo:/demo:ro" \
     localhost/bytepair:check /demo/demo.sh
+
+say "memory with every limit reached: 320 callers, 256 admitted, each with 1 MiB"
+podman run --rm --network container:server --no-healthcheck "${ulimits[@]}" --entrypoint python \
+    --volume "$PWD/deploy/full_load.py:/full_load.py:ro" localhost/bytepair:check /full_load.py 127.0.0.1:50051 320 1048576
+podman exec server grep -E 'VmHWM|VmRSS' /proc/1/status
+podman exec server "${probe[@]}" || fail "not healthy after the load"
 
 say "SIGTERM"
 started=$SECONDS
