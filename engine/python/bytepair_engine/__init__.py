@@ -27,6 +27,7 @@ from bytepair_engine.loading import load_encoding
 from bytepair_engine.registry import aliases, get_encoding, list_encodings
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.stream_decoder import StreamDecoder
+from bytepair_engine.stream_encoder import StreamCounter, StreamEncoder, can_stream
 
 __all__ = [
     "BytepairError",
@@ -36,13 +37,16 @@ __all__ = [
     "InvalidUnicode",
     "PieceTooLong",
     "SpecialTokenFound",
+    "StreamCounter",
     "StreamDecoder",
+    "StreamEncoder",
     "StreamFinished",
     "UnknownEncoding",
     "UnknownToken",
     "UnknownTokenId",
     "VocabularyError",
     "aliases",
+    "can_stream",
     "get_encoding",
     "list_encodings",
     "load_encoding",

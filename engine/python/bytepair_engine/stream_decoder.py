@@ -119,7 +119,9 @@ class StreamDecoder(Generic[T]):
         self._closed = False
         self._taken = 0  # ids given to `feed`
         self._empty: Final[T] = cast(Any, b"" if as_bytes else "")
-        self._stop: Final[StopMatcher[T] | None] = _stop_matcher(stop, self._empty, include_stop=include_stop)
+        self._stop: Final[StopMatcher[T] | None] = _stop_matcher(
+            stop, self._empty, include_stop=include_stop
+        )
         #: How many ids were taken: all of them, or those before the one at fault, or those
         #: up to and with the one that completed the stop string.
         self.tokens_consumed = 0

@@ -1,0 +1,66 @@
+"""Special tokens in text that arrives in pieces: where one may still be coming."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import takewhile
+from typing import Final
+
+
+class SpecialNames:
+    """A set of strings to look for: the leftmost match, the longest at the same place.
+
+    Attributes:
+        longest: The length of the longest in characters; 0 for none.
+    """
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._sorted: Final = sorted(names)
+        self.longest: Final = max(map(len, names), default=0)
+        longest_first = sorted(names, key=len, reverse=True)
+        firsts = "".join(sorted({name[0] for name in names}))
+        self._first: Final = re.compile(f"[{re.escape(firsts)}]") if names else None
+        self._any: Final = re.compile("|".join(map(re.escape, longest_first)))
+
+    def unfinished(self, text: str) -> int:
+        """Where the first suffix of `text` starts that more text could make a name, or a
+        longer one; the length of `text` if there is none."""
+        for start in self._starts(text, len(text)):
+            suffix = text[start:]
+            after = bisect_right(self._sorted, suffix)
+            if after < len(self._sorted) and self._sorted[after].startswith(suffix):
+                return start
+        return len(text)
+
+    def across(self, text: str, border: int) -> int | None:
+        """Where the first name starts that stands on both sides of `border`, which is not
+        beyond `unfinished`; None if there is none."""
+        for start in self._starts(text, border):
+            match = self._any.match(text, start)
+            if match and match.end() > border:
+                return start
+        return None
+
+    def _starts(self, text: str, end: int) -> Iterator[int]:
+        """Where names may start that go up to `end` or beyond."""
+        if self._first is not None:
+            first = max(0, end - self.longest + 1)
+            yield from (match.start() for match in self._first.finditer(text, first, end))
+
+    def finditer(self, text: str, end: int) -> Iterator[re.Match[str]]:
+        """The matches that do not overlap and start before `end`, in order."""
+        if self.longest:
+            yield from takewhile(lambda match: match.start() < end, self._any.finditer(text))
+
+    def search(self, text: str, end: int) -> re.Match[str] | None:
+        """The first match that starts before `end`; None if there is none."""
+        return next(self.finditer(text, end), None)
+
+
+@lru_cache(64)
+def special_names(names: frozenset[str]) -> SpecialNames:
+    """The names, compiled; kept for streams to come with the same ones."""
+    return SpecialNames(names)

@@ -1,0 +1,272 @@
+"""Text that arrives in pieces, encoded or counted as if it had come at once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from threading import Lock
+from typing import Final, TypeVar
+
+from bytepair_engine.borders import borders_of
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished
+from bytepair_engine.special_names import special_names
+from bytepair_engine.special_sets import SpecialTokens
+from bytepair_engine.stream_splitter import StreamSplitter
+
+#: How many bytes of text a stream holds, unless told otherwise.
+DEFAULT_MAX_PENDING_BYTES: Final = 2**20
+
+R = TypeVar("R")
+
+
+def can_stream(encoding: Encoding) -> bool:
+    """Whether texts can be streamed into `encoding`: whether the safe borders of its split
+    pattern are known, which is so for the patterns that have a name."""
+    return borders_of(encoding.pattern) is not None
+
+
+class _TextStream:
+    """What encoding and counting a stream have in common.
+
+    Attributes:
+        encoding: What the text is encoded into.
+    """
+
+    __slots__ = ("_allowed", "_closed", "_disallowed", "_lock", "_splitter", "encoding")
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        *,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+        max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+    ) -> None:
+        """Start a stream.
+
+        Args:
+            encoding: One for which `can_stream` holds.
+            allowed_special: As for `Encoding.encode`.
+            disallowed_special: As for `Encoding.encode`.
+            max_pending_bytes: How much text may wait for more, at least 1. A text whose
+                pre-tokens are each at most a quarter as long never comes to it.
+        Raises:
+            InvalidOption: The encoding's pattern is none of the named ones, or another
+                argument is outside its domain.
+        """
+        borders = borders_of(encoding.pattern)
+        if borders is None:
+            raise InvalidOption(
+                "encoding",
+                f"{encoding.name!r} cannot be streamed into: its split pattern is none of the "
+                "named ones, and it is not known where a text can be cut for it",
+            )
+        if max_pending_bytes < 1:
+            raise InvalidOption("max_pending_bytes", "must be 1 or more")
+        # Raises InvalidOption for what is neither "all" nor a collection of names.
+        encoding.count("", allowed_special=allowed_special, disallowed_special=disallowed_special)
+        every = frozenset(encoding.special_tokens)
+        allowed = every if allowed_special == "all" else frozenset(allowed_special)
+        rejected = every - allowed if disallowed_special == "all" else frozenset(disallowed_special)
+        self.encoding: Final = encoding
+        self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
+        self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
+        self._splitter: Final = StreamSplitter(
+            borders,
+            allowed=special_names(allowed & every),
+            disallowed=special_names(rejected),
+            either=special_names(allowed | rejected),
+            max_pending_bytes=max_pending_bytes,
+        )
+        self._lock: Final = Lock()
+        self._closed = False
+
+    @property
+    def bytes_consumed(self) -> int:
+        """How many bytes of the text have been encoded or counted."""
+        return self._splitter.bytes_given
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes wait for more text."""
+        return self._splitter.pending_bytes
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stream is over: after `finish` or an error."""
+        return self._closed
+
+    def _run(self, piece: str | bytes | None, work: Callable[[str], R]) -> R:
+        """Do `work` on the text that `piece`, or for None the end, makes certain."""
+        with self._lock:
+            if self._closed:
+                raise StreamFinished
+            self._closed = True  # an error ends the stream
+            splitter = self._splitter
+            start = splitter.bytes_given
+            text = splitter.finish() if piece is None else splitter.feed(piece)
+            try:
+                result = work(text)
+            except SpecialTokenFound as error:
+                raise SpecialTokenFound(error.token, start + error.byte_offset) from None
+            self._closed = piece is None
+            return result
+
+
+class StreamEncoder(_TextStream):
+    """Encodes a text that arrives in pieces: what `feed` and `finish` give, joined, is what
+    `Encoding.encode` gives for the whole text, however it was cut.
+
+    Every call comes in three forms, as those of `Encoding`: ids as a list, as an array, or
+    packed for the wire; one stream may mix them. The memory that a stream needs does not
+    depend on the length of the text. Several threads may use one encoder: their calls take
+    turns.
+
+    >>> from bytepair_engine import get_encoding
+    >>> encoder = StreamEncoder(get_encoding("cl100k_base"))
+    >>> [encoder.feed("hel"), encoder.feed("lo wor"), encoder.feed(b"ld"), encoder.finish()]
+    [[], [15339], [], [1917]]
+    """
+
+    __slots__ = ()
+
+    def feed(self, piece: str | bytes) -> list[int]:
+        """Take the next piece of the text.
+
+        Args:
+            piece: Of any length: whole characters, or UTF-8 that may be cut within one.
+        Returns:
+            The ids that became certain; [] for none.
+        Raises:
+            SpecialTokenFound: The text spells a disallowed special token. The offset counts
+                from the start of the text; ids before it may have been given.
+            InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
+            PieceTooLong: More than `max_pending_bytes` of text can only be encoded together.
+            StreamFinished: After `finish` or an error.
+        """
+        return self._run(piece, self._encode)
+
+    def feed_array(self, piece: str | bytes) -> array[int]:
+        """As `feed`; see `Encoding.encode_array`."""
+        return self._run(piece, self._encode_array)
+
+    def feed_packed(self, piece: str | bytes) -> bytes:
+        """As `feed`; see `Encoding.encode_packed`."""
+        return self._run(piece, self._encode_packed)
+
+    def finish(self) -> list[int]:
+        """Say that the text is complete.
+
+        Returns:
+            The ids of what was held back; [] for none.
+        Raises:
+            SpecialTokenFound: As `feed`.
+            InvalidUnicode: The last character is not complete.
+            StreamFinished: At a second call, or after an error.
+        """
+        return self._run(None, self._encode)
+
+    def finish_array(self) -> array[int]:
+        """As `finish`; see `Encoding.encode_array`."""
+        return self._run(None, self._encode_array)
+
+    def finish_packed(self) -> bytes:
+        """As `finish`; see `Encoding.encode_packed`."""
+        return self._run(None, self._encode_packed)
+
+    def _encode(self, text: str) -> list[int]:
+        return self.encoding.encode(
+            text, allowed_special=self._allowed, disallowed_special=self._disallowed
+        )
+
+    def _encode_array(self, text: str) -> array[int]:
+        return self.encoding.encode_array(
+            text, allowed_special=self._allowed, disallowed_special=self._disallowed
+        )
+
+    def _encode_packed(self, text: str) -> bytes:
+        return self.encoding.encode_packed(
+            text, allowed_special=self._allowed, disallowed_special=self._disallowed
+        )
+
+
+class StreamCounter(_TextStream):
+    """Counts the tokens of a text that arrives in pieces: `finish` gives what
+    `Encoding.count` gives for the whole text, however it was cut.
+
+    Attributes:
+        count: How many tokens are certain so far, or `limit` + 1 once there are more.
+        limit: See `Encoding.count`.
+    """
+
+    __slots__ = ("count", "limit")
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        *,
+        limit: int | None = None,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+        max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+    ) -> None:
+        """Start a stream.
+
+        Args:
+            encoding: One for which `can_stream` holds.
+            limit: If given, at least 0: once there are more tokens, text is no longer read.
+            allowed_special: As for `Encoding.count`.
+            disallowed_special: As for `Encoding.count`.
+            max_pending_bytes: As for `StreamEncoder`.
+        Raises:
+            InvalidOption: As for `StreamEncoder`, and for a negative limit.
+        """
+        super().__init__(
+            encoding,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+            max_pending_bytes=max_pending_bytes,
+        )
+        self.limit: Final = limit
+        self.count = encoding.count("", limit=limit)
+
+    @property
+    def limit_exceeded(self) -> bool:
+        """Whether there are more than `limit` tokens, whatever text follows."""
+        return self.limit is not None and self.count > self.limit
+
+    def feed(self, piece: str | bytes) -> int:
+        """Take the next piece of the text.
+
+        Args:
+            piece: Of any length: whole characters, or UTF-8 that may be cut within one.
+                Ignored once the limit is exceeded.
+        Returns:
+            `count`.
+        Raises:
+            As `StreamEncoder.feed`.
+        """
+        return self.count if self.limit_exceeded else self._run(piece, self._add)
+
+    def finish(self) -> int:
+        """Say that the text is complete.
+
+        Returns:
+            The count of the whole text, or `limit` + 1 where there are more than `limit`.
+        Raises:
+            As `StreamEncoder.finish`.
+        """
+        if self.limit_exceeded:
+            self._closed = True
+            return self.count
+        return self._run(None, self._add)
+
+    def _add(self, text: str) -> int:
+        self.count += self.encoding.count(
+            text,
+            limit=None if self.limit is None else self.limit - self.count,
+            allowed_special=self._allowed,
+            disallowed_special=self._disallowed,
+        )
+        return self.count
