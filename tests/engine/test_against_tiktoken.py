@@ -146,3 +146,11 @@ def test_offsets(encoding: Encoding) -> None:
         ids, offsets = encoding.encode_with_offsets(text, unit="code_point", disallowed_special=())
         decoded, expected = oracle(encoding.name).decode_with_offsets(ids)
         assert (decoded, offsets) == (text, expected)
+
+
+def test_both_backends_have_the_oracles_unicode_version(encoding: Encoding) -> None:
+    """Letters of Unicode 16 and of Unicode 17, where a letter splits differently from what is
+    not yet assigned (rust-lang/regex #1387)."""
+    for letter in ("\u1c89", "\ua7cb", "\U00010940", "\ua7ce", "\U00011db0"):
+        for text in (f"{letter}'s", f"1{letter}.", f".{letter}x\n", f"{letter}'LL{letter}"):
+            assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text)
