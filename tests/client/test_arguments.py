@@ -32,6 +32,7 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
     [
         ("allowed_special", lambda c: c.encode("a", allowed_special="<|endoftext|>")),
         ("allowed_special", lambda c: c.encode("a", allowed_special={"ALL"})),
+        ("allowed_special", lambda c: c.encode("a", allowed_special={"\ud800"})),
         ("disallowed_special", lambda c: c.encode("a", disallowed_special={"<|endoftext|>"})),
         ("disallowed_special", lambda c: c.count("a", disallowed_special="none")),
         ("disallowed_special", lambda c: c.encode_batch(["a"], disallowed_special=["x"])),
@@ -41,6 +42,10 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
         ("errors", lambda c: c.decode([1], errors="ignore")),
         ("errors", lambda c: c.decode_batch([[1]], errors="")),
         ("encoding", lambda c: c.encode("a", encoding="")),
+        ("encoding", lambda c: c.get_encoding("\udcff")),
+        ("expected_fingerprint", lambda c: c.count("a", expected_fingerprint="\udcff")),
+        ("special", lambda c: c.count(["a", special("")])),
+        ("special", lambda c: c.count(["a", special("\ud800")])),
         ("timeout", lambda c: c.count("a", timeout=0)),
         ("timeout", lambda c: c.list_encodings(timeout=math.nan)),
         ("timeout", lambda c: c.decode([1], timeout=math.inf)),
@@ -56,6 +61,7 @@ def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: 
 @pytest.mark.parametrize(
     ("field", "options"),
     [
+        ("target", {"target": "\udcff:1"}),
         ("timeout", {"timeout": -1}),
         ("max_attempts", {"max_attempts": 0}),
         ("max_attempts", {"max_attempts": 6}),

@@ -14,7 +14,7 @@ import grpc
 import pytest
 import trustme
 from support.oracle import oracle
-from support.scripted import Held, ScriptedServer, fail
+from support.scripted import Held, ScriptedServer, details, fail
 from support.serving import RunningServer, clean_environment
 
 END = "<|endoftext|>"
@@ -109,6 +109,8 @@ def test_ids_may_be_written_in_several_ways(shell: Shell, written: str) -> None:
         ("64 -1", "number 2 "),
         ("[-1]", "at index 0"),
         ("99999999999", "at index 0"),
+        ("9" * 5000, "number 1 "),
+        ("[" * 100_000, "not a JSON list"),
         ("64 4000000000", "at index 1"),
     ],
 )
@@ -213,6 +215,28 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
         shell("count", "--target", slow.target, status=3, errors="--timeout")
 
 
+def test_a_server_that_is_overloaded(shell: Shell) -> None:
+    status = grpc.StatusCode.RESOURCE_EXHAUSTED
+    with ScriptedServer(fail(status, "busy", details=details("OVERLOADED", status, {}))) as server:
+        shell("count", "--target", server.target, "a.txt", "b.txt", status=3, errors="busy")
+        assert len(server.calls) == 1
+
+
+def test_an_output_that_cannot_be_written(shell: Shell) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            command("count", "a.txt"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=shell.folder,
+            env=clean_environment(**shell.variables),
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == "bytepair: cannot write the output: No space left on device\n"
+
+
 def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:
     (shell.folder / "key").write_text("from-file\n")
     with ScriptedServer() as server:
@@ -251,6 +275,7 @@ def test_tls(shell: Shell) -> None:
 def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
     shell(*arguments, status=2, errors="usage: bytepair")
     shell("count", "--timeout", "0", status=2, errors="timeout: ")
+    shell("count", "--encoding", os.fsdecode(b"\xff"), status=2, errors="encoding: not UTF-8")
 
 
 def test_it_describes_itself(shell: Shell) -> None:

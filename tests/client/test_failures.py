@@ -11,10 +11,9 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2
 from bytepair_client import errors, failures
-from google.protobuf import any_pb2, duration_pb2
-from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from google.rpc import status_pb2  # type: ignore[import-untyped]
 from support.clients import Clients
-from support.scripted import ScriptedServer, fail
+from support.scripted import ScriptedServer, details, fail
 
 PROTO = Path(__file__).parents[2] / "proto/bytepair/v1/tokenizer.proto"
 FAILING = [status for status in grpc.StatusCode if status is not grpc.StatusCode.OK]
@@ -51,26 +50,6 @@ def published_reasons() -> dict[str, grpc.StatusCode]:
     """The error table of the proto."""
     rows = re.findall(r"^//   ([A-Z0-9_]+) +([A-Z_]+) ", PROTO.read_text(), re.MULTILINE)
     return {reason: grpc.StatusCode[status] for reason, status in rows}
-
-
-def details(
-    reason: str, status: grpc.StatusCode, metadata: dict[str, str], domain: str = "bytepair"
-) -> bytes:
-    """Status details as the service sends them, with one of a type that nobody knows."""
-    message = status_pb2.Status(code=status.value[0], message="told")
-    message.details.append(any_pb2.Any(type_url="type.example/unknown.Thing", value=b"\xff"))
-    for detail in (
-        error_details_pb2.ErrorInfo(reason=reason, domain=domain, metadata=metadata),
-        error_details_pb2.BadRequest(
-            field_violations=[error_details_pb2.BadRequest.FieldViolation(field="a_field")]
-        ),
-        error_details_pb2.RetryInfo(
-            retry_delay=duration_pb2.Duration(seconds=1, nanos=500_000_000)
-        ),
-    ):
-        message.details.add().Pack(detail)
-    serialised: bytes = message.SerializeToString()
-    return serialised
 
 
 def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.TokenizerError:

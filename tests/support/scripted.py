@@ -10,6 +10,8 @@ from typing import Self
 
 import grpc
 from bytepair.v1 import tokenizer_pb2
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 #: What one call is answered with: it returns the message's bytes, or ends the call by abort.
 Answer = Callable[[grpc.ServicerContext], bytes]
@@ -18,6 +20,26 @@ Answer = Callable[[grpc.ServicerContext], bytes]
 def ok(context: grpc.ServicerContext) -> bytes:
     """A Count of 7."""
     return tokenizer_pb2.CountResponse(count=7).SerializeToString()
+
+
+def details(
+    reason: str, status: grpc.StatusCode, metadata: dict[str, str], domain: str = "bytepair"
+) -> bytes:
+    """Status details as the service sends them, with one of a type that nobody knows."""
+    message = status_pb2.Status(code=status.value[0], message="told")
+    message.details.append(any_pb2.Any(type_url="type.example/unknown.Thing", value=b"\xff"))
+    for detail in (
+        error_details_pb2.ErrorInfo(reason=reason, domain=domain, metadata=metadata),
+        error_details_pb2.BadRequest(
+            field_violations=[error_details_pb2.BadRequest.FieldViolation(field="a_field")]
+        ),
+        error_details_pb2.RetryInfo(
+            retry_delay=duration_pb2.Duration(seconds=1, nanos=500_000_000)
+        ),
+    ):
+        message.details.add().Pack(detail)
+    serialised: bytes = message.SerializeToString()
+    return serialised
 
 
 def fail(code: grpc.StatusCode, message: str = "", *, details: bytes | None = None) -> Answer:

@@ -64,7 +64,7 @@ class BaseClient(ABC):
         Raises:
             InvalidOption: One is outside its domain, or a certificate cannot be read.
         """
-        self.target = target
+        self.target = options.utf8("target", target)
         self._defaults = Defaults(encoding, expected_fingerprint, options.checked_timeout(timeout))
         self._metadata = options.call_metadata(api_key, metadata)
         self._max_request_bytes = max_request_bytes

@@ -98,6 +98,19 @@ def invalid(field: str, problem: str) -> InvalidOption:
     return InvalidOption(f"{field}: {problem}", metadata={"field": field})
 
 
+def utf8(field: str, value: str) -> str:
+    """Return `value` if it can go over the wire.
+
+    Raises:
+        InvalidOption: It holds a lone surrogate, as command lines that are not UTF-8 give.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise invalid(field, "not UTF-8") from None
+    return value
+
+
 def checked_timeout(timeout: float | None) -> float | None:
     """Return `timeout` if it is None or a positive number of seconds.
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from bytepair.v1 import text_pb2
 
 from bytepair_client.errors import InvalidUtf8
-from bytepair_client.options import invalid
+from bytepair_client.options import invalid, utf8
 
 # The entry of `allowed_special` that stands for all of them on the wire.
 _EVERY = "ALL"
@@ -21,9 +21,16 @@ class SpecialToken:
 
     token: str
 
+    def __post_init__(self) -> None:
+        if not utf8("special", self.token):
+            raise invalid("special", "the name of a special token is never empty")
+
 
 def special(token: str) -> SpecialToken:
     """One special token, to stand between texts in a sequence of segments.
+
+    Raises:
+        InvalidOption: The name is empty or not UTF-8, so that no encoding has it.
 
     >>> [special("<|im_start|>"), "user\\n", "Hello"]
     [SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello']
@@ -66,17 +73,15 @@ def set_text(message: _HasText, text: Text) -> None:
         return
     if isinstance(text, bytes | Mapping) or not isinstance(text, Sequence):
         raise TypeError(f"text: a str or a sequence of segments, not {type(text).__name__}")
-    size = 0
-    for segment in text:
+    for number, segment in enumerate(text):
         if isinstance(segment, SpecialToken):
             message.segments.add(special_token=segment.token)
-            size += len(segment.token.encode())
         elif isinstance(segment, str):
             try:
                 message.segments.add(text=segment)
             except UnicodeEncodeError as error:
-                raise _lone_surrogate(segment, error.start, size) from None
-            size += len(segment.encode())
+                before = sum(map(_size, text[:number]))
+                raise _lone_surrogate(segment, error.start, before) from None
         else:
             raise TypeError(f"segment: a str or special(...), not {type(segment).__name__}")
 
@@ -107,7 +112,8 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
     """The `allowed_special` of a request.
 
     Raises:
-        InvalidOption: A string other than "all", or a set that holds the wire's word for all.
+        InvalidOption: A string other than "all", a set that holds the wire's word for all, or
+            a name that is not UTF-8.
     """
     if isinstance(allowed, str):
         if allowed != "all":
@@ -115,7 +121,7 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         return [_EVERY]
     if _EVERY in allowed:
         raise invalid("allowed_special", f'"all" by itself is how to allow all, not "{_EVERY}"')
-    return sorted(allowed)
+    return sorted(utf8("allowed_special", token) for token in allowed)
 
 
 def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
@@ -134,6 +140,10 @@ def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial
             "ordinary text); there is no choice for single tokens",
         )
     return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+
+
+def _size(segment: str | SpecialToken) -> int:
+    return len((segment if isinstance(segment, str) else segment.token).encode())
 
 
 def _lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bytepair_client.cli.inputs import STANDARD_INPUT, read_ids, read_text
-from bytepair_client.cli.output import Output
+from bytepair_client.cli.output import write_text
 from bytepair_client.cli.results import Results
 from bytepair_client.cli.status import CommandError, ExitStatus
 from bytepair_client.client import TokenizerClient
@@ -17,12 +17,12 @@ from bytepair_client.operations.describing import EncodingInfo
 # More special tokens than this are counted and not listed, except in JSON.
 MOST_LISTED = 20
 
-Command = Callable[[TokenizerClient, argparse.Namespace, Output], ExitStatus]
+Command = Callable[[TokenizerClient, argparse.Namespace], ExitStatus]
 
 
-def count(client: TokenizerClient, args: argparse.Namespace, output: Output) -> ExitStatus:
+def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair count`."""
-    results = Results(output, args.json)
+    results = Results(args.json)
     options = _special_options(args)
     total = 0
     several = len(args.files) > 1
@@ -42,9 +42,9 @@ def count(client: TokenizerClient, args: argparse.Namespace, output: Output) -> 
     return results.status
 
 
-def encode(client: TokenizerClient, args: argparse.Namespace, output: Output) -> ExitStatus:
+def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair encode`."""
-    results = Results(output, args.json)
+    results = Results(args.json)
     options = _special_options(args)
     for name in args.files:
         with results.of(name) as result:
@@ -56,11 +56,11 @@ def encode(client: TokenizerClient, args: argparse.Namespace, output: Output) ->
     return results.status
 
 
-def decode(client: TokenizerClient, args: argparse.Namespace, output: Output) -> ExitStatus:
+def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair decode`."""
     if args.json and args.errors == "bytes":
         raise CommandError("--errors bytes: JSON cannot hold bytes", ExitStatus.USAGE)
-    results = Results(output, args.json)
+    results = Results(args.json)
     skip = args.skip_special_tokens
     for name in args.files:
         with results.of(name) as result:
@@ -76,7 +76,7 @@ def decode(client: TokenizerClient, args: argparse.Namespace, output: Output) ->
     return results.status
 
 
-def encodings(client: TokenizerClient, args: argparse.Namespace, output: Output) -> ExitStatus:
+def encodings(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair encodings`."""
     if args.names:
         found = [client.get_encoding(name) for name in args.names]
@@ -84,15 +84,15 @@ def encodings(client: TokenizerClient, args: argparse.Namespace, output: Output)
     else:
         found = client.list_encodings()
         text = "".join(map(_listed, found))
-    output.text(_json([_fields(info) for info in found]) if args.json else text)
+    write_text(_json([_fields(info) for info in found]) if args.json else text)
     return ExitStatus.OK
 
 
-def health(client: TokenizerClient, args: argparse.Namespace, output: Output) -> ExitStatus:
+def health(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair health`."""
     status = client.health()
     text = _json({"target": client.target, "status": status})
-    output.text(text if args.json else f"{client.target}: {status}\n")
+    write_text(text if args.json else f"{client.target}: {status}\n")
     return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
 
 

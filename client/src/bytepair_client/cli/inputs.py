@@ -12,6 +12,9 @@ from bytepair_client.options import DEFAULT_MAX_REQUEST_BYTES
 
 STANDARD_INPUT = "-"
 
+# Longer ones are no ids of any encoding, and Python refuses to read them from 4,300 digits on.
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
 
 def read_text(name: str) -> str:
     """The text of a file, byte for byte: line ends and a byte order mark stay.
@@ -41,11 +44,11 @@ def read_ids(name: str) -> list[int]:
     if content.startswith("["):
         try:
             words = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CommandError(f"{shown(name)}: not a JSON list of token ids: {error}") from None
     ids = []
     for index, word in enumerate(words):
-        if isinstance(word, str) and word.isascii() and word.isdigit():
+        if isinstance(word, str) and _NUMBER.fullmatch(word):
             ids.append(int(word))
         elif isinstance(word, int) and not isinstance(word, bool):
             ids.append(word)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bytepair_client.cli.commands import COMMANDS
-from bytepair_client.cli.output import Output
 from bytepair_client.cli.parser import (
     API_KEY_VARIABLE,
     ENCODING_VARIABLE,
@@ -21,6 +20,7 @@ from bytepair_client.client import TokenizerClient
 from bytepair_client.errors import (
     DeadlineExceeded,
     InvalidOption,
+    Overloaded,
     TokenizerError,
     Unauthenticated,
     Unavailable,
@@ -38,17 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status, as `bytepair --help` describes it.
     """
     args = build_parser().parse_args(arguments)
-    output = Output()
     try:
         with _connect(args, os.environ) as client:
-            return COMMANDS[args.command](client, args, output)
+            return COMMANDS[args.command](client, args)
     except (CommandError, TokenizerError) as error:
         sys.stderr.write(f"bytepair: {error}{_advice(error)}\n")
         return _status(error, args.command)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
-        output.discard()  # the reader has what it wanted
         return ExitStatus.BROKEN_PIPE
     except OSError as error:
         sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
@@ -115,8 +113,8 @@ def _status(error: Exception, command: str) -> ExitStatus:
     match error:
         case CommandError():
             return error.status
-        case Unavailable() | DeadlineExceeded() if command != "health":
-            return ExitStatus.NO_SERVER
+        case Unavailable() | DeadlineExceeded() | Overloaded() if command != "health":
+            return ExitStatus.TRY_LATER
         case InvalidOption(code=None):
             return ExitStatus.USAGE
     return ExitStatus.FAILED

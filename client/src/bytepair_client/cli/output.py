@@ -1,4 +1,8 @@
-"""Standard output, as bytes."""
+"""Standard output, as bytes and at once.
+
+`sys.stdout` will not do: under PYTHONUNBUFFERED, as in container images, it drops what a pipe
+does not take at once, and it refuses file names that are not UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,17 @@ import os
 _STANDARD_OUTPUT = 1
 
 
-class Output:
-    """Writes all of what it is given, or raises.
+def write(data: bytes) -> None:
+    """Write all of `data`.
 
-    `sys.stdout` does not: under PYTHONUNBUFFERED, as in container images, it drops what a pipe
-    does not take at once. It also refuses file names that are not UTF-8.
+    Raises:
+        OSError: It cannot be written; BrokenPipeError if nobody reads any more.
     """
+    left = memoryview(data)
+    while left:
+        left = left[os.write(_STANDARD_OUTPUT, left) :]
 
-    def __init__(self) -> None:
-        self._file = os.fdopen(_STANDARD_OUTPUT, "wb", closefd=False)
 
-    def text(self, text: str) -> None:
-        """Write text as UTF-8, and file names as the bytes that they are."""
-        self.data(text.encode(errors="surrogateescape"))
-
-    def data(self, data: bytes) -> None:
-        """Write bytes as they are."""
-        self._file.write(data)
-        self._file.flush()
-
-    def discard(self) -> None:
-        """Drop what nobody reads any more; it would be written again at exit."""
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, _STANDARD_OUTPUT)
-        os.close(null)
+def write_text(text: str) -> None:
+    """Write text as UTF-8, and file names in it as the bytes that they are."""
+    write(text.encode(errors="surrogateescape"))

@@ -29,8 +29,8 @@ exit status:
   0    done; for health: the server is serving
   1    refused or failed for at least one input; for health: not serving, or no answer
   2    wrong usage
-  3    no answer from the server
-  130  interrupted
+  3    no answer from the server, or it is overloaded: it may go well later
+  130  interrupted; 141  the reader of the output went away
 """
 
 

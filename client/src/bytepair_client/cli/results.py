@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from bytepair_client.cli.inputs import shown
-from bytepair_client.cli.output import Output
+from bytepair_client.cli.output import write, write_text
 from bytepair_client.cli.status import CommandError, ExitStatus
 from bytepair_client.errors import (
     InputTooLarge,
     InvalidUtf8,
+    Overloaded,
     ResourceExhausted,
     SpecialTokenInText,
     TokenizerError,
@@ -55,8 +56,7 @@ class Result:
 class Results:
     """The results of all inputs. One that fails is told and passed over, as wc does."""
 
-    def __init__(self, output: Output, as_json: bool) -> None:
-        self._output = output
+    def __init__(self, as_json: bool) -> None:
         self.status = ExitStatus.OK
         self._as_json = as_json
         self._encoding: dict[str, str] = {}
@@ -68,6 +68,8 @@ class Results:
         result = Result(name)
         try:
             yield result
+        except Overloaded:  # the one ResourceExhausted that a smaller input does not help
+            raise
         except _OF_ONE_INPUT as error:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
             if isinstance(error, _TOO_LARGE):
@@ -81,16 +83,16 @@ class Results:
             if result.line is not None:
                 self.print_line(result.line)
             if not self._as_json:
-                self._output.data(result.data)
+                write(result.data)
         self._files.append(result.fields)
 
     def print_line(self, line: str) -> None:
         """Print a line for people."""
         if not self._as_json:
-            self._output.text(line + "\n")
+            write_text(line + "\n")
 
     def print_json(self, **more: object) -> None:
         """Print everything, if JSON was asked for."""
         if self._as_json:
             value = {**self._encoding, "files": self._files, **more}
-            self._output.text(json.dumps(value) + "\n")
+            write_text(json.dumps(value) + "\n")

@@ -11,7 +11,7 @@ class ExitStatus(IntEnum):
     OK = 0
     FAILED = 1
     USAGE = 2  # argparse's own
-    NO_SERVER = 3
+    TRY_LATER = 3
     INTERRUPTED = 130  # 128 + SIGINT, as shells say it
     BROKEN_PIPE = 141  # 128 + SIGPIPE
 

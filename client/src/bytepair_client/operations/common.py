@@ -9,7 +9,7 @@ from bytepair.v1 import text_pb2
 
 from bytepair_client.errors import TokenizerError
 from bytepair_client.failures import from_item
-from bytepair_client.options import NOT_GIVEN, Defaults, NotGiven, checked_timeout, invalid
+from bytepair_client.options import NOT_GIVEN, Defaults, NotGiven, checked_timeout, invalid, utf8
 
 Timeout = float | None | NotGiven
 Fingerprint = str | None | NotGiven
@@ -38,12 +38,12 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
     """The encoding that a call is about.
 
     Raises:
-        InvalidOption: Neither the call nor the client names one.
+        InvalidOption: Neither the call nor the client names one, or the name is not UTF-8.
     """
     name = defaults.encoding if encoding is None else encoding
     if not name:
         raise invalid("encoding", "required: on the call, or once on the client")
-    return name
+    return utf8("encoding", name)
 
 
 def set_encoding(
@@ -59,7 +59,7 @@ def set_encoding(
         # The client's fingerprint is that of the client's encoding; of another it says nothing.
         same = request.encoding == defaults.encoding
         expected = defaults.expected_fingerprint if same else None
-    request.expected_fingerprint = expected or ""
+    request.expected_fingerprint = utf8("expected_fingerprint", expected or "")
 
 
 def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
