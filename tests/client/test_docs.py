@@ -7,7 +7,7 @@ import inspect
 import re
 from pathlib import Path
 
-from bytepair_client import TokenizerClient, operations
+from bytepair_client import TokenizerClient, operations, text
 from bytepair_client.cli.status import ExitStatus
 from support.serving import RunningServer
 
@@ -15,14 +15,19 @@ GUIDE = (Path(__file__).parents[2] / "docs/client.md").read_text(encoding="utf-8
 
 
 def test_the_examples_give_what_they_show(server: RunningServer) -> None:
-    text = GUIDE.replace("localhost:50051", server.target)
-    test = doctest.DocTestParser().get_doctest(text, {}, "docs/client.md", None, None)
+    guide = GUIDE.replace("localhost:50051", server.target)
+    test = doctest.DocTestParser().get_doctest(guide, {}, "docs/client.md", None, None)
     assert len(test.examples) > 10
     result = doctest.DocTestRunner(
         optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     ).run(test, clear_globs=False)
     test.globs["client"].close()
     assert result.failed == 0
+
+
+def test_the_examples_of_docstrings_give_what_they_show() -> None:
+    result = doctest.testmod(text)
+    assert (result.attempted, result.failed) == (1, 0)
 
 
 def test_every_method_is_in_the_table_with_its_defaults() -> None:
@@ -44,7 +49,7 @@ def test_every_option_is_in_the_table_with_its_default() -> None:
     parameters = dict(inspect.signature(TokenizerClient).parameters)
     told = {
         name: {"()": "none", "67108864": "64 MiB", "10.0": "10 s", "20.0": "20 s"}.get(
-            text := repr(parameter.default).replace("'", '"'), text
+            shown_as := repr(parameter.default).replace("'", '"'), shown_as
         )
         for name, parameter in parameters.items()
     }
