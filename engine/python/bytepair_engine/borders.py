@@ -90,17 +90,15 @@ def _settled_runs(line_ends: str) -> Callable[[str], int]:
     return settled
 
 
-# The furthest that a match of the o200k family can look from where it starts, by what it is:
-# a word, a number, punctuation, white space; and how far it peeks beyond that ('re).
-_REACHES: Final = [
-    regex.compile(reach)
-    for reach in (
-        r"[^\r\n\p{L}\p{N}]?+[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*+",
-        r"\p{N}{0,3}+",
-        r" ?+[^\s\p{L}\p{N}]*+[\r\n/]*+",
-        r"\s*+",
-    )
-]
+# How far a match of the o200k family looks from where it starts, by the first alternative that
+# can match there: a word, a number, punctuation, white space; and how far beyond that ('re).
+_REACH: Final = regex.compile(
+    r"[^\r\n\p{L}\p{N}]?(?=[\p{L}\p{M}])"
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*+"
+    r"|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n/]*+"
+    r"|\s++"
+)
 _PEEK: Final = 3
 _NOT_SPACE: Final = regex.compile(r"\S")
 
@@ -115,14 +113,13 @@ def _settled_words(pattern: str) -> Callable[[str], int]:
         start, border = 0, settled_runs(text)
         if border:
             return border
-        while True:
-            reach = max(end.end() for rule in _REACHES if (end := rule.match(text, start)))
+        while (reach := _REACH.match(text, start)) and reach.end() + _PEEK <= len(text):
             match = split.match(text, start)
-            if reach + _PEEK > len(text) or match is None:
-                return border
-            if _NOT_SPACE.search(text, start, match.end()):
+            assert match is not None  # as every character begins a match
+            if _NOT_SPACE.search(match.group()):
                 border = match.end()
             start = match.end()
+        return border
 
     return settled
 

@@ -1,0 +1,292 @@
+"""The law of streamed encoding: the ids of one-shot encoding, for every cut, encoding, special
+token and policy; and memory that is bounded by a setting."""
+
+from __future__ import annotations
+
+import tracemalloc
+from array import array
+from collections.abc import Iterable
+from itertools import pairwise, repeat
+from typing import Any
+
+import pytest
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    InvalidOption,
+    InvalidUnicode,
+    PieceTooLong,
+    SpecialTokenFound,
+    StreamCounter,
+    StreamEncoder,
+    StreamFinished,
+    can_stream,
+    get_encoding,
+    list_encodings,
+    load_encoding,
+    stream_splitter,
+)
+from bytepair_engine.toy import toy
+from bytepair_engine.varint import pack
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+
+BACKENDS = ("reference", "native")
+
+#: Special tokens that overlap, start one another, and look like ordinary text.
+AWKWARD = {
+    name: 300000 + i
+    for i, name in enumerate(["<|a|>", "<|a|>b", "aXa", "'s", "12", "ab", "ba", "b1", "<|im_end|>"])
+}
+
+TEXTS = [
+    "Hello, world! It's 12:30.\n\n  def f(x):\n\treturn x**2\r\n",
+    "DON'T we'Ve 'sit camelCaseID HTMLParser日本語のテキストです。삼겹살",
+    "12345678901234567890 ½²Ⅷ٣१ 3.14e-10   \n \n  x   ",
+    "-\u0301-\u0301x\u0301'sA日A日aあA'reX'rEX ./\n/\n.\n.\n\u3000\u2028\x1c\x00\x00a",
+    "🙂🙂👨‍👩‍👧 naïve e\u0301 <|a|><|a|>b<|aXaXa ab ba 12 <|im_end|",
+]
+
+hard_texts = st.lists(
+    st.sampled_from(HARD_CHARACTERS + HARD_PIECES + list(AWKWARD)), max_size=25
+).map("".join)
+
+
+@pytest.fixture(params=[1, 3, 4096])
+def settle_after(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """From how many characters on the settled part of a text is looked for."""
+    monkeypatch.setattr(stream_splitter, "_SETTLE_AFTER", request.param)
+    number: int = request.param
+    return number
+
+
+def extended(name: str, backend: Any) -> Encoding:
+    spec = EncodingSpec(name=f"awkward-{name}", extends=name, special_tokens=AWKWARD)
+    return load_encoding(spec, backend=backend)
+
+
+AWKWARD_ENCODINGS = {
+    (name, backend): extended(name, backend)
+    for name in ("r50k_base", "cl100k_base", "o200k_base")
+    for backend in BACKENDS
+}
+
+
+def stream(encoder: StreamEncoder, pieces: Iterable[Any]) -> list[int]:
+    ids = [token_id for piece in pieces for token_id in encoder.feed(piece)]
+    return ids + encoder.finish()
+
+
+def cut(data: Any, *borders: int) -> list[Any]:
+    ends = [0, *sorted(borders), len(data)]
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+def outcome(call: Any) -> Any:
+    try:
+        return call()
+    except SpecialTokenFound as error:
+        return error.token, error.byte_offset
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_ids_for_every_cut_in_two_and_every_piece_size(
+    encoding: Encoding, text: str, settle_after: int
+) -> None:
+    if settle_after != 4096 and encoding.backend == "reference":
+        text = text[-30:]
+    ids = encoding.encode_ordinary(text)
+    data = text.encode()
+    options: Any = {"disallowed_special": ()}
+    if settle_after == 4096:
+        for border in range(len(data) + 1):
+            assert stream(StreamEncoder(encoding, **options), cut(data, border)) == ids
+    for size in (1, 2, 3, 5, 16):
+        pieces = cut(text, *range(size, len(text), size))
+        assert stream(StreamEncoder(encoding, **options), pieces) == ids
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
+@settings(deadline=None)
+@given(data=st.data())
+def test_special_tokens_and_policy_for_every_cut(name: str, data: st.DataObject) -> None:
+    text = data.draw(hard_texts)
+    names = st.sets(st.sampled_from(list(AWKWARD)))
+    options: Any = {
+        "allowed_special": data.draw(st.one_of(st.just("all"), names)),
+        "disallowed_special": data.draw(st.one_of(st.just("all"), st.just(()), names)),
+    }
+    form: Any = text.encode() if data.draw(st.booleans()) else text
+    borders = data.draw(st.lists(st.integers(0, len(form)), max_size=6))
+    size = data.draw(st.integers(1, 4))
+    expected = None
+    for backend in BACKENDS:
+        encoding = AWKWARD_ENCODINGS[name, backend]
+        expected = outcome(lambda: encoding.encode(text, **options))  # noqa: B023
+        for pieces in (cut(form, *borders), cut(form, *range(size, len(form), size))):
+            streamed = outcome(
+                lambda: stream(StreamEncoder(encoding, **options), pieces)  # noqa: B023
+            )
+            assert streamed == expected
+
+
+@pytest.mark.parametrize("name", list_encodings())
+def test_every_form_of_the_ids_and_the_count(name: str) -> None:
+    text = "".join(TEXTS) * 2
+    data = text.encode()
+    for backend in BACKENDS:
+        encoding = get_encoding(name, backend=backend)  # type: ignore[arg-type]
+        ids = encoding.encode_ordinary(text)
+        for size in (1, 7, 100, 10_000):
+            pieces = cut(data, *range(size, len(data), size))
+            arrays = StreamEncoder(encoding, disallowed_special=())
+            joined = array("I")
+            for piece in pieces:
+                joined.extend(arrays.feed_array(piece))
+            assert joined + arrays.finish_array() == array("I", ids)
+            packed = StreamEncoder(encoding, disallowed_special=())
+            parts = [packed.feed_packed(piece) for piece in pieces]
+            assert b"".join([*parts, packed.finish_packed()]) == pack(ids)
+            counter = StreamCounter(encoding, disallowed_special=())
+            assert [counter.feed(piece) for piece in pieces][-1] <= counter.finish() == len(ids)
+            assert counter.finished
+            assert (counter.bytes_consumed, counter.pending_bytes) == (len(data), 0)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 49, 50, 51])
+def test_a_count_stops_at_its_limit(load: Any, limit: int) -> None:
+    encoding = load("cl100k_base")
+    text = " a" * 50
+    counter = StreamCounter(encoding, limit=limit)
+    for i in range(0, len(text), 3):
+        counter.feed(text[i : i + 3])
+    assert counter.finish() == encoding.count(text, limit=limit) == min(50, limit + 1)
+    assert counter.limit_exceeded == (limit < 50)
+
+
+def test_text_beyond_an_exceeded_limit_is_not_read(load: Any) -> None:
+    counter = StreamCounter(load("cl100k_base"), limit=1)
+    assert counter.feed("one two three ") == 2
+    assert counter.feed("<|endoftext|> \ud800") == 2
+    assert counter.finish() == 2
+
+
+def test_a_disallowed_special_token_is_found_across_pieces(encoding: Encoding) -> None:
+    encoder = StreamEncoder(encoding)
+    with pytest.raises(SpecialTokenFound) as caught:
+        stream(encoder, ["añb ", "cd <|end", "of", "text|", "> x"])
+    assert (caught.value.token, caught.value.byte_offset) == ("<|endoftext|>", 8)
+    with pytest.raises(StreamFinished):
+        encoder.feed("more")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        ("a é ".encode() + b"\xff x", 5),
+        ("añ".encode() + b"\xe6\x97", 3),
+        (b"ab \xed\xa0\x80", 3),
+        ("añ\ud800b", 3),
+    ],
+)
+def test_what_is_not_unicode_has_its_offset_in_the_stream(
+    encoding: Encoding, data: Any, offset: int, size: int
+) -> None:
+    with pytest.raises(InvalidUnicode) as caught:
+        stream(StreamEncoder(encoding), cut(data, *range(size, len(data), size)))
+    assert caught.value.byte_offset == offset
+
+
+def test_both_forms_of_pieces_in_one_stream(load: Any) -> None:
+    encoding = load("cl100k_base")
+    assert stream(StreamEncoder(encoding), ["na", "ï".encode(), "ve", b" x"]) == encoding.encode(
+        "naïve x"
+    )
+    encoder = StreamEncoder(encoding)
+    encoder.feed("añ🙂".encode()[:-1])
+    with pytest.raises(InvalidUnicode) as caught:
+        encoder.feed("x")
+    assert caught.value.byte_offset == 3
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "日", "\n", "'", "-", "\u0301"])
+def test_one_endless_pre_token_is_an_error_and_not_memory(load: Any, unit: str) -> None:
+    """`"a"` without end (tiktoken #195), white space (#258), `"_"*50_000` (ai-tokenizer #6)."""
+    encoding = load("o200k_base")
+    piece = unit * 4096
+    tracemalloc.start()
+    try:
+        encoder = StreamEncoder(encoding, max_pending_bytes=200_000)
+        with pytest.raises(PieceTooLong) as caught:
+            stream(encoder, repeat(piece))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (caught.value.limit, caught.value.byte_offset) == (200_000, 0)
+    assert peak < 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        *((name, unit) for name in ("cl100k_base", "o200k_base") for unit in ("1", ".\n", "\n.")),
+        *((name, "x's") for name in ("r50k_base", "cl100k_base", "o200k_base")),
+        *((name, "<|endoftext|>") for name in list_encodings()),
+        *(("o200k_base", unit) for unit in ("aB", "aあA", "-\u0301", "a'reB", "あ's", "/\n-")),
+    ],
+)
+def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
+    load: Any, name: str, unit: str
+) -> None:
+    """1 MiB without spaces (tiktoken #15), digits, lines without a letter (llama.cpp #26965)."""
+    encoding = load(name)
+    text = unit * (20_000 // len(unit))
+    encoder = StreamEncoder(encoding, allowed_special="all", max_pending_bytes=2000)
+    ids = stream(encoder, cut(text, *range(100, len(text), 100)))
+    assert ids == encoding.encode(text, allowed_special="all")
+
+
+def test_a_special_token_before_the_bound_is_named(load: Any) -> None:
+    encoder = StreamEncoder(load("cl100k_base"), max_pending_bytes=50)
+    with pytest.raises(SpecialTokenFound) as caught:
+        encoder.feed("\n\n<|endoftext|>" + "<" * 100)
+    assert caught.value.byte_offset == 2
+
+
+def test_what_is_held_and_what_was_encoded_add_up(load: Any) -> None:
+    encoder = StreamEncoder(load("cl100k_base"))
+    encoder.feed("añ b")
+    assert (encoder.bytes_consumed, encoder.pending_bytes) == (3, 2)
+    encoder.feed("🙂".encode()[:2])
+    assert encoder.bytes_consumed + encoder.pending_bytes == 7
+    assert not encoder.finished
+
+
+def test_patterns_without_known_borders_are_refused() -> None:
+    assert not can_stream(toy())
+    assert all(can_stream(get_encoding(name)) for name in list_encodings())
+    with pytest.raises(InvalidOption, match="split pattern") as caught:
+        StreamEncoder(toy())
+    assert caught.value.option == "encoding"
+
+
+def test_options_outside_their_domain_are_refused(load: Any) -> None:
+    encoding = load("cl100k_base")
+    for make in (
+        lambda: StreamEncoder(encoding, allowed_special="<|endoftext|>"),
+        lambda: StreamEncoder(encoding, disallowed_special=[""]),
+        lambda: StreamEncoder(encoding, max_pending_bytes=0),
+        lambda: StreamCounter(encoding, limit=-1),
+    ):
+        with pytest.raises(InvalidOption):
+            make()
+
+
+def test_a_finished_stream_takes_no_more(load: Any) -> None:
+    encoder = StreamEncoder(load("cl100k_base"))
+    assert encoder.finish() == []
+    for call in (encoder.finish, lambda: encoder.feed("x")):
+        with pytest.raises(StreamFinished):
+            call()
