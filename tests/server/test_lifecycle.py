@@ -25,8 +25,14 @@ from bytepair_server import logs, sources
 from bytepair_server.lifecycle import Server, stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from support.failures import Failed, failure
-from support.serving import START_SECONDS, RunningServer, clean_environment, command
+from support.failures import Failed, failure, read
+from support.serving import (
+    START_SECONDS,
+    RunningServer,
+    clean_environment,
+    command,
+    write_config,
+)
 from support.slow import MAX_INPUT_BYTES, slow_text
 
 SERVICE = "bytepair.v1.TokenizerService"
@@ -156,6 +162,17 @@ def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
     assert server.wait_for_log("cut off calls that outlasted grace_seconds")["calls"] == 1
 
 
+def test_a_second_signal_ends_the_grace_time(serve: Serve) -> None:
+    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "3600")
+    with slow_call(server) as pool:
+        server.terminate()
+        server.wait_for_log("draining", in_flight=1)
+        server.terminate()
+        failed = read(pool.submitted.exception())  # type: ignore[attr-defined]
+    assert failed.reason == "DRAINING"
+    assert server.wait() == 0
+
+
 def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
     server = serve()
     os.kill(server.pid, signal.SIGINT)
@@ -163,12 +180,15 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
     assert server.wait_for_log("caught a signal")["signal"] == "SIGINT"
 
 
-def test_signals_are_as_before_after_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+def test_signals_are_as_before_after_the_server() -> None:
     async def run() -> None:
-        stopping = asyncio.Event()
-        with stop_signals(stopping, logs.configure("json", "error", StringIO())):
+        stopping, again = asyncio.Event(), asyncio.Event()
+        with stop_signals(stopping, logs.configure("json", "error", StringIO()), again.set):
             os.kill(os.getpid(), signal.SIGTERM)
             await stopping.wait()
+            assert not again.is_set()
+            os.kill(os.getpid(), signal.SIGINT)
+            await again.wait()
 
     def mine(number: int, frame: object) -> None:
         raise AssertionError("the signal was not captured")
@@ -181,6 +201,55 @@ def test_signals_are_as_before_after_the_server(capsys: pytest.CaptureFixture[st
     finally:
         signal.signal(signal.SIGTERM, before)
         getLogger().handlers[:] = handlers
+
+
+def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
+    flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--reflection")
+    with subprocess.Popen(
+        command("--log-format", "console", "--allow-reference-backend", *flags),
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        shown = ""
+        while "Ctrl-C stops it." not in shown:
+            line = process.stdout.readline()
+            assert line, "it ended"
+            shown += line
+        process.send_signal(signal.SIGINT)
+        assert process.wait(START_SECONDS) == 0
+    assert "bytepair serves cl100k_base, o200k_base, o200k_harmony, p50k_base" in shown
+    target = shown.split("gRPC   ")[1].split()[0]
+    assert f"bytepair count --target {target} --encoding " in shown
+    assert f"grpcurl -plaintext {target} list bytepair.v1.TokenizerService" in shown
+
+
+def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "table.tiktoken").write_text("YQ== 0\n", encoding="utf-8")
+    declared = f"""
+        [encodings.mine]
+        file = "table.tiktoken"
+        pattern = "gpt2"
+        sha256 = "{"0" * 64}"
+    """
+    ended = subprocess.run(
+        command(
+            *("--grpc-address", "127.0.0.1:0", "--http-address", "none"),
+            *("--allow-reference-backend", "--builtin-encodings", "r50k_base"),
+            *("--config", write_config(tmp_path, declared)),
+        ),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "bytepair-server: encodings.mine: " in ended.stderr
+    assert "table.tiktoken" in ended.stderr
+    assert "0" * 64 in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server.service import METHODS
 from support.oracle import oracle
 from support.serving import RunningServer
 
@@ -172,6 +173,14 @@ def test_an_empty_batch_has_no_results(server: RunningServer) -> None:
         ("BatchCount", tokenizer_pb2.BatchCountRequest(encoding="r50k_base")),
     ):
         assert not getattr(server.stub, rpc)(request).results
+
+
+def test_every_rpc_of_the_proto_is_served() -> None:
+    declared = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].methods
+    unary = [rpc for rpc in declared if not rpc.client_streaming and not rpc.server_streaming]
+    assert METHODS.keys() == {rpc.name for rpc in unary}
+    for rpc in unary:
+        assert METHODS[rpc.name].request_class.DESCRIPTOR is rpc.input_type
 
 
 def test_a_large_text_is_answered_like_a_small_one(server: RunningServer) -> None:

@@ -50,7 +50,7 @@ async def _serve(configuration: Configuration) -> bool:
     log = logs.configure(settings.log_format, settings.log_level)
     server = Server(configuration, log)
     stopping = asyncio.Event()
-    with stop_signals(stopping, log):
+    with stop_signals(stopping, log, server.hurry):
         return await server.run(stopping)
 
 

@@ -85,7 +85,7 @@ class Endpoint:
                     metrics.cancelled(call.encoding, perf_counter() - started)
                     self._tell(rpc, call, started, "CANCELLED", "")
                     raise
-            except (KeyboardInterrupt, SystemExit):
+            except (KeyboardInterrupt, SystemExit, GeneratorExit):
                 raise
             except BaseException as error:  # a panic of the compiled core is no Exception
                 failure = failure_of(error) or self._unexpected(rpc, call, error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from bytepair_server.errors import Draining, Overloaded
@@ -30,7 +31,7 @@ class Gate:
     def __init__(self, max_in_flight: int) -> None:
         self._max: Final = max_in_flight
         self._opened: Final = asyncio.Event()
-        self._empty: Final = asyncio.Event()
+        self._drained: Final = asyncio.Event()
         self._waiting: Final[set[asyncio.Task[Any]]] = set()
         self.in_flight = 0
         self.is_open = False
@@ -59,7 +60,7 @@ class Gate:
         """Go out."""
         self.in_flight -= 1
         if self.draining and not self.in_flight:
-            self._empty.set()
+            self._drained.set()
 
     async def opened(self) -> None:
         """Wait until `open`. A server that has just started answers late, not with an error."""
@@ -75,6 +76,10 @@ class Gate:
         finally:
             self._waiting.discard(task)
 
+    def hurry(self) -> None:
+        """End the grace time of `drain` now."""
+        self._drained.set()
+
     async def drain(self, grace_seconds: float) -> int:
         """Refuse new calls, let those inside finish, and cancel them when time is over.
 
@@ -82,13 +87,11 @@ class Gate:
             How many were cancelled.
         """
         self.draining = True
+        if self.in_flight:
+            # Before the gate has opened, calls inside wait for what will never come.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
         if not self.in_flight:
-            return 0
-        try:
-            await asyncio.wait_for(self._empty.wait(), grace_seconds if self.is_open else 0)
-        except TimeoutError:
-            pass
-        else:
             return 0
         self.cut_off = True
         tasks = list(self._waiting)

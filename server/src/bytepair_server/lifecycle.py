@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -141,6 +141,10 @@ class Server:
         if cut_off:
             self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
 
+    def hurry(self) -> None:
+        """End the grace time of `drain` now."""
+        self._gate.hurry()
+
     async def stop(self) -> bool:
         """Close everything. May follow any stage.
 
@@ -227,12 +231,22 @@ class Server:
 
 
 @contextmanager
-def stop_signals(stopping: asyncio.Event, log: logs.Log) -> Iterator[None]:
-    """SIGTERM and SIGINT set `stopping` while the block runs; then they are as before."""
+def stop_signals(
+    stopping: asyncio.Event, log: logs.Log, again: Callable[[], None]
+) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stopping` while the block runs; then they are as before.
+
+    Args:
+        stopping: Set by the first signal.
+        log: Where each signal is logged.
+        again: Called by every further signal: whoever sends two is in a hurry.
+    """
     loop = asyncio.get_running_loop()
 
     def caught(number: signal.Signals) -> None:
         log.info("caught a signal", signal=number.name)
+        if stopping.is_set():
+            again()
         stopping.set()
 
     caught_signals = (signal.SIGTERM, signal.SIGINT)

@@ -28,8 +28,9 @@ class Work:
             threads: How many; 0 for one for each core that this process may use.
             inline_max_bytes: Requests up to this size stay on the event loop.
         """
-        count = threads or len(os.sched_getaffinity(0))
-        self._threads: Final = ThreadPoolExecutor(count, thread_name_prefix="work")
+        self._threads: Final = ThreadPoolExecutor(
+            threads or _usable_cores(), thread_name_prefix="work"
+        )
         self._inline_max_bytes = inline_max_bytes
         self._running: Final[set[Future[Any]]] = set()
 
@@ -56,3 +57,10 @@ class Work:
         """
         self._threads.shutdown(wait=False, cancel_futures=True)
         return not self._running
+
+
+def _usable_cores() -> int:
+    """The cores that this process may use; all of them where the platform does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
