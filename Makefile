@@ -19,6 +19,8 @@ help: ## List the targets
 
 .PHONY: run
 run: $(VENV)/.runtime ## Start the server on localhost:50051; ARGS="…" are its flags
+	@BYTEPAIR_GRPC_ADDRESS=$${BYTEPAIR_GRPC_ADDRESS:-127.0.0.1:50051} \
+	BYTEPAIR_HTTP_ADDRESS=$${BYTEPAIR_HTTP_ADDRESS:-127.0.0.1:9464} \
 	$(BIN)/bytepair-server --log-format console --reflection true $(ARGS)
 
 .PHONY: install
