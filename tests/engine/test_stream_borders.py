@@ -19,6 +19,19 @@ ALPHABET = ["a", "A", "r", "あ", "\u0301", "1", " ", "\n", "'", "/", ".", "\x00
 #: The fewer whose order matters, for longer texts.
 SHORT_ALPHABET = ["A", "r", "\u0301", "・", " ", "\n", "'"]
 
+#: Texts that each rule would cut wrongly if it were a little bolder.
+TRAPS = [
+    "x'rEx",
+    "あ'lLあ",
+    "x'sAあ",
+    "あ・\n \nx",
+    "\u0301\n \nx",
+    "  1",
+    "/\n/x",
+    "あAAAAa",
+    "'S'S",
+]
+
 SEED = 20261120
 
 
@@ -46,7 +59,7 @@ def check(pattern: str, text: str) -> int:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_texts_can_be_cut_at_their_borders(name: str) -> None:
     pattern = PATTERNS[name]
-    found = 0
+    found = sum(check(pattern, text) for text in TRAPS)
     for alphabet, length in ((ALPHABET, 2), (ALPHABET, 3), (SHORT_ALPHABET, 4)):
         for characters in itertools.product(alphabet, repeat=length):
             found += check(pattern, "".join(characters))

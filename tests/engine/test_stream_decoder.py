@@ -285,7 +285,7 @@ def test_options_outside_their_domain_are_refused() -> None:
         {"errors": "strict", "as_bytes": True},
     ):
         with pytest.raises(InvalidOption):
-            StreamDecoder(toy(), **options)  # type: ignore[call-overload]
+            StreamDecoder(toy(), **options)
 
 
 def test_a_finished_stream_takes_no_more() -> None:

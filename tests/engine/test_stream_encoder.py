@@ -26,6 +26,9 @@ from bytepair_engine import (
     load_encoding,
     stream_splitter,
 )
+from bytepair_engine.borders import Borders, borders_of
+from bytepair_engine.special_names import special_names
+from bytepair_engine.stream_splitter import StreamSplitter
 from bytepair_engine.toy import toy
 from bytepair_engine.varint import pack
 from hypothesis import given, settings
@@ -246,6 +249,34 @@ def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
     encoder = StreamEncoder(encoding, allowed_special="all", max_pending_bytes=2000)
     ids = stream(encoder, cut(text, *range(100, len(text), 100)))
     assert ids == encoding.encode(text, allowed_special="all")
+
+
+@pytest.mark.parametrize("size", [1, 10, 5000])
+@pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
+def test_small_pieces_do_not_look_at_the_whole_of_what_is_held(size: int, unit: str) -> None:
+    """Quadratic cost, counted in characters that are looked at or copied, not in seconds."""
+    borders = borders_of(get_encoding("o200k_base").pattern)
+    assert borders is not None
+    looked_at = 0
+
+    def settled(text: str) -> int:
+        nonlocal looked_at
+        looked_at += len(text)
+        return borders.settled(text)
+
+    none = special_names(frozenset())
+    splitter = StreamSplitter(
+        Borders(borders.local, settled),
+        allowed=none,
+        disallowed=none,
+        either=none,
+        max_pending_bytes=10**6,
+    )
+    text = unit * (60_000 // len(unit))
+    given = [splitter.feed(piece) for piece in cut(text, *range(size, len(text), size))]
+    assert "".join(given) + splitter.finish() == text
+    assert looked_at <= 4 * len(text)
+    assert len(splitter._parts) <= 20  # each is longer than the next: a logarithm
 
 
 def test_a_special_token_before_the_bound_is_named(load: Any) -> None:

@@ -50,7 +50,7 @@ class _TextStream:
             allowed_special: As for `Encoding.encode`.
             disallowed_special: As for `Encoding.encode`.
             max_pending_bytes: How much text may wait for more, at least 1. A text whose
-                pre-tokens are each at most a quarter as long never comes to it.
+                pre-tokens are each at most an eighth as long never comes to it.
         Raises:
             InvalidOption: The encoding's pattern is none of the named ones, or another
                 argument is outside its domain.
