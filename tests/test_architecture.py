@@ -17,7 +17,7 @@ SERVER = ROOT / "server" / "src" / "bytepair_server"
 def imported(file: Path) -> set[str]:
     """The top-level packages that a file imports, wherever in it."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)

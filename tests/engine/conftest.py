@@ -7,6 +7,7 @@ from collections.abc import Callable
 import bytepair_engine
 import pytest
 from bytepair_engine import Encoding
+from bytepair_engine.backends import BackendName
 
 Load = Callable[[str], Encoding]
 
@@ -18,9 +19,9 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def load(backend: str) -> Load:
+def load(backend: BackendName) -> Load:
     """`get_encoding` on the backend of the test."""
-    return lambda name: bytepair_engine.get_encoding(name, backend=backend)  # type: ignore[arg-type]
+    return lambda name: bytepair_engine.get_encoding(name, backend=backend)
 
 
 @pytest.fixture(params=bytepair_engine.list_encodings())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import pytest
 from bytepair_engine import Encoding, SpecialTokenFound
+from support.engines import Load
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_white_space, random_texts
 from support.oracle import oracle
 
@@ -29,10 +31,6 @@ SCRIPTS = [
 ]
 
 
-def ids_of(encoding: Encoding, text: str) -> list[int]:
-    return encoding.encode_ordinary(text)
-
-
 def test_scripts(encoding: Encoding) -> None:
     for text in SCRIPTS:
         assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text)
@@ -48,7 +46,7 @@ def test_random_texts(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-def test_every_code_point(load, name: str) -> None:
+def test_every_code_point(load: Load, name: str) -> None:
     """Each alone and between letters, many in one text for speed: a line feed apart, which
     each of these patterns splits from what follows it."""
     encoding, tiktoken_encoding = load(name), oracle(name)
@@ -78,7 +76,7 @@ def test_white_space_runs(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-def test_every_string_of_three_hard_characters(load, name: str) -> None:
+def test_every_string_of_three_hard_characters(load: Load, name: str) -> None:
     encoding, tiktoken_encoding = load(name), oracle(name)
     alphabet = "aA1 \n\r\t'sſ.中/\u0301\xa0²ǅ"
     if encoding.backend == "reference":
@@ -102,7 +100,7 @@ def test_special_paths(encoding: Encoding) -> None:
         names[0][:-1],
         f"<|end{names[0]}oftext|>",
     ]
-    options = [set(), {names[0]}, set(names), "all"]
+    options: list[Any] = [set(), {names[0]}, set(names), "all"]
     for text, allowed, disallowed in product(texts, options, options):
         chosen = {"allowed_special": allowed, "disallowed_special": disallowed}
         try:
@@ -114,7 +112,7 @@ def test_special_paths(encoding: Encoding) -> None:
             assert encoding.encode(text, **chosen) == expected
 
 
-def test_disallowed_may_be_any_string(load) -> None:
+def test_disallowed_may_be_any_string(load: Load) -> None:
     """As in tiktoken, where it is a plain search."""
     encoding = load("cl100k_base")
     with pytest.raises(ValueError, match="cat"):

@@ -11,19 +11,21 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
+from bytepair_engine.backends import BackendName
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import BACKENDS, Load
 
 A, AB = "<|a|>", "<|a|>b"
 
 
 @pytest.fixture
-def prefixes(backend: str) -> Encoding:
+def prefixes(backend: BackendName) -> Encoding:
     """An encoding in which one special token is a prefix of another."""
     spec = EncodingSpec(
         name="prefixes", extends="r50k_base", special_tokens={A: 60000, AB: 60001, "ab": 60002}
     )
-    return load_encoding(spec, backend=backend)  # type: ignore[arg-type]
+    return load_encoding(spec, backend=backend)
 
 
 def test_the_longest_of_several_wins(prefixes: Encoding) -> None:
@@ -54,7 +56,7 @@ def test_the_longest_disallowed_is_named(prefixes: Encoding) -> None:
     assert caught.value.token == AB
 
 
-def test_two_names_for_one_id(load) -> None:
+def test_two_names_for_one_id(load: Load) -> None:
     """200018 in o200k_harmony: both encode to it, and it decodes to the first by spelling."""
     encoding = load("o200k_harmony")
     both = "<|endofprompt|><|reserved_200018|>"
@@ -62,14 +64,14 @@ def test_two_names_for_one_id(load) -> None:
     assert encoding.decode([200018]) == "<|endofprompt|>"
 
 
-def test_nothing_merges_across_a_special_token(load) -> None:
+def test_nothing_merges_across_a_special_token(load: Load) -> None:
     encoding = load("cl100k_base")
     left, right = encoding.encode_ordinary("hel"), encoding.encode_ordinary("lo")
     text = "hel<|endoftext|>lo"
     assert encoding.encode(text, allowed_special="all") == [*left, 100257, *right]
 
 
-def test_one_string_is_no_collection(load) -> None:
+def test_one_string_is_no_collection(load: Load) -> None:
     encoding = load("r50k_base")
     for option in ("allowed_special", "disallowed_special"):
         with pytest.raises(InvalidOption) as caught:
@@ -111,7 +113,7 @@ SPELLINGS = [*get_encoding("cl100k_base").special_tokens]
 )
 def test_text_never_becomes_a_special_token_unasked(text: str) -> None:
     """transformers #47853, #48052, GHSA-g5f9-3xfg-p9mf: cut, nested, joined, look-alike."""
-    for backend in ("reference", "native"):
+    for backend in BACKENDS:
         encoding = get_encoding("cl100k_base", backend=backend)
         ids = encoding.encode(text, disallowed_special=())
         assert not any(encoding.is_special_id(i) for i in ids)

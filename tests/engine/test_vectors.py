@@ -8,6 +8,7 @@ from typing import Any
 
 import bytepair_engine
 import pytest
+from support.engines import Load
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -21,9 +22,9 @@ def cases(file: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", [*cases("ordinary.toml"), *cases("special.toml")])
-def test_ids(load, case: dict[str, Any]) -> None:
+def test_ids(load: Load, case: dict[str, Any]) -> None:
     encoding = load(case["encoding"])
-    chosen = {
+    chosen: dict[str, Any] = {
         "allowed_special": set(case.get("allowed_special", ())),
         "disallowed_special": (),
     }

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
-from bytepair_engine.backends import resolve
+from bytepair_engine.backends import BackendName, resolve
 from bytepair_engine.builtin import SHA256, builtin_table
 from bytepair_engine.gpt2_files import BYTE_ALPHABET
 from bytepair_engine.rank_table import TableFault
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import BACKENDS, Load
 
 
 def line(token: bytes, rank: int | str) -> bytes:
@@ -55,17 +56,17 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_found_where_it_is(backend: str, fault: str, tmp_path: Path) -> None:
+def test_each_fault_is_found_where_it_is(backend: BackendName, fault: str, tmp_path: Path) -> None:
     data, kind, number = FAULTS[fault]
     with pytest.raises(TableFault) as caught:
-        resolve(backend).parse_tiktoken(data)  # type: ignore[arg-type]
+        resolve(backend).parse_tiktoken(data)
     assert (caught.value.kind, caught.value.line) == (kind, number)
 
     file = tmp_path / "bad.tiktoken"
     file.write_bytes(data)
     spec = EncodingSpec(name="bad", file=file, pattern="gpt2")
     with pytest.raises(VocabularyError) as refused:
-        load_encoding(spec, backend=backend)  # type: ignore[arg-type]
+        load_encoding(spec, backend=backend)
     assert str(refused.value).startswith(f"{file}, line {number}: ")
     assert refused.value.remedy
 
@@ -85,7 +86,7 @@ def test_both_readers_agree_on_damaged_files(edits: list[tuple[int, int, bytes]]
     for start, removed, inserted in edits:
         data = data[:start] + inserted + data[start + removed :]
     outcomes = []
-    for backend in ("reference", "native"):
+    for backend in BACKENDS:
         try:
             outcomes.append(resolve(backend).parse_tiktoken(data).items())
         except TableFault as fault:
@@ -93,24 +94,24 @@ def test_both_readers_agree_on_damaged_files(edits: list[tuple[int, int, bytes]]
     assert outcomes[0] == outcomes[1]
 
 
-def test_a_file_without_a_last_line_feed(backend: str, tmp_path: Path) -> None:
+def test_a_file_without_a_last_line_feed(backend: BackendName, tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE[:-1])
     encoding = load_encoding(
         EncodingSpec(name="v", file=file, pattern="gpt2", special_tokens={"<|x|>": 7000}),
-        backend=backend,  # type: ignore[arg-type]
+        backend=backend,
     )
     assert encoding.encode("abcab<|x|>", allowed_special="all") == [300, 256, 7000]
     assert (encoding.max_token_id, encoding.n_vocab) == (7000, 7001)
     assert encoding.source == f"file:{file}"
 
 
-def test_a_missing_single_byte(backend: str, tmp_path: Path) -> None:
+def test_a_missing_single_byte(backend: BackendName, tmp_path: Path) -> None:
     """tiktoken #583, tokenizers #2466: a panic."""
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE.replace(BYTES[65], b""))
     with pytest.raises(VocabularyError, match=r"v.tiktoken: the single byte 0x41"):
-        load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"), backend=backend)  # type: ignore[arg-type]
+        load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"), backend=backend)
 
 
 def test_a_wrong_hash_names_both(tmp_path: Path) -> None:
@@ -144,11 +145,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["a(b", "[z-a]", "\\p{Nope}", "a\n\nb"])
-def test_a_pattern_that_does_not_compile(backend: str, tmp_path: Path, pattern: str) -> None:
+def test_a_pattern_that_does_not_compile(
+    backend: BackendName, tmp_path: Path, pattern: str
+) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE)
     with pytest.raises(VocabularyError) as caught:
-        load_encoding(EncodingSpec(name="v", file=file, pattern=pattern), backend=backend)  # type: ignore[arg-type]
+        load_encoding(EncodingSpec(name="v", file=file, pattern=pattern), backend=backend)
     assert "'v'" in str(caught.value)
     assert "cl100k_base" in caught.value.remedy
 
@@ -158,13 +161,13 @@ def test_a_pattern_that_does_not_compile(backend: str, tmp_path: Path, pattern: 
     [({"": 9000}, "empty"), ({"<x>": 256}, "ordinary"), ({"<x>": -1}, "-1"), ({"<x>": 2**31}, "2")],
 )
 def test_special_tokens_that_cannot_be(
-    backend: str, tmp_path: Path, special_tokens: dict[str, int], problem: str
+    backend: BackendName, tmp_path: Path, special_tokens: dict[str, int], problem: str
 ) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE)
     spec = EncodingSpec(name="v", file=file, pattern="gpt2", special_tokens=special_tokens)
     with pytest.raises(VocabularyError, match=problem):
-        load_encoding(spec, backend=backend)  # type: ignore[arg-type]
+        load_encoding(spec, backend=backend)
 
 
 # GPT-2's own pair of files
@@ -212,10 +215,10 @@ def gpt2_spec(folder: Path, merges: bytes, encoder: bytes) -> EncodingSpec:
 
 
 def test_gpt2_pair_is_r50k_base(
-    backend: str, load, gpt2_pair: tuple[bytes, bytes], tmp_path: Path
+    backend: BackendName, load: Load, gpt2_pair: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
     """Two files with the same content have one fingerprint."""
-    encoding = load_encoding(gpt2_spec(tmp_path, *gpt2_pair), backend=backend)  # type: ignore[arg-type]
+    encoding = load_encoding(gpt2_spec(tmp_path, *gpt2_pair), backend=backend)
     assert encoding.fingerprint == load("r50k_base").fingerprint
 
 
@@ -263,7 +266,9 @@ def declare(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_extending_a_builtin_encoding_is_a_few_lines(backend: str, load, tmp_path: Path) -> None:
+def test_extending_a_builtin_encoding_is_a_few_lines(
+    backend: BackendName, load: Load, tmp_path: Path
+) -> None:
     file = declare(
         tmp_path,
         """
@@ -272,7 +277,7 @@ def test_extending_a_builtin_encoding_is_a_few_lines(backend: str, load, tmp_pat
         special_tokens = { "<|im_start|>" = 100264, "<|im_end|>" = 100265 }
         """,
     )
-    encoding, base = load_encoding(file, backend=backend), load("cl100k_base")  # type: ignore[arg-type]
+    encoding, base = load_encoding(file, backend=backend), load("cl100k_base")
     assert encoding.encode("<|im_start|>x<|im_end|>", allowed_special="all") == [100264, 87, 100265]
     assert encoding.encode_ordinary("<|im_end|>") == base.encode_ordinary("<|im_end|>")
     assert dict(base.special_tokens).items() <= dict(encoding.special_tokens).items()

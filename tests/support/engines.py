@@ -1,0 +1,14 @@
+"""The two backends of the engine, as tests take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bytepair_engine import Encoding
+from bytepair_engine.backends import BackendName
+
+#: `get_encoding` on one backend.
+Load = Callable[[str], Encoding]
+
+BACKENDS: Final[tuple[BackendName, ...]] = ("reference", "native")
