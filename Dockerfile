@@ -69,5 +69,5 @@ USER 10001:10001
 EXPOSE 50051 9464
 # gRPC health, asked by the image's own client: SERVING only when every configured encoding is loaded.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
-    CMD ["bytepair", "health", "--target", "127.0.0.1:50051"]
+    CMD ["bytepair", "health", "--target", "127.0.0.1:50051", "--timeout", "4"]
 ENTRYPOINT ["bytepair-server"]

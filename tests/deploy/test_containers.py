@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from bytepair_server.settings import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
+    DEFAULT_MAX_IN_FLIGHT,
+    DEFAULT_MAX_INPUT_BYTES,
     split_address,
 )
 from bytepair_server.sources import load
@@ -89,3 +92,22 @@ def test_the_image_runs_as_a_user_without_rights() -> None:
     users = re.findall(r"^USER (\d+):(\d+)$", final_stage, re.MULTILINE)
     assert len(users) == 1
     assert all(int(part) >= 10_000 for part in users[0])
+
+
+def test_the_documented_limits_are_the_real_ones() -> None:
+    document = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    table = document.split("\n## Limits\n")[1].split("\n## ")[0]
+    documented = dict(re.findall(r"^\| (.+?) \| (.+?) \|", table, re.MULTILINE))
+    server = SERVICES["server"]
+    limits = server["deploy"]["resources"]["limits"]
+    shipped = tomllib.loads((ROOT / "deploy/server/bytepair.toml").read_text(encoding="utf-8"))
+    assert shipped["max_in_flight"] == DEFAULT_MAX_IN_FLIGHT
+    assert shipped["max_input_bytes"] == DEFAULT_MAX_INPUT_BYTES
+    assert documented["`max_in_flight`"] == f"{DEFAULT_MAX_IN_FLIGHT} calls"
+    assert documented["`max_input_bytes`"] == f"{DEFAULT_MAX_INPUT_BYTES >> 20} MiB"
+    assert documented["memory of the server"] == limits["memory"].replace("g", " GiB")
+    assert documented["CPUs of the server"] == limits["cpus"]
+    assert documented["processes and threads of the server"] == str(limits["pids"])
+    assert f"size={documented['`/tmp`'].replace(' MiB', 'm')}," in server["tmpfs"][0]
+    assert documented["`stop_grace_period`"] == server["stop_grace_period"].replace("s", " s")
+    assert f"`grace_seconds` ({DEFAULT_GRACE_SECONDS:g} s)" in document.replace("\n", " ")
