@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.failures import failure
 from support.serving import RunningServer
+from support.slow import MAX_INPUT_BYTES, slow_text
 
 ROOT = Path(__file__).parents[2]
 SECRET = "wombat-7391"
@@ -44,17 +46,25 @@ def test_calls_are_counted(serve: Serve) -> None:
 
 
 def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
-    server = serve("--work-threads", "1", "--inline-max-bytes", "0")
-    text = "naïve 日本語 x9 " * 50_000
-    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
-    calls = [server.stub.Count.future(request) for _ in range(8)]
-    calls[-1].cancel()
-    given_up = server.stub.Count.future(request, timeout=0.000_001)
-    assert given_up.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert all(call.result().count > 0 for call in calls[:-1])
-    seen = server.metric("bytepair_cancelled_total", rpc="Count")
-    assert seen == server.metric("bytepair_requests_total", rpc="Count", code="CANCELLED")
-    assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")).count == 1
+    server = serve("--work-threads", "1", "--max-input-bytes", str(MAX_INPUT_BYTES))
+
+    def wait_for(metric: str, value: float, **labels: str) -> None:
+        while server.metric(metric, **labels) != value:
+            sleep(0.001)
+
+    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    running = server.stub.Count.future(slow)
+    wait_for("bytepair_in_flight", 1)
+    waiting = server.stub.Count.future(slow)
+    wait_for("bytepair_in_flight", 2)
+    waiting.cancel()
+    wait_for("bytepair_cancelled_total", 1, rpc="Count")
+    assert server.metric("bytepair_requests_total", rpc="Count", code="CANCELLED") == 1
+    expired = failure(server.stub.Count, slow, timeout=0.5)
+    assert expired.code is grpc.StatusCode.DEADLINE_EXCEEDED
+    wait_for("bytepair_cancelled_total", 2, rpc="Count")
+    assert running.result().count > 0
+    assert server.metric("bytepair_in_flight") == 0
 
 
 def test_the_documented_metrics_are_the_exported_ones(server: RunningServer) -> None:

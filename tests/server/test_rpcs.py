@@ -69,7 +69,7 @@ def test_encodings_are_listed_and_described(server: RunningServer) -> None:
 @pytest.mark.parametrize(
     ("unit", "expected"),
     [
-        (text_pb2.OFFSET_UNIT_BYTE, [0, 2, 2, 6]),
+        (text_pb2.OFFSET_UNIT_BYTE, [0, 2, 4, 6]),
         (text_pb2.OFFSET_UNIT_CODE_POINT, [0, 1, 1, 2]),
         (text_pb2.OFFSET_UNIT_UTF16, [0, 1, 1, 3]),
     ],
