@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import tokenizer_pb2
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from bytepair_server.errors import InvalidField, InvalidText
 
 M = TypeVar("M", bound=Message)
-
-_FILES: Final = (encoding_pb2.DESCRIPTOR, text_pb2.DESCRIPTOR, tokenizer_pb2.DESCRIPTOR)
 
 
 def parse(request_class: type[M], raw: bytes) -> M:
@@ -70,7 +68,7 @@ def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
 @lru_cache(maxsize=1)
 def _twins() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    for source in _FILES:
+    for source in _with_dependencies(tokenizer_pb2.DESCRIPTOR).values():
         file = descriptor_pb2.FileDescriptorProto()
         source.CopyToProto(file)
         for message in file.message_type:
@@ -79,3 +77,11 @@ def _twins() -> descriptor_pool.DescriptorPool:
                     declared.type = declared.TYPE_BYTES
         pool.AddSerializedFile(file.SerializeToString())
     return pool
+
+
+def _with_dependencies(file: FileDescriptor) -> dict[str, FileDescriptor]:
+    """A file of the API and what it imports, by name, each after what it imports itself."""
+    files: dict[str, FileDescriptor] = {}
+    for imported in file.dependencies:
+        files |= _with_dependencies(imported)
+    return files | {file.name: file}
