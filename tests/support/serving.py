@@ -74,7 +74,12 @@ class RunningServer:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        serving = self.wait_for_log("serving")
+        try:
+            serving = self.wait_for_log("serving")
+        except RuntimeError:
+            self._process.kill()
+            self.wait()
+            raise
         self.target: str = serving["grpc_address"]
         self.http = f"http://{serving['http_address']}"
         self.channel = grpc.insecure_channel(self.target)

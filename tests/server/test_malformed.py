@@ -1,0 +1,104 @@
+"""Requests whose bytes were damaged: a clear status, never a fault of the server."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import grpc
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from google.protobuf.message import Message
+from support.serving import RunningServer
+
+MUTANTS = 2000
+END = "<|endoftext|>"
+
+SEEDS: list[tuple[str, Message]] = [
+    (
+        "Encode",
+        tokenizer_pb2.EncodeRequest(
+            encoding="gpt-4",
+            text=f"héllo {END}",
+            allowed_special=["ALL"],
+            disallowed_special=text_pb2.DISALLOWED_SPECIAL_AS_TEXT,
+            offsets=text_pb2.OFFSET_UNIT_UTF16,
+        ),
+    ),
+    (
+        "Encode",
+        tokenizer_pb2.EncodeRequest(
+            encoding="gpt-4",
+            segments=[text_pb2.Segment(text="a"), text_pb2.Segment(special_token=END)],
+        ),
+    ),
+    ("Count", tokenizer_pb2.CountRequest(encoding="gpt-4", text="hello", limit=3)),
+    (
+        "Decode",
+        tokenizer_pb2.DecodeRequest(encoding="gpt-4", ids=[1, 300], skip_special_tokens=True),
+    ),
+    (
+        "BatchEncode",
+        tokenizer_pb2.BatchEncodeRequest(
+            encoding="gpt-4",
+            items=[
+                text_pb2.TextItem(text="né"),
+                text_pb2.TextItem(segments=[text_pb2.Segment(text="é")]),
+            ],
+        ),
+    ),
+    (
+        "BatchDecode",
+        tokenizer_pb2.BatchDecodeRequest(
+            encoding="gpt-4", items=[tokenizer_pb2.IdsItem(ids=[1, 2])], as_bytes=True
+        ),
+    ),
+    (
+        "BatchCount",
+        tokenizer_pb2.BatchCountRequest(
+            encoding="gpt-4", items=[text_pb2.TextItem(text="a")], limit=1
+        ),
+    ),
+    ("GetEncoding", tokenizer_pb2.GetEncodingRequest(encoding="gpt-4")),
+    ("ListEncodings", tokenizer_pb2.ListEncodingsRequest()),
+]
+
+#: What damage may come to. INTERNAL and UNKNOWN would be ours.
+EXPECTED = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "FAILED_PRECONDITION"}
+
+
+def test_damaged_requests_never_fail_the_server(server: RunningServer) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    methods: dict[str, Any] = {
+        rpc: server.channel.unary_unary(f"/bytepair.v1.TokenizerService/{rpc}") for rpc, _ in SEEDS
+    }
+    codes: Counter[str] = Counter()
+    for _ in range(MUTANTS):
+        rpc, message = rng.choice(SEEDS)
+        try:
+            methods[rpc](damaged(rng, message.SerializeToString()))
+            codes["OK"] += 1
+        except grpc.RpcError as error:
+            codes[error.code().name] += 1
+    assert codes.keys() <= EXPECTED
+    assert codes["OK"]
+    assert codes["INVALID_ARGUMENT"]
+
+
+def damaged(rng: random.Random, raw: bytes) -> bytes:
+    """`raw` with up to three bytes changed, added, removed or appended."""
+    data = bytearray(raw)
+    for _ in range(rng.randrange(4)):
+        place = rng.randrange(len(data) + 1)
+        kind = rng.choice(["change", "insert", "remove", "append"])
+        if kind == "insert":
+            data.insert(place, rng.randrange(256))
+        elif kind == "append":
+            data += rng.randbytes(rng.randrange(6))
+        elif kind == "change":
+            data[place : place + 1] = rng.randbytes(1)
+        else:
+            del data[place : place + 1]
+    return bytes(data)
