@@ -38,6 +38,12 @@ def test_a_longer_one_that_is_not_allowed_hides_nothing(prefixes: Encoding) -> N
     assert ids == [60000, *prefixes.encode_ordinary("b")]
 
 
+def test_a_name_that_is_no_special_token_allows_nothing(prefixes: Encoding) -> None:
+    names = {f"x{A[:2]}", f"{A}bc", A}
+    ids = prefixes.encode(f"x{A}bc", allowed_special=names, disallowed_special=())
+    assert ids == [*prefixes.encode_ordinary("x"), 60000, *prefixes.encode_ordinary("bc")]
+
+
 def test_an_overlap_goes_to_the_leftmost(prefixes: Encoding) -> None:
     assert prefixes.encode(f"x{A}bab", allowed_special="all")[1:] == [60001, 60002]
     assert prefixes.encode("aab", allowed_special={"ab"})[1:] == [60002]

@@ -36,8 +36,8 @@ class Backend(Protocol[S]):
         """`sha256:` and 64 hexadecimal digits, as `fingerprint.py` defines it."""
 
     def special_set(self, names: frozenset[str]) -> S:
-        """Compile a set of strings to look for. Names need not be special tokens of the
-        encoding: `disallowed_special` may hold any string, as in tiktoken."""
+        """Compile a set of strings to look for. Where it is the allowed set, each is a special
+        token; a disallowed one may be any string, as in tiktoken."""
 
     def encode(self, text: str, allowed: S, disallowed: S) -> list[int]:
         """Raises SpecialTokenFound, InvalidUnicode."""

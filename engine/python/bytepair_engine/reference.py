@@ -173,8 +173,6 @@ class ReferenceBackend:
             raise SpecialTokenFound(token, len(text[:start].encode()))
         end = 0
         for start, token in allowed.matches(text):
-            if token not in self._special_tokens:
-                continue  # as in tiktoken, a name that is no special token allows nothing
             yield from self._ordinary(text[end:start])
             yield self._special_tokens[token], token.encode()
             end = start + len(token)

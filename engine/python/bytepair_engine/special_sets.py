@@ -37,11 +37,16 @@ class SpecialSets:
                 return self._default
             if allowed == "all":
                 return self._every, self.none
-            names = _checked("allowed_special", allowed)
+            names = self._allowed(allowed)
             return self._compiled(names), self._compiled(self._names - names)
-        names = self._names if allowed == "all" else _checked("allowed_special", allowed)
+        names = self._names if allowed == "all" else self._allowed(allowed)
         rejected = _checked("disallowed_special", disallowed)
         return self._compiled(names), self._compiled(rejected)
+
+    def _allowed(self, names: Collection[str]) -> frozenset[str]:
+        # As in tiktoken, a name that is no special token allows nothing; left in, it could
+        # take the text of one that is.
+        return _checked("allowed_special", names) & self._names
 
 
 def _checked(option: str, names: Collection[str]) -> frozenset[str]:
