@@ -91,7 +91,8 @@ buildah "${storage[@]}" build --format docker --isolation chroot --tag "docker.i
 podman tag localhost/bytepair:check docker.io/library/bytepair:dev
 echo "$(prometheus --version 2>&1 | head -1) stands in for $prometheus_image"
 
-podman system service --time 0 "unix://$scratch/podman.sock" > "$scratch/podman.log" 2>&1 &
+# Not the function above: its process would be a shell, and the service would outlive it.
+env podman "${storage[@]}" system service --time 0 "unix://$scratch/podman.sock" > "$scratch/podman.log" 2>&1 &
 service=$!
 clean_up() {
     compose --profile demo down --volumes --timeout 5 > "$scratch/down.log" 2>&1 || cat "$scratch/down.log"
