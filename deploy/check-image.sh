@@ -99,6 +99,7 @@ base=$(podman image inspect localhost/python-stand-in --format '{{.Size}}')
 size=$(podman image inspect localhost/bytepair:check --format '{{.Size}}')
 echo "$(((size - base) / 1000000)) MB on top of the base image"
 [ "$(podman image inspect localhost/bytepair:check --format '{{.User}}')" = 10001:10001 ] || fail "the image's user"
+# shellcheck disable=SC2016  # the container's shell expands it
 tools=$(inside 'for tool in gcc cc ld cargo rustc maturin hatchling; do command -v $tool || true; done')
 [ -z "$tools" ] || fail "tools for building are in the image: $tools"
 unwanted=$(inside 'find / -xdev \( -name "*.rs" -o -name "Cargo.*" -o -path "/build/*" -o -path "/opt/bytepair/*/pip" \) -print')
