@@ -75,11 +75,18 @@ def until(what: str, done: Callable[[], Any], seconds: float = 60) -> Any:
 
 @contextlib.contextmanager
 def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `command` with its output in `log`, and end it when the block is left."""
+    """Run `command` with its output in `log`, whose end is shown if the block fails.
+
+    The process is ended when the block is left.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
         yield process
+    except SystemExit:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        print(f"the end of {log.name}:", *lines[-10:], sep="\n  ")
+        raise
     finally:
         process.terminate()
         try:
