@@ -90,6 +90,18 @@ interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grp
 check-deploy: ## Check compose file, Prometheus rules and dashboard (needs promtool, docker compose)
 	deploy/check-config.sh
 
+.PHONY: check-prometheus
+check-prometheus: $(VENV)/.dev ## Let a real Prometheus scrape a server and answer every query of the dashboard
+	$(BIN)/python deploy/check_prometheus.py
+
+.PHONY: check-image
+check-image: ## Build the image with buildah and run it with podman, as compose would (needs root)
+	deploy/check-image.sh build/image
+
+.PHONY: check-compose
+check-compose: check-image ## Bring the compose file up for real, with three servers, and lose one
+	deploy/check-compose.sh build/image
+
 .PHONY: clean
 clean: ## Remove everything that these targets made
 	rm -rf $(VENV) build engine/target
