@@ -42,6 +42,7 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
     ),
     "UNAUTHENTICATED": ({}, {}),
     "OVERLOADED": ({}, {"retry_after": 1.5}),
+    "STREAM_IDLE": ({"seconds": "300"}, {}),
     "DRAINING": ({}, {}),
 }
 
@@ -60,7 +61,7 @@ def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.Tokenize
 
 def test_the_catalogue_of_reasons_is_complete() -> None:
     reasons = published_reasons()
-    assert len(reasons) == 11
+    assert len(reasons) == 12
     assert set(failures.BY_REASON) == set(reasons) == set(FACTS)
 
 

@@ -74,10 +74,11 @@ def test_every_unary_rpc_has_a_method_that_parses_its_answer() -> None:
         for value in vars(module).values()
         if isinstance(value, Method)
     }
-    for rpc in SERVICE.methods:
+    unary = [rpc for rpc in SERVICE.methods if not rpc.client_streaming]
+    for rpc in unary:
         answer = getattr(tokenizer_pb2, rpc.output_type.name)
         assert found[f"/{SERVICE.full_name}/{rpc.name}"] == answer.FromString
-    assert len(found) == len(SERVICE.methods)
+    assert len(found) == len(unary)
 
 
 def signatures(kind: type) -> dict[str, str]:

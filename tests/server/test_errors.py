@@ -194,6 +194,7 @@ PROVOKED_ELSEWHERE = {
     "FINGERPRINT_MISMATCH": "test_another_fingerprint_is_told_both",
     "UNAUTHENTICATED": "test_a_call_without_a_known_key_is_unauthenticated",
     "OVERLOADED": "test_one_call_too_many_is_shed_with_a_time_to_retry",
+    "STREAM_IDLE": "test_a_stream_that_is_idle_is_told_after_what_was_certain",
     "DRAINING": "test_a_call_is_refused_while_the_server_drains",
 }
 
@@ -259,8 +260,8 @@ def test_every_type_has_a_row() -> None:
         engine_errors.InvalidUnicode,
         engine_errors.UnknownTokenId,
     }
-    # These do not come out of a request: tables are read at start, and the server checks
-    # options itself. Streams are not served yet.
+    # These do not come out of a request: tables are read at start, the server checks options
+    # itself, and of a text that cannot be cut it tells the size.
     never = {
         "InvalidOption",
         "PieceTooLong",
@@ -301,7 +302,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
     log = StringIO()
 
     async def call() -> Failed:
-        gate = Gate(1)
+        gate = Gate(max_in_flight=1, max_open_streams=1, max_streams_bytes=1)
         gate.open()
         endpoint = Endpoint(
             gate=gate,

@@ -16,6 +16,7 @@
     │   └── Overloaded                              OVERLOADED
     ├── Unavailable              ConnectionError    nobody answered at the target
     │   └── Draining                                DRAINING
+    ├── StreamIdle                                  STREAM_IDLE
     ├── DeadlineExceeded         TimeoutError       no answer within the timeout
     ├── Cancelled                                   the call was cancelled
     ├── InternalError                               a fault of the server, or on the way
@@ -234,6 +235,12 @@ class Draining(Unavailable):
     """The server is stopping and takes no new work; retries found no other."""
 
     REASON = "DRAINING"
+
+
+class StreamIdle(TokenizerError):
+    """Nothing was sent through a stream for longer than the server waits."""
+
+    REASON = "STREAM_IDLE"
 
 
 class DeadlineExceeded(TokenizerError, TimeoutError):

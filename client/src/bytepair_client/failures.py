@@ -26,6 +26,7 @@ BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
         errors.SpecialTokenNotPermitted,
         errors.Unauthenticated,
         errors.Overloaded,
+        errors.StreamIdle,
         errors.Draining,
     )
     if kind.REASON is not None

@@ -150,7 +150,7 @@ class StreamDecoder(Generic[T]):
 
     @property
     def finished(self) -> bool:
-        """Whether the stream is over: after `finish`, a stop string or a fault."""
+        """Whether the stream is over: after `finish`, `abandon`, a stop string or a fault."""
         return self._closed or self.fault is not None or self.stop_matched is not None
 
     def feed(self, ids: Iterable[int]) -> T:
@@ -192,6 +192,18 @@ class StreamDecoder(Generic[T]):
                 self.undelivered = delta
                 raise self.fault
             return delta
+
+    def abandon(self) -> T:
+        """Say that the stream is cut off: what comes will not come here.
+
+        Returns:
+            What was held for a stop string, as at a fault; nothing after the stream's end.
+        """
+        with self._lock:
+            if self.finished:
+                return self._empty
+            self._closed = True
+            return self._empty if self._stop is None else self._stop.finish()
 
     def _raise_if_over(self) -> None:
         if self.fault is not None:

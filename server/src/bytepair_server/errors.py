@@ -2,14 +2,16 @@
 
     Refusal
     ├── Unauthenticated              no key, or one that nobody has
-    ├── Overloaded                   more calls in flight than the server takes
+    ├── Overloaded                   more calls in flight, or streams, than the server takes
     ├── Draining                     the server is stopping
+    ├── StreamIdle                   a stream in which nothing happened for too long
     ├── FingerprintMismatch          the caller expects another vocabulary
     ├── SpecialTokenNotPermitted     beyond the caller's ceiling
     ├── SpecialTokenInSegment        as the engine's SpecialTokenFound, in one of several texts
     ├── InputTooLarge                a size limit
     ├── InvalidField                 an option outside its domain, or a request that is no message
-    └── InvalidText                  a string field that is not UTF-8
+    ├── InvalidText                  text that is not UTF-8
+    └── InConfig                     any of these, in the configuration of a stream
 
 Engine and server raise types; `failure_of` is the table; nothing else builds a status. The
 rows are documented in `docs/errors.md` and in the proto.
@@ -18,7 +20,7 @@ rows are documented in `docs/errors.md` and in the proto.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import grpc
@@ -43,19 +45,29 @@ class Unauthenticated(Refusal):
 
 
 class Overloaded(Refusal):
-    """The server has as many calls in flight as it takes.
+    """The server has as much in hand as it takes.
 
     Attributes:
         retry_seconds: When to try again.
+        what: What it has as many of as it takes, plural, for people.
     """
 
-    def __init__(self, retry_seconds: float) -> None:
-        super().__init__(retry_seconds)
+    def __init__(self, retry_seconds: float, what: str) -> None:
+        super().__init__(retry_seconds, what)
         self.retry_seconds = retry_seconds
+        self.what = what
 
 
 class Draining(Refusal):
     """The server is stopping and takes no new work."""
+
+
+class StreamIdle(Refusal):
+    """Nothing could be read from a stream, or written to it, for `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class FingerprintMismatch(Refusal):
@@ -119,12 +131,28 @@ class InvalidField(Refusal):
 
 
 class InvalidText(Refusal):
-    """A string field that is not UTF-8; `byte_offset` is where in that field."""
+    """A string field that is not UTF-8, or streamed `data`; `byte_offset` is where in that
+    field, or in the whole text that was streamed."""
 
     def __init__(self, field: str, byte_offset: int) -> None:
         super().__init__(field, byte_offset)
         self.field = field
         self.byte_offset = byte_offset
+
+
+class InConfig(Refusal):
+    """The configuration of a stream is refused.
+
+    Attributes:
+        cause: Why; an error of the table.
+        field: The field of the configuration that is at fault; "" for the one that the
+            table names.
+    """
+
+    def __init__(self, cause: Exception, field: str = "") -> None:
+        super().__init__(cause, field)
+        self.cause = cause
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +321,7 @@ def _overloaded(error: Overloaded) -> Failure:
     return Failure(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "OVERLOADED",
-        "the server has as many calls in flight as it takes; try again later",
+        f"the server has as many {error.what} as it takes; try again later",
         retry_seconds=error.retry_seconds,
     )
 
@@ -303,6 +331,29 @@ def _draining(_: Draining) -> Failure:
         grpc.StatusCode.UNAVAILABLE,
         "DRAINING",
         "the server is stopping; try again, on another connection",
+    )
+
+
+def _stream_idle(error: StreamIdle) -> Failure:
+    seconds = f"{error.seconds:g}"
+    return Failure(
+        grpc.StatusCode.ABORTED,
+        "STREAM_IDLE",
+        f"nothing came through this stream for {seconds} s; open another one",
+        {"seconds": seconds},
+    )
+
+
+def _in_config(error: InConfig) -> Failure:
+    failure = failure_of(error.cause)
+    assert failure is not None  # what else goes wrong is not wrapped
+    path = f"config.{error.field or failure.field}"
+    if "field" not in failure.metadata:
+        return replace(failure, field=path)
+    # Messages that name the field start with it.
+    message = path + failure.message.removeprefix(failure.metadata["field"])
+    return replace(
+        failure, field=path, message=message, metadata={**failure.metadata, "field": path}
     )
 
 
@@ -321,6 +372,8 @@ TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     Unauthenticated: _unauthenticated,
     Overloaded: _overloaded,
     Draining: _draining,
+    StreamIdle: _stream_idle,
+    InConfig: _in_config,
 }
 
 

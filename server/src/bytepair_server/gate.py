@@ -23,17 +23,25 @@ class Gate:
     """Admission of calls. For one event loop only.
 
     Attributes:
-        in_flight: Calls that are inside.
+        in_flight: Unary calls that are inside.
+        open_streams: Streaming calls that are inside. They do not count as in flight: most
+            of the time they wait for their callers.
         draining: New calls are refused.
         cut_off: The time to finish is over; calls still inside are being cancelled.
     """
 
-    def __init__(self, max_in_flight: int) -> None:
+    def __init__(
+        self, *, max_in_flight: int, max_open_streams: int, max_streams_bytes: int
+    ) -> None:
         self._max: Final = max_in_flight
+        self._max_streams: Final = max_open_streams
+        self._max_streams_bytes: Final = max_streams_bytes
+        self._streams_bytes = 0
         self._opened: Final = asyncio.Event()
         self._drained: Final = asyncio.Event()
         self._waiting: Final[set[asyncio.Task[Any]]] = set()
         self.in_flight = 0
+        self.open_streams = 0
         self.is_open = False
         self.draining = False
         self.cut_off = False
@@ -53,14 +61,48 @@ class Gate:
         if self.draining:
             raise Draining
         if self.in_flight >= self._max:
-            raise Overloaded(RETRY_SECONDS)
+            raise Overloaded(RETRY_SECONDS, "calls in flight")
         self.in_flight += 1
 
     def leave(self) -> None:
         """Go out."""
         self.in_flight -= 1
-        if self.draining and not self.in_flight:
+        self._left()
+
+    def enter_stream(self) -> None:
+        """Come in with a stream; `leave_stream` must follow.
+
+        Raises:
+            Draining: The server is stopping.
+            Overloaded: As many streams as may be are inside.
+        """
+        if self.draining:
+            raise Draining
+        if self.open_streams >= self._max_streams:
+            raise Overloaded(RETRY_SECONDS, "streams open")
+        self.open_streams += 1
+
+    def leave_stream(self) -> None:
+        """Go out with a stream."""
+        self.open_streams -= 1
+        self._left()
+
+    def hold(self, change: int) -> None:
+        """Count bytes that streams hold more than before, or less where negative."""
+        self._streams_bytes += change
+
+    def check_held(self) -> None:
+        """Raises Overloaded if all streams together hold more than they may."""
+        if self._streams_bytes > self._max_streams_bytes:
+            raise Overloaded(RETRY_SECONDS, "bytes of streams in hand")
+
+    def _left(self) -> None:
+        if self.draining and not self._inside:
             self._drained.set()
+
+    @property
+    def _inside(self) -> int:
+        return self.in_flight + self.open_streams
 
     async def opened(self) -> None:
         """Wait until `open`. A server that has just started answers late, not with an error."""
@@ -87,11 +129,11 @@ class Gate:
             How many were cancelled.
         """
         self.draining = True
-        if self.in_flight:
+        if self._inside:
             # Before the gate has opened, calls inside wait for what will never come.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
-        if not self.in_flight:
+        if not self._inside:
             return 0
         self.cut_off = True
         tasks = list(self._waiting)

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -16,14 +16,15 @@ from grpc_reflection.v1alpha import reflection
 from bytepair_server import __version__, callers, catalog, logs
 from bytepair_server.banner import banner
 from bytepair_server.catalog import Catalog
-from bytepair_server.endpoint import SERVICE_NAME, Endpoint
+from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
 from bytepair_server.http import HttpServer
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
-from bytepair_server.service import Service
+from bytepair_server.service import SERVICE_NAME, Service
 from bytepair_server.settings import NO_ADDRESS, Settings
 from bytepair_server.sources import Configuration, ConfigurationError
+from bytepair_server.streams import Streams
 from bytepair_server.work import Work
 
 #: A client may ping this often, calls or none: half of what the project's client does.
@@ -60,20 +61,27 @@ class Server:
         self._configuration: Final = configuration
         self._settings: Final = settings
         self._log: Final = log
-        self._gate: Final = Gate(settings.max_in_flight)
+        self._gate: Final = Gate(
+            max_in_flight=settings.max_in_flight,
+            max_open_streams=settings.max_open_streams,
+            max_streams_bytes=settings.max_streams_bytes,
+        )
         self._work: Final = Work(settings.work_threads, settings.inline_max_bytes)
         self._metrics: Final = Metrics()
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
+        self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
         self._callers: Final = callers.load(settings.api_keys_file, configuration.base_dir)
         self._health: Final = health.aio.HealthServicer()
-        self._endpoint: Final = Endpoint(
-            gate=self._gate,
-            callers=self._callers,
-            work=self._work,
-            metrics=self._metrics,
-            log=log,
-            log_calls=_call_level(settings),
-        )
+        shared: dict[str, Any] = {
+            "gate": self._gate,
+            "callers": self._callers,
+            "work": self._work,
+            "metrics": self._metrics,
+            "log": log,
+            "log_calls": _call_level(settings),
+        }
+        self._endpoint: Final = Endpoint(**shared)
+        self._streams: Final = Streams(**shared, idle_seconds=settings.stream_idle_seconds)
         self._grpc: grpc.aio.Server | None = None
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,7 +97,7 @@ class Server:
         self._grpc = grpc.aio.server(options=_options(settings))
         await self._set_health(_NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
-        self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(),))
+        self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))
         if settings.reflection:
             names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
@@ -121,6 +129,7 @@ class Server:
         loaded = await asyncio.to_thread(catalog.load, settings, self._configuration.base_dir)
         policy = Policy(settings.ceiling, loaded, self._callers.names)
         self._endpoint.service = Service(settings, loaded, policy)
+        self._streams.options = self._endpoint.service.options
         if not loaded.all_native:
             self._work.always_on_threads()
         self._metrics.show_encodings(loaded)
@@ -133,7 +142,10 @@ class Server:
     async def drain(self) -> None:
         """Report NOT_SERVING, refuse new calls, and let those inside finish."""
         self._log.info(
-            "draining", in_flight=self._gate.in_flight, grace_seconds=self._settings.grace_seconds
+            "draining",
+            in_flight=self._gate.in_flight,
+            open_streams=self._gate.open_streams,
+            grace_seconds=self._settings.grace_seconds,
         )
         self._metrics.ready.set(0)
         await self._health.enter_graceful_shutdown()

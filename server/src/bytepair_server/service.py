@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
-from bytepair_engine import UnknownEncoding, UnknownTokenId
+from bytepair_engine import UnknownTokenId
 from google.protobuf.message import Message
 
 from bytepair_server import limits, segments
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.errors import Failure, InvalidField, failure_of
-from bytepair_server.metrics import UNKNOWN_ENCODING
+from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.segments import Part, Unit
 from bytepair_server.settings import Settings
@@ -26,33 +26,20 @@ _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
     text_pb2.OFFSET_UNIT_UTF16: "utf16",
 }
-_DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
-    text_pb2.DECODE_ERRORS_UNSPECIFIED: "replace",
-    text_pb2.DECODE_ERRORS_REPLACE: "replace",
-    text_pb2.DECODE_ERRORS_STRICT: "strict",
-}
 
-#: `max_input_bytes` and `max_segments` together are less.
-_BEYOND_ANY_COUNT: Final = 1 << 31
+SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
 
 #: A text, or its parts where the request has segments.
 Content = str | list[Part]
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
-_HasRule = (
-    tokenizer_pb2.EncodeRequest
-    | tokenizer_pb2.CountRequest
-    | tokenizer_pb2.BatchEncodeRequest
-    | tokenizer_pb2.BatchCountRequest
-)
-_HasDecode = tokenizer_pb2.DecodeRequest | tokenizer_pb2.BatchDecodeRequest
 
 
 class Service:
     """The RPCs of `bytepair.v1.TokenizerService`, as functions of a request. Thread-safe."""
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
+        self.options: Final = Options(settings, catalog, policy)
         self._settings: Final = settings
-        self._catalog: Final = catalog
         self._policy: Final = policy
         self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
 
@@ -61,7 +48,7 @@ class Service:
     def encode(
         self, request: tokenizer_pb2.EncodeRequest, call: Call
     ) -> tokenizer_pb2.EncodeResponse:
-        entry, rule = self._text_options(request, call, REJECT)
+        entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         content = self._content(request, entry, call)
         self._check_sizes([content], call)
@@ -74,7 +61,7 @@ class Service:
     def batch_encode(
         self, request: tokenizer_pb2.BatchEncodeRequest, call: Call
     ) -> tokenizer_pb2.BatchEncodeResponse:
-        entry, rule = self._text_options(request, call, REJECT)
+        entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         response = tokenizer_pb2.BatchEncodeResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
@@ -92,10 +79,10 @@ class Service:
         return response
 
     def count(self, request: tokenizer_pb2.CountRequest, call: Call) -> tokenizer_pb2.CountResponse:
-        entry, rule = self._text_options(request, call, AS_TEXT)
+        entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, entry, call)
         self._check_sizes([content], call)
-        count, exceeded = _count(entry, content, rule, _limit(request))
+        count, exceeded = _count(entry, content, rule, limit_of(request))
         call.tokens = count
         return tokenizer_pb2.CountResponse(
             count=count,
@@ -107,8 +94,8 @@ class Service:
     def batch_count(
         self, request: tokenizer_pb2.BatchCountRequest, call: Call
     ) -> tokenizer_pb2.BatchCountResponse:
-        entry, rule = self._text_options(request, call, AS_TEXT)
-        limit = _limit(request)
+        entry, rule = self.options.text(request, call, AS_TEXT)
+        limit = limit_of(request)
         response = tokenizer_pb2.BatchCountResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
         )
@@ -129,7 +116,7 @@ class Service:
     def decode(
         self, request: tokenizer_pb2.DecodeRequest, call: Call
     ) -> tokenizer_pb2.DecodeResponse:
-        entry, errors = self._decode_options(request, call)
+        entry, errors = self.options.decode(request, call)
         limits.check("ids", len(request.ids), self._settings.max_ids, "ids")
         decoded = _decode(entry, request.ids, errors, request.skip_special_tokens)
         call.tokens = len(request.ids)
@@ -143,7 +130,7 @@ class Service:
     def batch_decode(
         self, request: tokenizer_pb2.BatchDecodeRequest, call: Call
     ) -> tokenizer_pb2.BatchDecodeResponse:
-        entry, errors = self._decode_options(request, call)
+        entry, errors = self.options.decode(request, call)
         settings = self._settings
         limits.check("items", len(request.items), settings.max_batch_items, "items")
         total = sum(len(item.ids) for item in request.items)
@@ -176,47 +163,8 @@ class Service:
     def get_encoding(
         self, request: tokenizer_pb2.GetEncodingRequest, call: Call
     ) -> tokenizer_pb2.GetEncodingResponse:
-        entry = self._entry(request.encoding, "", call)
+        entry = self.options.entry(request.encoding, "", call)
         return tokenizer_pb2.GetEncodingResponse(encoding=self._described[entry.name])
-
-    # Options
-
-    def _entry(self, name: str, expected_fingerprint: str, call: Call) -> Entry:
-        try:
-            entry = self._catalog.get(name, expected_fingerprint)
-        except UnknownEncoding:
-            call.encoding = UNKNOWN_ENCODING
-            raise
-        call.encoding = entry.name
-        return entry
-
-    def _text_options(
-        self, request: _HasRule, call: Call, default_action: int
-    ) -> tuple[Entry, SpecialRule]:
-        entry = self._entry(request.encoding, request.expected_fingerprint, call)
-        allowed = request.allowed_special
-        if allowed:
-            limit = self._settings.max_allowed_special
-            limits.check("allowed_special", len(allowed), limit, "entries")
-            call.allowed_special = True
-        rule = self._policy.rule(
-            call.caller, entry, allowed, request.disallowed_special, default_action
-        )
-        return entry, rule
-
-    def _decode_options(
-        self, request: _HasDecode, call: Call
-    ) -> tuple[Entry, Literal["replace", "strict"] | None]:
-        """The encoding, and what to do about bytes that are not UTF-8; None for raw bytes."""
-        entry = self._entry(request.encoding, request.expected_fingerprint, call)
-        errors = _DECODE_ERRORS.get(request.errors)
-        if errors is None:
-            raise InvalidField("errors", f"this server does not know value {request.errors}")
-        if not request.as_bytes:
-            return entry, errors
-        if errors == "strict":
-            raise InvalidField("errors", "STRICT has no meaning for as_bytes; leave one of them")
-        return entry, None
 
     # Text
 
@@ -301,13 +249,6 @@ def _unit(value: int) -> Unit | None:
     if value not in _UNITS:
         raise InvalidField("offsets", f"this server does not know value {value}")
     return _UNITS[value]
-
-
-def _limit(request: tokenizer_pb2.CountRequest | tokenizer_pb2.BatchCountRequest) -> int | None:
-    # No text within the limits has so many tokens; the engine counts in machine words.
-    if not request.HasField("limit") or request.limit >= _BEYOND_ANY_COUNT:
-        return None
-    return request.limit
 
 
 def _encode(

@@ -28,6 +28,18 @@ DEFAULT_MAX_SEGMENTS: Final = 16_384
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are being answered or wait for a worker thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
+#: Streams that are open at once. An idle one costs some 30 KB (docs/streaming-service.md).
+DEFAULT_MAX_OPEN_STREAMS: Final = 4096
+#: 5 min: models think for long, but not so long.
+DEFAULT_STREAM_IDLE_SECONDS: Final = 300.0
+#: Stop strings of one stream. The usual API of models takes 4.
+DEFAULT_MAX_STOP_STRINGS: Final = 64
+#: UTF-8 bytes of all stop strings of one stream.
+DEFAULT_MAX_STOP_BYTES: Final = 4096
+#: 1 MiB: a stream takes every text that one call takes.
+DEFAULT_MAX_PENDING_BYTES: Final = 1 << 20
+#: 256 MiB: what `max_in_flight` calls of `max_input_bytes` may hold.
+DEFAULT_MAX_STREAMS_BYTES: Final = 1 << 28
 #: Bytes of one call's metadata.
 DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
 #: Calls at once on one connection.
@@ -160,6 +172,43 @@ class Settings(BaseModel):
         ge=1,
         le=1 << 20,
         description="Calls being answered or waiting for a thread; more are OVERLOADED.",
+    )
+    max_open_streams: Whole = Field(
+        default=DEFAULT_MAX_OPEN_STREAMS,
+        ge=1,
+        le=1 << 20,
+        description="Streams that are open at once; more are OVERLOADED.",
+    )
+    stream_idle_seconds: float = Field(
+        default=DEFAULT_STREAM_IDLE_SECONDS,
+        ge=0,
+        le=1e6,
+        description="Time without a message after which a stream is STREAM_IDLE. 0: never.",
+    )
+    max_stop_strings: Whole = Field(
+        default=DEFAULT_MAX_STOP_STRINGS,
+        ge=0,
+        le=1 << 16,
+        description="Stop strings of one DecodeStream.",
+    )
+    max_stop_bytes: Whole = Field(
+        default=DEFAULT_MAX_STOP_BYTES,
+        ge=0,
+        le=1 << 20,
+        description="UTF-8 bytes of all stop strings of one DecodeStream.",
+    )
+    max_pending_bytes: Whole = Field(
+        default=DEFAULT_MAX_PENDING_BYTES,
+        ge=1,
+        le=1 << 30,
+        description="Bytes of text that one stream may hold back for want of a place to cut.",
+    )
+    max_streams_bytes: Whole = Field(
+        default=DEFAULT_MAX_STREAMS_BYTES,
+        ge=1 << 20,
+        le=1 << 40,
+        description="Bytes of messages and text that all streams together may hold, where one "
+        "holds more than inline_max_bytes; beyond it OVERLOADED.",
     )
     max_metadata_bytes: Whole = Field(
         default=DEFAULT_MAX_METADATA_BYTES,

@@ -19,7 +19,11 @@ T = TypeVar("T")
 
 
 class Work:
-    """The threads for large requests, and who goes there."""
+    """The threads for large requests, and who goes there.
+
+    Attributes:
+        inline_max_bytes: Requests up to this size are computed on the event loop.
+    """
 
     def __init__(self, threads: int, inline_max_bytes: int) -> None:
         """Start no thread yet.
@@ -31,16 +35,16 @@ class Work:
         self._threads: Final = ThreadPoolExecutor(
             threads or _usable_cores(), thread_name_prefix="work"
         )
-        self._inline_max_bytes = inline_max_bytes
+        self.inline_max_bytes = inline_max_bytes
         self._running: Final[set[Future[Any]]] = set()
 
     def always_on_threads(self) -> None:
         """Compute nothing on the event loop: an encoding is slow."""
-        self._inline_max_bytes = -1
+        self.inline_max_bytes = -1
 
     def is_inline(self, request_bytes: int) -> bool:
         """Whether a request of this size is computed on the event loop."""
-        return request_bytes <= self._inline_max_bytes
+        return request_bytes <= self.inline_max_bytes
 
     def on_thread(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         """Call a function on a thread, as soon as one is free."""

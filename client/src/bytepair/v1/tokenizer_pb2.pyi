@@ -1,4 +1,5 @@
 from bytepair.v1 import encoding_pb2 as _encoding_pb2
+from bytepair.v1 import stream_pb2 as _stream_pb2
 from bytepair.v1 import text_pb2 as _text_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor

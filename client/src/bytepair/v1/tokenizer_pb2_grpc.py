@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from bytepair.v1 import stream_pb2 as bytepair_dot_v1_dot_stream__pb2
 from bytepair.v1 import tokenizer_pb2 as bytepair_dot_v1_dot_tokenizer__pb2
 
 GRPC_GENERATED_VERSION = '1.63.2'
@@ -49,6 +50,7 @@ class TokenizerServiceStub(object):
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
     Fields that requests share:
@@ -105,6 +107,21 @@ class TokenizerServiceStub(object):
                 request_serializer=bytepair_dot_v1_dot_tokenizer__pb2.BatchCountRequest.SerializeToString,
                 response_deserializer=bytepair_dot_v1_dot_tokenizer__pb2.BatchCountResponse.FromString,
                 _registered_method=True)
+        self.EncodeStream = channel.stream_stream(
+                '/bytepair.v1.TokenizerService/EncodeStream',
+                request_serializer=bytepair_dot_v1_dot_stream__pb2.EncodeStreamRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_stream__pb2.EncodeStreamResponse.FromString,
+                _registered_method=True)
+        self.DecodeStream = channel.stream_stream(
+                '/bytepair.v1.TokenizerService/DecodeStream',
+                request_serializer=bytepair_dot_v1_dot_stream__pb2.DecodeStreamRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_stream__pb2.DecodeStreamResponse.FromString,
+                _registered_method=True)
+        self.CountStream = channel.stream_unary(
+                '/bytepair.v1.TokenizerService/CountStream',
+                request_serializer=bytepair_dot_v1_dot_stream__pb2.CountStreamRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_stream__pb2.CountStreamResponse.FromString,
+                _registered_method=True)
         self.ListEncodings = channel.unary_unary(
                 '/bytepair.v1.TokenizerService/ListEncodings',
                 request_serializer=bytepair_dot_v1_dot_tokenizer__pb2.ListEncodingsRequest.SerializeToString,
@@ -136,6 +153,7 @@ class TokenizerServiceServicer(object):
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
     Fields that requests share:
@@ -200,6 +218,31 @@ class TokenizerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EncodeStream(self, request_iterator, context):
+        """Encode for a text of any length, in pieces cut anywhere: ids come as soon as no more text
+        can change them, and joined they are those of Encode. The server holds a bounded part of
+        the text. Segments and offsets are for Encode alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecodeStream(self, request_iterator, context):
+        """Decode for ids as a model gives them: each answer is whole characters, and joined they
+        are the text of Decode. At most three bytes wait for the end of their character, beside
+        text that can still become a stop string.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountStream(self, request_iterator, context):
+        """Count for a text of any length, in pieces cut anywhere.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListEncodings(self, request, context):
         """Describes every loaded encoding, sorted by name.
         """
@@ -247,6 +290,21 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
                     request_deserializer=bytepair_dot_v1_dot_tokenizer__pb2.BatchCountRequest.FromString,
                     response_serializer=bytepair_dot_v1_dot_tokenizer__pb2.BatchCountResponse.SerializeToString,
             ),
+            'EncodeStream': grpc.stream_stream_rpc_method_handler(
+                    servicer.EncodeStream,
+                    request_deserializer=bytepair_dot_v1_dot_stream__pb2.EncodeStreamRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_stream__pb2.EncodeStreamResponse.SerializeToString,
+            ),
+            'DecodeStream': grpc.stream_stream_rpc_method_handler(
+                    servicer.DecodeStream,
+                    request_deserializer=bytepair_dot_v1_dot_stream__pb2.DecodeStreamRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_stream__pb2.DecodeStreamResponse.SerializeToString,
+            ),
+            'CountStream': grpc.stream_unary_rpc_method_handler(
+                    servicer.CountStream,
+                    request_deserializer=bytepair_dot_v1_dot_stream__pb2.CountStreamRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_stream__pb2.CountStreamResponse.SerializeToString,
+            ),
             'ListEncodings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListEncodings,
                     request_deserializer=bytepair_dot_v1_dot_tokenizer__pb2.ListEncodingsRequest.FromString,
@@ -283,6 +341,7 @@ class TokenizerService(object):
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
     Fields that requests share:
@@ -455,6 +514,87 @@ class TokenizerService(object):
             '/bytepair.v1.TokenizerService/BatchCount',
             bytepair_dot_v1_dot_tokenizer__pb2.BatchCountRequest.SerializeToString,
             bytepair_dot_v1_dot_tokenizer__pb2.BatchCountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EncodeStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/bytepair.v1.TokenizerService/EncodeStream',
+            bytepair_dot_v1_dot_stream__pb2.EncodeStreamRequest.SerializeToString,
+            bytepair_dot_v1_dot_stream__pb2.EncodeStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecodeStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/bytepair.v1.TokenizerService/DecodeStream',
+            bytepair_dot_v1_dot_stream__pb2.DecodeStreamRequest.SerializeToString,
+            bytepair_dot_v1_dot_stream__pb2.DecodeStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/bytepair.v1.TokenizerService/CountStream',
+            bytepair_dot_v1_dot_stream__pb2.CountStreamRequest.SerializeToString,
+            bytepair_dot_v1_dot_stream__pb2.CountStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,184 @@
+"""The streaming RPCs, as gRPC calls them: read a message, compute, write the answer.
+
+One message is in hand at a time, and the next is read when the answer is written: gRPC's flow
+control holds a client that sends faster than it reads, and the server keeps nothing for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import grpc
+
+from bytepair_server import logs
+from bytepair_server.call import Call
+from bytepair_server.callers import Callers
+from bytepair_server.errors import Overloaded, StreamIdle
+from bytepair_server.gate import Gate
+from bytepair_server.metrics import Metrics
+from bytepair_server.options import Options
+from bytepair_server.outcome import Context, Outcomes
+from bytepair_server.service import SERVICE_NAME
+from bytepair_server.streams_decode import DecodeSession
+from bytepair_server.streams_open import OpenStream
+from bytepair_server.streams_session import Session
+from bytepair_server.streams_text import CountSession, EncodeSession
+from bytepair_server.work import Work
+
+SessionClass = Callable[[Options, Call, int], Session]
+#: What gRPC reads after the last message.
+_END: Final[Any] = grpc.aio.EOF
+Handler = Callable[[object, Context], Awaitable[bytes | None]]
+
+
+class Streams:
+    """The streaming half of the service, as gRPC calls it."""
+
+    def __init__(
+        self,
+        *,
+        gate: Gate,
+        callers: Callers,
+        work: Work,
+        metrics: Metrics,
+        log: logs.Log,
+        log_calls: str | None,
+        idle_seconds: float,
+    ) -> None:
+        """Serve nothing until `options` is set and the gate opens.
+
+        Args:
+            gate: Who gets in.
+            callers: Who may call.
+            work: Where messages are computed.
+            metrics: What is counted.
+            log: Where calls and faults are logged.
+            log_calls: The level of the line for each call; None for no such lines.
+            idle_seconds: A stream without a message for so long is ended; 0: never.
+        """
+        self.options: Options | None = None
+        self._gate: Final = gate
+        self._callers: Final = callers
+        self._work: Final = work
+        self._idle_seconds: Final = idle_seconds
+        self._outcomes: Final = partial(
+            Outcomes, gate=gate, metrics=metrics, log=log, log_calls=log_calls
+        )
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """What to register with a gRPC server. Messages stay bytes until a session has them."""
+        both = grpc.stream_stream_rpc_method_handler
+        many_to_one = grpc.stream_unary_rpc_method_handler
+        return grpc.method_handlers_generic_handler(
+            SERVICE_NAME,
+            {
+                "EncodeStream": both(self._handler("EncodeStream", EncodeSession)),
+                "DecodeStream": both(self._handler("DecodeStream", DecodeSession)),
+                "CountStream": many_to_one(self._handler("CountStream", CountSession)),
+            },
+        )
+
+    def _handler(self, rpc: str, session_class: SessionClass) -> Handler:
+        outcomes, admitted = self._outcomes(rpc), self._admitted
+
+        async def handle(_: object, context: Context) -> bytes | None:
+            return await outcomes.of(context, admitted, session_class, context)
+
+        return handle
+
+    async def _admitted(
+        self, call: Call, session_class: SessionClass, context: Context
+    ) -> bytes | None:
+        call.caller = self._callers.authenticate(call.authorization)
+        gate = self._gate
+        gate.enter_stream()
+        try:
+            if not gate.is_open:
+                await gate.opened()
+            assert self.options is not None  # the gate opens once they are set
+            session = session_class(self.options, call, self._work.inline_max_bytes)
+            stream = OpenStream(gate, self._idle_seconds)
+            try:
+                return await gate.waiting(self._converse(context, session, stream))
+            except grpc.aio.InternalError:
+                # gRPC could not read or write: the caller is gone.
+                raise asyncio.CancelledError from None
+            except asyncio.CancelledError:
+                if stream.idle:
+                    raise StreamIdle(self._idle_seconds) from None
+                raise
+            finally:
+                stream.close()
+        finally:
+            gate.leave_stream()
+
+    async def _converse(
+        self, context: Context, session: Session, stream: OpenStream
+    ) -> bytes | None:
+        """Take messages until the stream is over.
+
+        Returns:
+            The last answer where it is the only one, and was not written.
+        """
+        read, write, take = context.read, context.write, session.take
+        now = asyncio.get_running_loop().time
+        only_answer = isinstance(session, CountSession)
+        answer, small = None, self._work.inline_max_bytes
+        while not session.over:
+            try:
+                raw = await read()
+            except asyncio.CancelledError:
+                await self._cut_off(context, session, stream)
+                raise
+            stream.active_at = now()
+            if raw is _END:
+                await asyncio.sleep(0)  # to gRPC a caller that is gone looks the same, at first
+                if session.inline_max_bytes >= 0:
+                    answer = session.end()
+                else:
+                    answer = await self._on_thread(stream, session, session.end)
+            elif len(raw) <= session.inline_max_bytes:
+                answer = take(raw)
+            else:
+                answer = await self._on_thread(stream, session, take, raw)
+            if answer is None or only_answer:
+                continue
+            if len(answer) <= small:
+                await write(answer)
+            else:
+                stream.hold(session.held + len(answer))
+                await write(answer)
+                stream.hold(session.held)
+        if session.fault is not None:
+            raise session.fault
+        return answer if only_answer else None
+
+    async def _on_thread(
+        self,
+        stream: OpenStream,
+        session: Session,
+        step: Callable[..., bytes | None],
+        *raw: bytes,
+    ) -> bytes | None:
+        try:
+            stream.take_in(session.held + sum(map(len, raw)))
+        except Overloaded as error:
+            session.fault = error
+            return session.abandon()
+        stream.busy = True
+        try:
+            return await self._work.on_thread(step, *raw)
+        finally:
+            stream.busy = False
+            stream.active_at = asyncio.get_running_loop().time()
+            stream.hold(session.held)
+
+    async def _cut_off(self, context: Context, session: Session, stream: OpenStream) -> None:
+        """Deliver what is certain, if it is the server that ends the stream."""
+        if stream.idle or self._gate.cut_off:
+            answer = session.abandon()
+            if answer is not None:
+                await context.write(answer)

@@ -1,0 +1,81 @@
+"""What the server keeps of each open stream, whatever it computes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from bytepair_server.gate import Gate
+
+
+class OpenStream:
+    """One open stream: when something last came through it, and what it holds.
+
+    Attributes:
+        active_at: The event loop's time of the last message. Whoever reads one sets it: the
+            look at the clock is all that a message costs here.
+        busy: A thread computes for the stream, which is thus not idle.
+        idle: It is being cancelled for having been idle.
+    """
+
+    __slots__ = (
+        "_gate",
+        "_held",
+        "_idle_seconds",
+        "_loop",
+        "_task",
+        "_timer",
+        "active_at",
+        "busy",
+        "idle",
+    )
+
+    def __init__(self, gate: Gate, idle_seconds: float) -> None:
+        """Watch over the current task; `close` must follow.
+
+        Args:
+            gate: Counts what all streams hold.
+            idle_seconds: The task is cancelled when no message came for so long; 0: never.
+        """
+        self._gate: Final = gate
+        self._idle_seconds: Final = idle_seconds
+        self._loop: Final = asyncio.get_running_loop()
+        self._task: Final = asyncio.current_task()
+        self._held = 0
+        self.active_at = self._loop.time()
+        self.busy = self.idle = False
+        self._timer: asyncio.TimerHandle | None = None
+        if idle_seconds:
+            self._timer = self._loop.call_later(idle_seconds, self._look)
+
+    def hold(self, size: int) -> None:
+        """Say how many bytes the stream holds now."""
+        self._gate.hold(size - self._held)
+        self._held = size
+
+    def take_in(self, size: int) -> None:
+        """As `hold`, before a large message is computed.
+
+        Raises:
+            Overloaded: All streams together hold as much as they may.
+        """
+        self.hold(size)
+        self._gate.check_held()
+
+    def close(self) -> None:
+        """Give back what is held, and look no more."""
+        self.hold(0)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        # One timer that is set anew when it fires, not at each message, which would cost
+        # more than decoding it.
+        now = self._loop.time()
+        left = self._idle_seconds if self.busy else self.active_at + self._idle_seconds - now
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+            return
+        assert self._task is not None  # a coroutine runs in a task
+        self.idle = True
+        self._task.cancel()

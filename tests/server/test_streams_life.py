@@ -1,0 +1,262 @@
+"""Open streams: idle, drained, shed, given up, not read, and many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+from time import sleep
+from typing import Any
+
+import bytepair_engine
+import grpc
+import pytest
+from bytepair.v1 import stream_pb2, tokenizer_pb2
+from conftest import Serve
+from support.serving import RunningServer
+from support.streaming import (
+    DecodeRequest,
+    EncodeRequest,
+    Talk,
+    count_config,
+    decode_config,
+    encode_config,
+)
+
+Code = grpc.StatusCode
+DECODE_STREAM = "/bytepair.v1.TokenizerService/DecodeStream"
+#: "Hello", " ST" and "OP".
+HELLO, ST, OP = 9906, 4015, 3143
+
+
+def wait_for_streams(server: RunningServer, number: int) -> None:
+    while server.metric("bytepair_open_streams") != number:
+        sleep(0.005)
+
+
+def memory(server: RunningServer) -> float:
+    """Resident bytes."""
+    return server.metric("process_resident_memory_bytes")
+
+
+def test_a_stream_that_is_idle_is_told_after_what_was_certain(serve: Serve) -> None:
+    server = serve("--stream-idle-seconds", "0.3")
+    talk = Talk(server.stub.DecodeStream)
+    first = talk.say(decode_config(stop=["STOP"]))
+    assert talk.say(DecodeRequest(ids=[HELLO, ST])).text == "Hello "
+    answers, failed = talk.rest()
+    assert (first.text, [answer.text for answer in answers]) == ("", ["ST"])
+    assert failed is not None
+    assert (failed.code, failed.reason) == (Code.ABORTED, "STREAM_IDLE")
+    assert failed.metadata == {"seconds": "0.3"}
+    assert failed.metadata["seconds"] in failed.message
+    assert server.metric("bytepair_errors_total", rpc="DecodeStream", reason="STREAM_IDLE") == 1
+
+
+def test_a_message_without_content_keeps_a_stream_open(serve: Serve) -> None:
+    server = serve("--stream-idle-seconds", "1")
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    for _ in range(8):
+        sleep(0.2)
+        assert talk.say(DecodeRequest()).tokens_consumed == 0
+    assert talk.say(DecodeRequest(ids=[HELLO], flush=True)).finished
+    assert talk.rest() == ([], None)
+
+
+def test_streams_are_never_idle_where_that_is_off(serve: Serve) -> None:
+    server = serve("--stream-idle-seconds", "0")
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    sleep(0.5)
+    assert talk.say(DecodeRequest(ids=[HELLO])).text == "Hello"
+    assert talk.close()[1] is None
+
+
+def test_a_stream_that_ends_in_time_is_finished_before_the_server_ends(serve: Serve) -> None:
+    server = serve("--grace-seconds", "60")
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    server.terminate()
+    server.wait_for_log("draining", open_streams=1)
+    late = Talk(server.stub.EncodeStream).rest()[1]
+    assert late is not None
+    assert (late.code, late.reason) == (Code.UNAVAILABLE, "DRAINING")
+    assert talk.say(DecodeRequest(ids=[HELLO])).text == "Hello"
+    answers, failed = talk.close()
+    assert (answers[-1].finished, failed) == (True, None)
+    assert server.wait() == 0
+
+
+def test_a_stream_that_outlasts_the_grace_time_is_told_after_what_was_certain(
+    serve: Serve,
+) -> None:
+    server = serve("--grace-seconds", "0.2")
+    decode, encode = Talk(server.stub.DecodeStream), Talk(server.stub.EncodeStream)
+    decode.say(decode_config(stop=["STOP"]))
+    assert decode.say(DecodeRequest(ids=[HELLO, ST])).text == "Hello "
+    assert list(encode.say(encode_config()).ids) == []
+    assert list(encode.say(EncodeRequest(text="Hello ST")).ids) == [HELLO]
+    server.terminate()
+    for talk, texts in ((decode, ["ST"]), (encode, [])):
+        answers, failed = talk.rest()
+        assert [answer.text for answer in answers] == texts
+        assert failed is not None
+        assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
+    assert server.wait() == 0
+    assert server.wait_for_log("cut off calls that outlasted grace_seconds")["calls"] == 2
+
+
+def test_one_stream_too_many_is_shed(serve: Serve) -> None:
+    """And idle streams take nothing from unary calls."""
+    server = serve("--max-open-streams", "2", "--max-in-flight", "1")
+    talks = [Talk(server.stub.DecodeStream) for _ in range(2)]
+    for talk in talks:
+        talk.say(decode_config())
+    assert server.metric("bytepair_open_streams") == 2
+    assert server.metric("bytepair_in_flight") == 0
+    assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")).count
+    failed = Talk(server.stub.DecodeStream).rest()[1]
+    assert failed is not None
+    assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert failed.retry_seconds == 0.25
+    assert server.metric("bytepair_shed_total", rpc="DecodeStream") == 1
+    assert talks[0].close()[1] is None
+    wait_for_streams(server, 1)
+    third = Talk(server.stub.DecodeStream)
+    assert third.say(decode_config()).encoding == "cl100k_base"
+    assert third.close()[1] is talks[1].close()[1] is None
+
+
+def test_streams_together_hold_no_more_than_they_may(serve: Serve) -> None:
+    server = serve("--max-streams-bytes", str(1 << 20))
+    first, second = Talk(server.stub.EncodeStream), Talk(server.stub.EncodeStream)
+    endless = EncodeRequest(text="a" * 600_000)
+    for talk in (first, second):
+        talk.say(encode_config())
+    assert first.say(endless).pending_bytes == 600_000
+    second._messages.put(endless)
+    failed = second.rest()[1]
+    assert failed is not None
+    assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+    answers, failed = first.close()
+    assert (answers[-1].bytes_consumed, failed) == (600_000, None)
+    third = Talk(server.stub.EncodeStream)
+    third.say(encode_config())
+    assert third.say(endless).pending_bytes == 600_000
+    third.cancel()
+    wait_for_streams(server, 0)
+
+
+@pytest.mark.parametrize("rpc", ["DecodeStream", "EncodeStream", "CountStream"])
+def test_a_stream_that_is_given_up_is_counted_as_cancelled(serve: Serve, rpc: str) -> None:
+    server = serve()
+    sent: list[Any] = []
+    first = {
+        "DecodeStream": decode_config(),
+        "EncodeStream": encode_config(),
+        "CountStream": count_config(),
+    }[rpc]
+
+    def messages() -> Iterator[Any]:
+        yield first
+        while not sent:
+            sleep(0.005)
+
+    method = getattr(server.stub, rpc)
+    call = method.future(messages()) if rpc == "CountStream" else method(messages())
+    wait_for_streams(server, 1)
+    call.cancel()
+    wait_for_streams(server, 0)
+    sent.append(None)
+    assert server.metric("bytepair_cancelled_total", rpc=rpc) == 1
+    assert server.metric("bytepair_requests_total", rpc=rpc, code="CANCELLED") == 1
+    assert server.metric("bytepair_requests_total", rpc=rpc, code="OK") == 0
+
+
+def test_a_client_that_does_not_read_is_held(serve: Serve) -> None:
+    """By flow control, and what waits for it in the server is bounded."""
+    server = serve("--stream-idle-seconds", "60")
+    ids = [HELLO] * 4096
+    sent = count()
+    progress = [0]
+
+    def messages() -> Iterator[DecodeRequest]:
+        yield decode_config()
+        for progress[0] in sent:
+            yield DecodeRequest(ids=ids, flush=progress[0] == 4000)
+
+    call = server.stub.DecodeStream(messages())
+    assert next(call).encoding == "cl100k_base"
+    before, reached = memory(server), -1
+    while progress[0] != reached:
+        reached = progress[0]
+        sleep(0.5)
+        quick = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+        assert server.stub.Count(quick).count == 1
+    assert reached < 4000
+    assert memory(server) - before < 64 << 20
+    answers = list(call)
+    assert sum(len(answer.text) for answer in answers) == 4001 * len("Hello" * 4096)
+    assert answers[-1].tokens_consumed == 4001 * 4096
+    assert answers[-1].finished
+
+
+def test_a_client_that_never_reads_is_idle(serve: Serve) -> None:
+    server = serve("--stream-idle-seconds", "1")
+
+    def messages() -> Iterator[DecodeRequest]:
+        yield decode_config()
+        while server.metric("bytepair_requests_total", rpc="DecodeStream", code="ABORTED") == 0:
+            yield DecodeRequest(ids=[HELLO] * 4096)
+
+    talk = server.stub.DecodeStream(messages())
+    while server.metric("bytepair_errors_total", rpc="DecodeStream", reason="STREAM_IDLE") == 0:
+        sleep(0.02)
+    talk.cancel()
+    wait_for_streams(server, 0)
+
+
+def test_hundreds_of_streams_are_open_at_once(serve: Serve) -> None:
+    number, rounds = 500, 4
+    server = serve()
+    encoding = bytepair_engine.get_encoding("cl100k_base")
+    texts = [f"stream {n}: naïve 🙂🙂 日本語" for n in range(number)]
+
+    async def talk(call: Any, ids: list[int], meet: asyncio.Barrier) -> str:
+        text = ""
+        await call.write(decode_config())
+        for start in range(rounds):
+            await call.write(DecodeRequest(ids=ids[start::rounds]))
+        await meet.wait()
+        await call.done_writing()
+        async for answer in call:
+            text += answer.text
+        return text
+
+    async def run() -> list[str]:
+        meet = asyncio.Barrier(number)
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            method = channel.stream_stream(
+                DECODE_STREAM,
+                request_serializer=DecodeRequest.SerializeToString,
+                response_deserializer=stream_pb2.DecodeStreamResponse.FromString,
+            )
+            # Ids in the order in which they will arrive are those of the text.
+            parts = [in_rounds(encoding.encode(text), rounds) for text in texts]
+            return await asyncio.gather(*(talk(method(), ids, meet) for ids in parts))
+
+    assert asyncio.run(run()) == texts
+    assert server.metric("bytepair_requests_total", rpc="DecodeStream", code="OK") == number
+    total = sum(len(encoding.encode(text)) for text in texts)
+    assert server.metric("bytepair_tokens_total", rpc="DecodeStream") == total
+    assert server.metric("bytepair_open_streams") == 0
+
+
+def in_rounds(ids: list[int], rounds: int) -> list[int]:
+    """A list whose slices [n::rounds], one after the other, are `ids`."""
+    dealt = [0] * len(ids)
+    places = [place for start in range(rounds) for place in range(start, len(ids), rounds)]
+    for place, token_id in zip(places, ids, strict=True):
+        dealt[place] = token_id
+    return dealt
