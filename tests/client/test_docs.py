@@ -47,10 +47,15 @@ def test_every_option_is_in_the_table_with_its_default() -> None:
     for names, default in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
         shown |= dict.fromkeys(re.findall(r"`(\w+)`", names), default.strip("`"))
     parameters = dict(inspect.signature(TokenizerClient).parameters)
+    written = {
+        "()": "none",
+        "1048576": "1 MiB",
+        "67108864": "64 MiB",
+        "10.0": "10 s",
+        "20.0": "20 s",
+    }
     told = {
-        name: {"()": "none", "67108864": "64 MiB", "10.0": "10 s", "20.0": "20 s"}.get(
-            shown_as := repr(parameter.default).replace("'", '"'), shown_as
-        )
+        name: written.get(shown_as := repr(parameter.default).replace("'", '"'), shown_as)
         for name, parameter in parameters.items()
     }
     assert shown == told

@@ -20,7 +20,8 @@ from bytepair_client import (
 )
 from bytepair_client.base import BaseClient
 from bytepair_client.call import Method
-from bytepair_client.operations import counting, decoding, describing, encoding
+from bytepair_client.operations import counting, decoding, describing, encoding, streaming
+from google.protobuf.message_factory import GetMessageClass
 
 CLIENT = Path(__file__).parents[2] / "client"
 SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
@@ -67,18 +68,18 @@ def test_the_package_exports_what_it_imports_and_no_more() -> None:
     assert len(set(bytepair_client.__all__)) == len(bytepair_client.__all__)
 
 
-def test_every_unary_rpc_has_a_method_that_parses_its_answer() -> None:
+def test_every_rpc_has_a_method_that_parses_its_answer() -> None:
     found = {
-        value.path: value.parse
-        for module in (encoding, decoding, counting, describing)
+        value.path: value
+        for module in (encoding, decoding, counting, describing, streaming)
         for value in vars(module).values()
         if isinstance(value, Method)
     }
-    unary = [rpc for rpc in SERVICE.methods if not rpc.client_streaming]
-    for rpc in unary:
-        answer = getattr(tokenizer_pb2, rpc.output_type.name)
-        assert found[f"/{SERVICE.full_name}/{rpc.name}"] == answer.FromString
-    assert len(found) == len(unary)
+    for rpc in SERVICE.methods:
+        method = found[f"/{SERVICE.full_name}/{rpc.name}"]
+        assert method.parse == GetMessageClass(rpc.output_type).FromString
+        assert method.streamed == rpc.client_streaming
+    assert len(found) == len(SERVICE.methods)
 
 
 def signatures(kind: type) -> dict[str, str]:
@@ -102,5 +103,6 @@ def test_both_clients_have_the_same_methods() -> None:
 
     assert own(TokenizerClient) == own(AsyncTokenizerClient)
     for name in operations.__all__:
-        assert inspect.iscoroutinefunction(getattr(AsyncTokenizerClient, name))
+        waits = name not in ("decode_stream", "encode_stream")  # which return iterators
+        assert inspect.iscoroutinefunction(getattr(AsyncTokenizerClient, name)) == waits
         assert inspect.getdoc(getattr(TokenizerClient, name))

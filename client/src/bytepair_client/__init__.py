@@ -10,6 +10,7 @@ that all of them take, `errors` what they raise.
 """
 
 from bytepair_client.aio import AsyncFullResponses, AsyncTokenizerClient
+from bytepair_client.aio_stream import AsyncStream
 from bytepair_client.client import FullResponses, TokenizerClient
 from bytepair_client.errors import (
     Cancelled,
@@ -38,12 +39,14 @@ from bytepair_client.operations.common import error_of
 from bytepair_client.operations.describing import EncodingInfo
 from bytepair_client.operations.encoding import IdsWithOffsets
 from bytepair_client.options import NOT_GIVEN, Tls
+from bytepair_client.stream import Stream
 from bytepair_client.text import SpecialToken, Text, special
 from bytepair_client.version import __version__
 
 __all__ = [
     "NOT_GIVEN",
     "AsyncFullResponses",
+    "AsyncStream",
     "AsyncTokenizerClient",
     "Cancelled",
     "ClientClosed",
@@ -63,6 +66,7 @@ __all__ = [
     "SpecialToken",
     "SpecialTokenInText",
     "SpecialTokenNotPermitted",
+    "Stream",
     "StreamIdle",
     "Text",
     "Tls",

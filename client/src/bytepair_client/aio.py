@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -12,9 +12,10 @@ import grpc
 from google.protobuf.message import Message
 
 from bytepair_client import operations
+from bytepair_client.aio_stream import AsyncStream
 from bytepair_client.base import BaseClient
-from bytepair_client.call import Call
-from bytepair_client.errors import Cancelled
+from bytepair_client.call import Call, StreamCall, Whole
+from bytepair_client.errors import Cancelled, InputTooLarge
 from bytepair_client.failures import FailedCall
 from bytepair_client.options import Defaults
 
@@ -48,6 +49,35 @@ def _full(
     return run
 
 
+def _pieces(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+) -> Callable[Concatenate[AsyncTokenizerClient, P], AsyncStream[Response, Plain]]:
+    """The method that streams `operation` and gives the plain value of each answer."""
+
+    @wraps(operation)
+    def run(
+        self: AsyncTokenizerClient, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[Response, Plain]:
+        return self._stream(operation(self._defaults, *args, **kwargs))
+
+    return run
+
+
+def _answers(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+) -> Callable[Concatenate[AsyncFullResponses, P], AsyncStream[Response, Response]]:
+    """The method that streams `operation` and gives its answers."""
+
+    @wraps(operation)
+    def run(
+        self: AsyncFullResponses, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[Response, Response]:
+        call = operation(self._client._defaults, *args, **kwargs)
+        return self._client._stream(call.whole_answers())
+
+    return run
+
+
 class AsyncFullResponses:
     """The methods of a AsyncTokenizerClient, answering with the messages of `bytepair.v1`."""
 
@@ -57,11 +87,14 @@ class AsyncFullResponses:
     encode = _full(operations.encode)
     encode_with_offsets = _full(operations.encode_with_offsets)
     encode_batch = _full(operations.encode_batch)
+    encode_stream = _answers(operations.encode_stream)
     decode = _full(operations.decode)
     decode_bytes = _full(operations.decode_bytes)
     decode_batch = _full(operations.decode_batch)
+    decode_stream = _answers(operations.decode_stream)
     count = _full(operations.count)
     count_batch = _full(operations.count_batch)
+    count_stream = _full(operations.count_stream)
     list_encodings = _full(operations.list_encodings)
     get_encoding = _full(operations.get_encoding)
 
@@ -78,16 +111,22 @@ class AsyncTokenizerClient(BaseClient):
 
         async with AsyncTokenizerClient("localhost:50051", encoding="o200k_base") as client:
             ids = await client.encode("Hello, world")
+
+    Those whose names end in `_stream` send what an iterable gives, asynchronous or not, as it
+    gives it; `decode_stream` and `encode_stream` return an asynchronous iterator at once.
     """
 
     encode = _plain(operations.encode)
     encode_with_offsets = _plain(operations.encode_with_offsets)
     encode_batch = _plain(operations.encode_batch)
+    encode_stream = _pieces(operations.encode_stream)
     decode = _plain(operations.decode)
     decode_bytes = _plain(operations.decode_bytes)
     decode_batch = _plain(operations.decode_batch)
+    decode_stream = _pieces(operations.decode_stream)
     count = _plain(operations.count)
     count_batch = _plain(operations.count_batch)
+    count_stream = _plain(operations.count_stream)
     list_encodings = _plain(operations.list_encodings)
     get_encoding = _plain(operations.get_encoding)
     health = _plain(operations.health)
@@ -120,12 +159,38 @@ class AsyncTokenizerClient(BaseClient):
         return grpc.aio.secure_channel(self.target, self._credentials, self._arguments)
 
     async def _run(self, call: Call[Response, Any]) -> Response:
+        if call.whole is not None and call.is_large:
+            return await self._run_stream(call.whole())
+        try:
+            return await self._run_unary(call)
+        except InputTooLarge as refusal:
+            if call.whole is None or not self._may_stream(call, refusal):
+                raise
+        return await self._run_stream(call.whole())
+
+    async def _run_stream(self, whole: Whole[Response]) -> Response:
+        async with self._stream(whole.stream) as answers:
+            return self._joined(whole, [answer async for answer in answers])
+
+    async def _run_unary(self, call: Call[Response, Any]) -> Response:
         payload = self._payload(call.request)
         rpc = self._rpc(call.method)
+        sent = rpc(payload, timeout=call.timeout, metadata=self._metadata)
+        response: Response = await self._wait(sent, call.timeout)
+        return response
+
+    def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
+        return AsyncStream(
+            call,
+            lambda: self._rpc(call.method)(timeout=call.timeout, metadata=self._metadata),
+            lambda read: self._wait(read, call.timeout),
+        )
+
+    async def _wait(self, answer: Awaitable[Any], timeout: float | None) -> Any:
         try:
-            response: Response = await rpc(payload, timeout=call.timeout, metadata=self._metadata)
+            return await answer
         except grpc.aio.AioRpcError as error:
-            raise self._error(cast(FailedCall, error), call.timeout) from error
+            raise self._error(cast(FailedCall, error), timeout) from error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if self._closed and (task is None or not task.cancelling()):
@@ -133,4 +198,3 @@ class AsyncTokenizerClient(BaseClient):
                 message = f"{self.target}: the client was closed during the call"
                 raise Cancelled(message, code="CANCELLED") from error
             raise
-        return response

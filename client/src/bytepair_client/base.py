@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
 from bytepair_client import options
-from bytepair_client.call import Method
-from bytepair_client.errors import ClientClosed, InputTooLarge, TokenizerError
+from bytepair_client.call import Call, Method, Whole
+from bytepair_client.errors import ClientClosed, InputTooLarge, InternalError, TokenizerError
 from bytepair_client.failures import FailedCall, from_call
 from bytepair_client.options import Defaults, Tls
+
+Response = TypeVar("Response", bound=Message)
 
 
 class BaseClient(ABC):
@@ -34,6 +36,7 @@ class BaseClient(ABC):
         tls: Tls | bool = False,
         metadata: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         max_attempts: int = options.DEFAULT_MAX_ATTEMPTS,
+        max_unary_bytes: int = options.DEFAULT_MAX_UNARY_BYTES,
         max_request_bytes: int = options.DEFAULT_MAX_REQUEST_BYTES,
         max_response_bytes: int = options.DEFAULT_MAX_RESPONSE_BYTES,
         keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
@@ -55,6 +58,8 @@ class BaseClient(ABC):
             metadata: Sent with every call: names in lower case, and values.
             max_attempts: How often a call is tried while the answer is UNAVAILABLE: 1 (no
                 retries) to 5.
+            max_unary_bytes: A larger text, or more ids than a fourth of this, is streamed
+                instead of sent in one request. Best what the server's `max_input_bytes` is.
             max_request_bytes: A larger request is InputTooLarge before it is sent. The
                 server has limits of its own.
             max_response_bytes: A larger answer is ResourceExhausted.
@@ -65,7 +70,12 @@ class BaseClient(ABC):
             InvalidOption: One is outside its domain, or a certificate cannot be read.
         """
         self.target = options.utf8("target", target)
-        self._defaults = Defaults(encoding, expected_fingerprint, options.checked_timeout(timeout))
+        self._defaults = Defaults(
+            encoding,
+            expected_fingerprint,
+            options.checked_timeout(timeout),
+            options.checked_size("max_unary_bytes", max_unary_bytes),
+        )
         self._metadata = options.call_metadata(api_key, metadata)
         self._max_request_bytes = max_request_bytes
         settings = Tls() if tls is True else tls or None
@@ -99,7 +109,8 @@ class BaseClient(ABC):
                     raise self._closed_error()
                 if self._channel is None:
                     self._channel = self._open()
-                rpc = self._channel.unary_unary(method.path, response_deserializer=method.parse)
+                kind = self._channel.stream_stream if method.streamed else self._channel.unary_unary
+                rpc = kind(method.path, response_deserializer=method.parse)
                 self._rpcs[method.path] = rpc
         return rpc
 
@@ -124,6 +135,18 @@ class BaseClient(ABC):
                 },
             )
         return payload
+
+    @staticmethod
+    def _may_stream(call: Call[Any, Any], refusal: InputTooLarge) -> bool:
+        """Whether a call whose input the server refused for its size may go on as a stream."""
+        return call.whole is not None and refusal.field in ("text", "ids")
+
+    def _joined(self, whole: Whole[Response], answers: Sequence[Any]) -> Response:
+        """The one answer that a stream's answers are."""
+        if not answers:
+            message = f"{self.target}: the stream ended without an answer"
+            raise InternalError(message, code="OK")
+        return whole.join(answers)
 
     def _closed_error(self) -> ClientClosed:
         return ClientClosed(f"the client of {self.target} is closed")

@@ -12,9 +12,11 @@ from google.protobuf.message import Message
 
 from bytepair_client import operations
 from bytepair_client.base import BaseClient
-from bytepair_client.call import Call
+from bytepair_client.call import Call, Method, StreamCall, Whole
+from bytepair_client.errors import InputTooLarge
 from bytepair_client.failures import FailedCall
 from bytepair_client.options import Defaults
+from bytepair_client.stream import Stream
 
 P = ParamSpec("P")
 Response = TypeVar("Response", bound=Message)
@@ -46,6 +48,33 @@ def _full(
     return run
 
 
+def _pieces(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+) -> Callable[Concatenate[TokenizerClient, P], Stream[Response, Plain]]:
+    """The method that streams `operation` and gives the plain value of each answer."""
+
+    @wraps(operation)
+    def run(self: TokenizerClient, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Plain]:
+        return self._stream(operation(self._defaults, *args, **kwargs))
+
+    return run
+
+
+def _answers(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+) -> Callable[Concatenate[FullResponses, P], Stream[Response, Response]]:
+    """The method that streams `operation` and gives its answers."""
+
+    @wraps(operation)
+    def run(
+        self: FullResponses, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Stream[Response, Response]:
+        call = operation(self._client._defaults, *args, **kwargs)
+        return self._client._stream(call.whole_answers())
+
+    return run
+
+
 class FullResponses:
     """The methods of a TokenizerClient, answering with the messages of `bytepair.v1`."""
 
@@ -55,11 +84,14 @@ class FullResponses:
     encode = _full(operations.encode)
     encode_with_offsets = _full(operations.encode_with_offsets)
     encode_batch = _full(operations.encode_batch)
+    encode_stream = _answers(operations.encode_stream)
     decode = _full(operations.decode)
     decode_bytes = _full(operations.decode_bytes)
     decode_batch = _full(operations.decode_batch)
+    decode_stream = _answers(operations.decode_stream)
     count = _full(operations.count)
     count_batch = _full(operations.count_batch)
+    count_stream = _full(operations.count_stream)
     list_encodings = _full(operations.list_encodings)
     get_encoding = _full(operations.get_encoding)
 
@@ -74,16 +106,22 @@ class TokenizerClient(BaseClient):
 
         with TokenizerClient("localhost:50051", encoding="o200k_base") as client:
             ids = client.encode("Hello, world")
+
+    Those whose names end in `_stream` send what an iterable gives, as it gives it;
+    `decode_stream` and `encode_stream` return an iterator.
     """
 
     encode = _plain(operations.encode)
     encode_with_offsets = _plain(operations.encode_with_offsets)
     encode_batch = _plain(operations.encode_batch)
+    encode_stream = _pieces(operations.encode_stream)
     decode = _plain(operations.decode)
     decode_bytes = _plain(operations.decode_bytes)
     decode_batch = _plain(operations.decode_batch)
+    decode_stream = _pieces(operations.decode_stream)
     count = _plain(operations.count)
     count_batch = _plain(operations.count_batch)
+    count_stream = _plain(operations.count_stream)
     list_encodings = _plain(operations.list_encodings)
     get_encoding = _plain(operations.get_encoding)
     health = _plain(operations.health)
@@ -116,14 +154,39 @@ class TokenizerClient(BaseClient):
         return grpc.secure_channel(self.target, self._credentials, self._arguments)
 
     def _run(self, call: Call[Response, Any]) -> Response:
-        payload = self._payload(call.request)
-        rpc = self._rpc(call.method)
+        if call.whole is not None and call.is_large:
+            return self._run_stream(call.whole())
         try:
-            response: Response = rpc(payload, timeout=call.timeout, metadata=self._metadata)
+            return self._run_unary(call)
+        except InputTooLarge as refusal:
+            if call.whole is None or not self._may_stream(call, refusal):
+                raise
+        return self._run_stream(call.whole())
+
+    def _run_stream(self, whole: Whole[Response]) -> Response:
+        with self._stream(whole.stream) as answers:
+            return self._joined(whole, list(answers))
+
+    def _run_unary(self, call: Call[Response, Any]) -> Response:
+        payload = self._payload(call.request)
+        try:
+            response: Response = self._send(call.method, payload, call.timeout)
         except grpc.RpcError as error:
             raise self._error(cast(FailedCall, error), call.timeout) from error
+        return response
+
+    def _stream(self, call: StreamCall[Response, Plain]) -> Stream[Response, Plain]:
+        return Stream(
+            call,
+            lambda requests: self._send(call.method, requests, call.timeout),
+            lambda failed: self._error(failed, call.timeout),
+        )
+
+    def _send(self, method: Method[Any], request: object, timeout: float | None) -> Any:
+        rpc = self._rpc(method)
+        try:
+            return rpc(request, timeout=timeout, metadata=self._metadata)
         except ValueError as error:
             if self._closed:  # by another thread, after _rpc
                 raise self._closed_error() from error
             raise
-        return response

@@ -238,9 +238,15 @@ class Draining(Unavailable):
 
 
 class StreamIdle(TokenizerError):
-    """Nothing was sent through a stream for longer than the server waits."""
+    """Nothing was sent through a stream for longer than the server waits: start another one."""
 
     REASON = "STREAM_IDLE"
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the server waits."""
+        value = self.metadata.get("seconds")
+        return None if value is None else float(value)
 
 
 class DeadlineExceeded(TokenizerError, TimeoutError):

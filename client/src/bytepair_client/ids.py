@@ -25,11 +25,16 @@ def set_ids(field: RepeatedScalarFieldContainer[int], ids: Iterable[int]) -> Non
     except ValueError:
         for index, token_id in enumerate(ids):
             if not 0 <= token_id <= MAX_TOKEN_ID:
-                raise UnknownTokenId(
-                    f"no token has id {token_id} at index {index}",
-                    metadata={"id": str(token_id), "index": str(index)},
-                ) from None
+                raise unknown_id(token_id, index) from None
         raise
+
+
+def unknown_id(token_id: int, index: int) -> UnknownTokenId:
+    """The error for an id that no encoding can have."""
+    return UnknownTokenId(
+        f"no token has id {token_id} at index {index}",
+        metadata={"id": str(token_id), "index": str(index)},
+    )
 
 
 def batch_ids(batch: Iterable[Iterable[int]]) -> list[tokenizer_pb2.IdsItem]:

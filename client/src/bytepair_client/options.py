@@ -24,6 +24,7 @@ DEFAULT_TARGET = "localhost:50051"
 DEFAULT_TIMEOUT_S = 10.0
 DEFAULT_MAX_ATTEMPTS = 4
 MOST_ATTEMPTS = 5  # gRPC quietly lowers anything above to this.
+DEFAULT_MAX_UNARY_BYTES = 1024 * 1024  # the server's default of max_input_bytes
 DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
 DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 DEFAULT_KEEPALIVE_S = 20.0  # the server takes pings every 10 s
@@ -86,11 +87,13 @@ class Defaults:
         encoding: Name or alias; None if each call must name its own.
         expected_fingerprint: Of `encoding`; None if it is not checked.
         timeout: Seconds; None for no deadline.
+        max_unary_bytes: What is larger is streamed.
     """
 
     encoding: str | None
     expected_fingerprint: str | None
     timeout: float | None
+    max_unary_bytes: int
 
 
 def invalid(field: str, problem: str) -> InvalidOption:
@@ -120,6 +123,17 @@ def checked_timeout(timeout: float | None) -> float | None:
     if timeout is not None and not 0 < timeout < math.inf:
         raise invalid("timeout", "seconds above 0, or None for no deadline")
     return timeout
+
+
+def checked_size(field: str, size: int) -> int:
+    """Return `size` if it is at least 1.
+
+    Raises:
+        InvalidOption: It is not.
+    """
+    if size < 1:
+        raise invalid(field, "at least 1")
+    return size
 
 
 def call_metadata(
@@ -178,12 +192,8 @@ def channel_arguments(
     Raises:
         InvalidOption: One is outside its range.
     """
-    for name, size in (
-        ("max_request_bytes", max_request_bytes),
-        ("max_response_bytes", max_response_bytes),
-    ):
-        if size < 1:
-            raise invalid(name, "at least 1")
+    checked_size("max_request_bytes", max_request_bytes)
+    checked_size("max_response_bytes", max_response_bytes)
     own = f"bytepair-client/{__version__} python/{platform.python_version()}"
     arguments: list[tuple[str, str | int]] = [
         ("grpc.service_config", service_config(max_attempts)),

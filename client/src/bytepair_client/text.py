@@ -69,7 +69,7 @@ def set_text(message: _HasText, text: Text) -> None:
         try:
             message.text = text
         except UnicodeEncodeError as error:
-            raise _lone_surrogate(text, error.start, 0) from None
+            raise lone_surrogate(text, error.start, 0) from None
         return
     if isinstance(text, bytes | Mapping) or not isinstance(text, Sequence):
         raise TypeError(f"text: a str or a sequence of segments, not {type(text).__name__}")
@@ -81,7 +81,7 @@ def set_text(message: _HasText, text: Text) -> None:
                 message.segments.add(text=segment)
             except UnicodeEncodeError as error:
                 before = sum(map(_size, text[:number]))
-                raise _lone_surrogate(segment, error.start, before) from None
+                raise lone_surrogate(segment, error.start, before) from None
         else:
             raise TypeError(f"segment: a str or special(...), not {type(segment).__name__}")
 
@@ -142,12 +142,13 @@ def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial
     return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
 
 
-def _size(segment: str | SpecialToken) -> int:
-    return len((segment if isinstance(segment, str) else segment.token).encode())
-
-
-def _lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
+def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
+    """The error for `text[index]`, which UTF-8 cannot say, after so many bytes of other text."""
     offset = bytes_before + len(text[:index].encode())
     return InvalidUtf8(
         f"the text holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}
     )
+
+
+def _size(segment: str | SpecialToken) -> int:
+    return len((segment if isinstance(segment, str) else segment.token).encode())

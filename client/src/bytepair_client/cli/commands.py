@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
-from bytepair_client.cli.inputs import STANDARD_INPUT, read_ids, read_text
-from bytepair_client.cli.output import write_text
+from bytepair.v1.stream_pb2 import CountStreamResponse
+from bytepair.v1.tokenizer_pb2 import CountResponse
+
+from bytepair_client.cli.inputs import STANDARD_INPUT, opened
+from bytepair_client.cli.output import write, write_text
 from bytepair_client.cli.results import Results
 from bytepair_client.cli.status import CommandError, ExitStatus
 from bytepair_client.client import TokenizerClient
@@ -27,8 +31,12 @@ def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     total = 0
     several = len(args.files) > 1
     for name in args.files:
-        with results.of(name) as result:
-            answer = client.full.count(read_text(name), **options)
+        with results.of(name) as result, opened(name) as source:
+            answer: CountResponse | CountStreamResponse
+            if source.is_large:
+                answer = client.full.count_stream(source.text(), timeout=args.timeout, **options)
+            else:
+                answer = client.full.count("".join(source.text()), **options)
             total += answer.count
             result.answered(answer)
             result.fields["count"] = answer.count
@@ -47,28 +55,51 @@ def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     results = Results(args.json)
     options = _special_options(args)
     for name in args.files:
-        with results.of(name) as result:
-            answer = client.full.encode(read_text(name), **options)
-            result.answered(answer)
-            result.fields["ids"] = list(answer.ids)
-            result.line = " ".join(map(str, answer.ids))
+        with results.of(name) as result, opened(name, writes=not args.json) as source:
+            if source.is_large:
+                stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
+                if args.json:
+                    result.fields["ids"] = [token_id for ids in stream for token_id in ids]
+                else:
+                    _write_line(stream)
+                result.answered(stream.last)
+            else:
+                answer = client.full.encode("".join(source.text()), **options)
+                result.answered(answer)
+                result.fields["ids"] = list(answer.ids)
+                result.line = " ".join(map(str, answer.ids))
     results.print_json()
     return results.status
 
 
 def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair decode`."""
-    if args.json and args.errors == "bytes":
+    as_bytes = args.errors == "bytes"
+    if args.json and as_bytes:
         raise CommandError("--errors bytes: JSON cannot hold bytes", ExitStatus.USAGE)
     results = Results(args.json)
-    skip = args.skip_special_tokens
+    options = {"skip_special_tokens": args.skip_special_tokens}
     for name in args.files:
-        with results.of(name) as result:
-            ids = read_ids(name)
-            if args.errors == "bytes":
-                result.data = client.decode_bytes(ids, skip_special_tokens=skip)
+        with results.of(name) as result, opened(name, writes=not args.json) as source:
+            if source.is_large:
+                stream = client.decode_stream(
+                    source.ids(),
+                    errors="replace" if as_bytes else args.errors,
+                    as_bytes=as_bytes,
+                    timeout=args.timeout,
+                    **options,
+                )
+                if args.json:
+                    result.fields["text"] = "".join(stream)
+                else:
+                    for piece in stream:
+                        write(piece if isinstance(piece, bytes) else piece.encode())
+                result.answered(stream.last)
+            elif as_bytes:
+                result.data = client.decode_bytes(chain.from_iterable(source.ids()), **options)
             else:
-                answer = client.full.decode(ids, errors=args.errors, skip_special_tokens=skip)
+                ids = chain.from_iterable(source.ids())
+                answer = client.full.decode(ids, errors=args.errors, **options)
                 result.answered(answer)
                 result.fields["text"] = answer.text
                 result.data = answer.text.encode()
@@ -111,6 +142,18 @@ def _special_options(args: argparse.Namespace) -> dict[str, Any]:
     if args.disallowed_special is not None:  # otherwise the default of the operation
         options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
     return options
+
+
+def _write_line(stream: Iterable[list[int]]) -> None:
+    """Write ids as they come, on one line, which ends whatever happens."""
+    separator = ""
+    try:
+        for ids in stream:
+            write_text(separator + " ".join(map(str, ids)))
+            separator = " "
+    finally:
+        if separator:
+            write_text("\n")
 
 
 def _listed(info: EncodingInfo) -> str:

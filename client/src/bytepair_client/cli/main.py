@@ -26,7 +26,7 @@ from bytepair_client.errors import (
     Unavailable,
     UnknownEncoding,
 )
-from bytepair_client.options import DEFAULT_TARGET, Tls
+from bytepair_client.options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +68,7 @@ def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> Tokeni
         args.target or environment.get(TARGET_VARIABLE) or DEFAULT_TARGET,
         encoding=encoding,
         expected_fingerprint=expected,
-        timeout=args.timeout,
+        timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
         api_key=_api_key(args, environment),
         tls=_tls(args),
         user_agent="bytepair-cli",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bytepair_client.options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
+from bytepair_client.options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S
 from bytepair_client.version import __version__
 
 TARGET_VARIABLE = "BYTEPAIR_TARGET"
@@ -114,9 +114,9 @@ def _server() -> _Parser:
     group.add_argument(
         "--timeout",
         type=float,
-        default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help="for each call (default: %(default)g)",
+        help=f"for each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input larger than "
+        f"{DEFAULT_MAX_UNARY_BYTES >> 20} MiB, which is streamed)",
     )
     group.add_argument("--api-key-file", metavar="FILE", help="a file that holds the API key")
     group.add_argument("--tls", action="store_true", help="use TLS, with gRPC's own roots")

@@ -73,7 +73,7 @@ class Results:
         except _OF_ONE_INPUT as error:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
             if isinstance(error, _TOO_LARGE):
-                message += "; split it, or have the server's limit raised"
+                message += "; have the server's limit raised"
             self.status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, TokenizerError) else None
             result.fields["error"] = {"reason": reason, "message": message}

@@ -23,15 +23,19 @@ from bytepair_client.operations.decoding import decode, decode_batch, decode_byt
 from bytepair_client.operations.describing import get_encoding, list_encodings
 from bytepair_client.operations.encoding import encode, encode_batch, encode_with_offsets
 from bytepair_client.operations.serving import health
+from bytepair_client.operations.streaming import count_stream, decode_stream, encode_stream
 
 __all__ = [
     "count",
     "count_batch",
+    "count_stream",
     "decode",
     "decode_batch",
     "decode_bytes",
+    "decode_stream",
     "encode",
     "encode_batch",
+    "encode_stream",
     "encode_with_offsets",
     "get_encoding",
     "health",

@@ -11,6 +11,13 @@ from bytepair_client.errors import TokenizerError
 from bytepair_client.failures import from_item
 from bytepair_client.options import NOT_GIVEN, Defaults, NotGiven, checked_timeout, invalid, utf8
 
+DecodeErrors = Literal["replace", "strict"]
+_ERRORS: dict[str, text_pb2.DecodeErrors] = {
+    "replace": text_pb2.DECODE_ERRORS_REPLACE,
+    "strict": text_pb2.DECODE_ERRORS_STRICT,
+}
+_MAX_LIMIT = 2**64 - 1
+
 Timeout = float | None | NotGiven
 Fingerprint = str | None | NotGiven
 
@@ -69,6 +76,28 @@ def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
         InvalidOption: `timeout` is not above 0.
     """
     return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
+
+
+def wire_errors(errors: str) -> text_pb2.DecodeErrors:
+    """The `errors` of a request.
+
+    Raises:
+        InvalidOption: It is neither "replace" nor "strict".
+    """
+    if errors not in _ERRORS:
+        raise invalid("errors", f"one of {', '.join(_ERRORS)}")
+    return _ERRORS[errors]
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Return `limit` if it is None or a number that a request can hold.
+
+    Raises:
+        InvalidOption: It is neither.
+    """
+    if limit is not None and not 0 <= limit <= _MAX_LIMIT:
+        raise invalid("limit", f"0 to {_MAX_LIMIT}, or None to count all")
+    return limit
 
 
 def error_of(result: BatchResult, item: int | None = None) -> TokenizerError | None:

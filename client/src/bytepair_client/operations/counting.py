@@ -7,16 +7,19 @@ from typing import Any, Literal, overload
 
 from bytepair.v1 import tokenizer_pb2
 
-from bytepair_client.call import Call, method
+from bytepair_client.call import Call, Whole, method
 from bytepair_client.errors import TokenizerError
 from bytepair_client.operations.common import (
     Fingerprint,
     Timeout,
+    checked_limit,
     chosen_timeout,
     outcomes,
     set_encoding,
 )
-from bytepair_client.options import NOT_GIVEN, Defaults, invalid
+from bytepair_client.operations.streaming import count_stream
+from bytepair_client.operations.whole import has_more_bytes, timeout_for, whole_count
+from bytepair_client.options import NOT_GIVEN, Defaults
 from bytepair_client.text import (
     AllowedSpecial,
     DisallowedSpecial,
@@ -29,8 +32,6 @@ from bytepair_client.text import (
 
 COUNT = method(tokenizer_pb2.CountResponse, "Count")
 BATCH_COUNT = method(tokenizer_pb2.BatchCountResponse, "BatchCount")
-
-_MAX_LIMIT = 2**64 - 1
 
 
 def count(
@@ -47,7 +48,7 @@ def count(
     """Count the tokens of `text`. By default this never fails on what the text contains.
 
     Args:
-        text: As for `encode`.
+        text: As for `encode`, and of any length.
         limit: At least 0. Counting may stop once there are known to be more tokens than this;
             the answer is then `limit` + 1. None: count all.
         encoding: Name or alias; None for the client's.
@@ -64,11 +65,32 @@ def count(
     request = tokenizer_pb2.CountRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
-        limit=_checked_limit(limit),
+        limit=checked_limit(limit),
     )
-    set_text(request, text)
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    return Call(COUNT, request, chosen_timeout(defaults, timeout), _count)
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        set_text(request, text)
+        return Call(COUNT, request, seconds, _count)
+    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def whole() -> Whole[tokenizer_pb2.CountResponse]:
+        return whole_count(
+            count_stream(
+                defaults,
+                text,
+                limit=limit,
+                encoding=encoding,
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+                expected_fingerprint=expected_fingerprint,
+                timeout=timeout_for(defaults, timeout, len(text)),
+            )
+        )
+
+    return Call(COUNT, request, seconds, _count, whole, is_large)
 
 
 @overload
@@ -130,7 +152,7 @@ def count_batch(
         items=batch(texts),
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
-        limit=_checked_limit(limit),
+        limit=checked_limit(limit),
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
     return Call(
@@ -139,12 +161,6 @@ def count_batch(
         chosen_timeout(defaults, timeout),
         lambda response: outcomes(response.results, _count, return_exceptions),
     )
-
-
-def _checked_limit(limit: int | None) -> int | None:
-    if limit is not None and not 0 <= limit <= _MAX_LIMIT:
-        raise invalid("limit", f"0 to {_MAX_LIMIT}, or None to count all")
-    return limit
 
 
 def _count(result: tokenizer_pb2.CountResponse | tokenizer_pb2.CountResult) -> int:

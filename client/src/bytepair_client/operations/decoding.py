@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, overload
 
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import tokenizer_pb2
 
-from bytepair_client.call import Call, method
+from bytepair_client.call import Call, Whole, method
 from bytepair_client.errors import TokenizerError
 from bytepair_client.ids import batch_ids, set_ids
 from bytepair_client.operations.common import (
+    DecodeErrors,
     Fingerprint,
     Timeout,
     chosen_timeout,
     outcomes,
     set_encoding,
+    wire_errors,
 )
-from bytepair_client.options import NOT_GIVEN, Defaults, invalid
+from bytepair_client.operations.streaming import decode_stream
+from bytepair_client.operations.whole import BYTES_PER_ID, timeout_for, whole_decode
+from bytepair_client.options import NOT_GIVEN, Defaults
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
-
-DecodeErrors = Literal["replace", "strict"]
-_ERRORS: dict[str, text_pb2.DecodeErrors] = {
-    "replace": text_pb2.DECODE_ERRORS_REPLACE,
-    "strict": text_pb2.DECODE_ERRORS_STRICT,
-}
 
 
 def decode(
@@ -42,7 +40,7 @@ def decode(
     """Decode token ids into text.
 
     Args:
-        ids: Each one that the encoding has.
+        ids: Each one that the encoding has; any number of them.
         errors: For bytes that are not UTF-8, as ids cut from a longer list may give:
             "replace" puts U+FFFD in place of each maximal invalid sequence, "strict" fails
             with InvalidUtf8.
@@ -57,11 +55,28 @@ def decode(
         TokenizerError: See `bytepair_client.errors`.
     """
     request = tokenizer_pb2.DecodeRequest(
-        errors=_wire_errors(errors), skip_special_tokens=skip_special_tokens
+        errors=wire_errors(errors), skip_special_tokens=skip_special_tokens
     )
-    set_ids(request.ids, ids)
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    return Call(DECODE, request, chosen_timeout(defaults, timeout), _text)
+    numbers = ids if isinstance(ids, list | tuple) else list(ids)
+    is_large = len(numbers) * BYTES_PER_ID > defaults.max_unary_bytes
+    if not is_large:
+        set_ids(request.ids, numbers)
+
+    def whole() -> Whole[tokenizer_pb2.DecodeResponse]:
+        return whole_decode(
+            decode_stream(
+                defaults,
+                numbers,
+                encoding=encoding,
+                errors=errors,
+                skip_special_tokens=skip_special_tokens,
+                expected_fingerprint=expected_fingerprint,
+                timeout=timeout_for(defaults, timeout, len(numbers) * BYTES_PER_ID),
+            )
+        )
+
+    return Call(DECODE, request, chosen_timeout(defaults, timeout), _text, whole, is_large)
 
 
 def decode_bytes(
@@ -76,7 +91,7 @@ def decode_bytes(
     """Decode token ids into the bytes that they stand for, UTF-8 or not.
 
     Args:
-        ids: Each one that the encoding has.
+        ids: Each one that the encoding has; any number of them.
         skip_special_tokens: True: special tokens give nothing; False: their spelling.
         encoding: Name or alias; None for the client's.
         expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
@@ -88,9 +103,26 @@ def decode_bytes(
         TokenizerError: See `bytepair_client.errors`.
     """
     request = tokenizer_pb2.DecodeRequest(as_bytes=True, skip_special_tokens=skip_special_tokens)
-    set_ids(request.ids, ids)
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    return Call(DECODE, request, chosen_timeout(defaults, timeout), _data)
+    numbers = ids if isinstance(ids, list | tuple) else list(ids)
+    is_large = len(numbers) * BYTES_PER_ID > defaults.max_unary_bytes
+    if not is_large:
+        set_ids(request.ids, numbers)
+
+    def whole() -> Whole[tokenizer_pb2.DecodeResponse]:
+        return whole_decode(
+            decode_stream(
+                defaults,
+                numbers,
+                encoding=encoding,
+                as_bytes=True,
+                skip_special_tokens=skip_special_tokens,
+                expected_fingerprint=expected_fingerprint,
+                timeout=timeout_for(defaults, timeout, len(numbers) * BYTES_PER_ID),
+            )
+        )
+
+    return Call(DECODE, request, chosen_timeout(defaults, timeout), _data, whole, is_large)
 
 
 @overload
@@ -146,7 +178,7 @@ def decode_batch(
     """
     request = tokenizer_pb2.BatchDecodeRequest(
         items=batch_ids(batch),
-        errors=_wire_errors(errors),
+        errors=wire_errors(errors),
         skip_special_tokens=skip_special_tokens,
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
@@ -156,12 +188,6 @@ def decode_batch(
         chosen_timeout(defaults, timeout),
         lambda response: outcomes(response.results, _text, return_exceptions),
     )
-
-
-def _wire_errors(errors: str) -> text_pb2.DecodeErrors:
-    if errors not in _ERRORS:
-        raise invalid("errors", f"one of {', '.join(_ERRORS)}")
-    return _ERRORS[errors]
 
 
 def _text(result: tokenizer_pb2.DecodeResponse | tokenizer_pb2.DecodeResult) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
 
-from bytepair_client.call import Call, method
+from bytepair_client.call import Call, Whole, method
 from bytepair_client.errors import TokenizerError
 from bytepair_client.operations.common import (
     Fingerprint,
@@ -16,6 +16,8 @@ from bytepair_client.operations.common import (
     outcomes,
     set_encoding,
 )
+from bytepair_client.operations.streaming import encode_stream
+from bytepair_client.operations.whole import has_more_bytes, timeout_for, whole_encode
 from bytepair_client.options import NOT_GIVEN, Defaults, invalid
 from bytepair_client.text import (
     AllowedSpecial,
@@ -58,8 +60,8 @@ def encode(
     """Encode `text` into token ids.
 
     Args:
-        text: A string, or the segments of a prompt: strings, which are untrusted and never
-            become control tokens, and `special("<|name|>")`, which each give one.
+        text: A string of any length, or the segments of a prompt: strings, which are untrusted
+            and never become control tokens, and `special("<|name|>")`, which each give one.
         encoding: Name or alias; None for the client's.
         allowed_special: Special tokens that a plain `text` may turn into control tokens where
             it spells them, or "all": every one that the server lets this caller use.
@@ -72,10 +74,33 @@ def encode(
     Raises:
         TokenizerError: See `bytepair_client.errors`.
     """
+    is_large = isinstance(text, str) and has_more_bytes(text, defaults.max_unary_bytes)
     request = _encode_request(
-        defaults, text, encoding, allowed_special, disallowed_special, expected_fingerprint
+        defaults,
+        "" if is_large else text,
+        encoding,
+        allowed_special,
+        disallowed_special,
+        expected_fingerprint,
     )
-    return Call(ENCODE, request, chosen_timeout(defaults, timeout), _ids)
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        return Call(ENCODE, request, seconds, _ids)
+
+    def whole() -> Whole[tokenizer_pb2.EncodeResponse]:
+        return whole_encode(
+            encode_stream(
+                defaults,
+                text,
+                encoding=encoding,
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+                expected_fingerprint=expected_fingerprint,
+                timeout=timeout_for(defaults, timeout, len(text)),
+            )
+        )
+
+    return Call(ENCODE, request, seconds, _ids, whole, is_large)
 
 
 def encode_with_offsets(
