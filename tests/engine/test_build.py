@@ -1,10 +1,13 @@
-"""Installing the engine where there is no Rust says what is missing and what to do."""
+"""Where there is no Rust, or no core: what is said, and what works all the same."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+from support.slow import WITHOUT_CORE
 
 BUILD_BACKEND = Path(__file__).resolve().parents[2] / "engine" / "build_backend"
 
@@ -22,3 +25,22 @@ def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
     assert "no `cargo` on PATH" in asked.stderr
     assert "Install Rust 1.88" in asked.stderr
     assert "Traceback" not in asked.stderr
+
+
+def test_without_the_core_the_reference_takes_its_place() -> None:
+    ask = """
+import bytepair_engine
+assert bytepair_engine.get_encoding("gpt2").backend == "reference"
+try:
+    bytepair_engine.get_encoding("gpt2", backend="native")
+except bytepair_engine.InvalidOption as error:
+    print(error)
+"""
+    asked = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=os.environ | WITHOUT_CORE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "the native core cannot be loaded" in asked.stdout

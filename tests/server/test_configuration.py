@@ -16,6 +16,7 @@ from bytepair_server.sources import ConfigurationError
 from conftest import Serve
 from support.oracle import oracle
 from support.serving import START_SECONDS, clean_environment, command, write_config
+from support.slow import WITHOUT_CORE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
@@ -219,3 +220,17 @@ def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", sorted(SELF_TEST_IDS))
 def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
     assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
+
+
+def test_without_the_core_the_server_wants_to_be_told() -> None:
+    refused = subprocess.run(
+        command("--check-config", "--builtin-encodings", "r50k_base"),
+        env=clean_environment(**WITHOUT_CORE),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert "allow_reference_backend" in refused.stderr
+    assert check("--builtin-encodings", "r50k_base", **WITHOUT_CORE).returncode == 0

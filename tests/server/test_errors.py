@@ -26,7 +26,7 @@ from bytepair_server.work import Work
 from conftest import Serve
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
-from support.slow import MAX_INPUT_BYTES, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 
 ROOT = Path(__file__).parents[2]
 END = "<|endoftext|>"
@@ -237,7 +237,7 @@ def test_another_fingerprint_is_told_both(server: RunningServer) -> None:
 
 
 def test_one_call_too_many_is_shed_with_a_time_to_retry(serve: Serve) -> None:
-    server = serve("--max-in-flight", "1", "--max-input-bytes", str(MAX_INPUT_BYTES))
+    server = serve(*SLOW_FLAGS, "--max-in-flight", "1", environment=WITHOUT_CORE)
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(server.stub.Count, slow)

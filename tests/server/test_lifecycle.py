@@ -33,7 +33,7 @@ from support.serving import (
     command,
     write_config,
 )
-from support.slow import MAX_INPUT_BYTES, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 
 SERVICE = "bytepair.v1.TokenizerService"
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -116,7 +116,7 @@ def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
 
 
 def test_a_call_that_runs_is_finished_before_the_server_ends(serve: Serve) -> None:
-    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "60")
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
@@ -127,7 +127,7 @@ def test_a_call_that_runs_is_finished_before_the_server_ends(serve: Serve) -> No
 
 
 def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
-    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "60")
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server):
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
@@ -143,13 +143,11 @@ def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
 
 
 def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
-    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "0")
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "0", environment=WITHOUT_CORE)
 
     def outlast() -> Failed:
-        text = slow_text() * (MAX_INPUT_BYTES // len(slow_text().encode()) // 4 or 1)
-        return failure(
-            server.stub.Count, tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
-        )
+        slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
+        return failure(server.stub.Count, slow)
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(outlast)
@@ -163,7 +161,7 @@ def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
 
 
 def test_a_second_signal_ends_the_grace_time(serve: Serve) -> None:
-    server = serve("--max-input-bytes", str(MAX_INPUT_BYTES), "--grace-seconds", "3600")
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "3600", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         server.terminate()
         server.wait_for_log("draining", in_flight=1)

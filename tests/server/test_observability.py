@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.failures import failure
 from support.serving import RunningServer
-from support.slow import MAX_INPUT_BYTES, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 
 ROOT = Path(__file__).parents[2]
 SECRET = "wombat-7391"
@@ -46,7 +46,7 @@ def test_calls_are_counted(serve: Serve) -> None:
 
 
 def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
-    server = serve("--work-threads", "1", "--max-input-bytes", str(MAX_INPUT_BYTES))
+    server = serve(*SLOW_FLAGS, "--work-threads", "1", environment=WITHOUT_CORE)
 
     def wait_for(metric: str, value: float, **labels: str) -> None:
         while server.metric(metric, **labels) != value:

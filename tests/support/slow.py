@@ -1,21 +1,33 @@
-"""A request that keeps a server busy for about a second, whatever the machine and backend."""
+"""A server that is slow, and a request that keeps it busy for about a second.
+
+The server runs on the reference, some hundred times slower than the core: a text that took the
+core a second would take longer to send than to count.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from time import perf_counter
+from typing import Final
 
 import bytepair_engine
 
 #: Of Count, for servers that are to take `slow_text`.
-MAX_INPUT_BYTES = 1 << 28
-_SECONDS = 1.0
+MAX_INPUT_BYTES: Final = 1 << 26
+#: For `serve`: a server whose installation has no core.
+SLOW_FLAGS: Final = (
+    *("--builtin-encodings", "cl100k_base"),
+    *("--max-input-bytes", str(MAX_INPUT_BYTES)),
+)
+WITHOUT_CORE: Final = {"PYTHONPATH": str(Path(__file__).with_name("without_core"))}
+_SECONDS: Final = 1.0
 
 
 @cache
 def slow_text() -> str:
-    """A text whose Count by cl100k_base takes at least a second here."""
-    encoding = bytepair_engine.get_encoding("cl100k_base")
+    """A text whose Count by cl100k_base takes the reference at least a second here."""
+    encoding = bytepair_engine.get_encoding("cl100k_base", backend="reference")
     text = "naïve 日本語 x9 " * 4096
     while True:
         started = perf_counter()

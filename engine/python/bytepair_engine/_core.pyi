@@ -6,6 +6,8 @@ from typing import ClassVar, Final, Literal, final
 
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 
+__all__ = ["UNICODE_VERSION", "Bpe", "RankTable", "SpecialSet"]
+
 #: The version of the Unicode Character Database behind the scanners' character classes.
 UNICODE_VERSION: Final[str]
 
