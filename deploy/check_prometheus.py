@@ -12,20 +12,17 @@ import concurrent.futures
 import contextlib
 import json
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 from bytepair_client import TokenizerClient, errors
 from dashboard_queries import queries
+from processes import fetch, free_port, running, until
 
 DEPLOY = Path(__file__).resolve().parent
 RULES = DEPLOY / "prometheus"
@@ -37,63 +34,6 @@ MAX_IN_FLIGHT = 1
 LARGE_TEXT = "The quick brown fox jumps over the lazy dog. " * 20_000
 #: A second start or an alert is nothing that traffic makes in a few seconds.
 QUIET = {"annotation 'Alerts'", "annotation 'Starts'"}
-
-
-def free_port() -> int:
-    """Return a loopback port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def fetch(url: str) -> str:
-    """Return the body of a GET.
-
-    Raises:
-        OSError: No answer within 5 s, or a status other than 2xx.
-    """
-    with urllib.request.urlopen(url, timeout=5) as answer:
-        body: str = answer.read().decode()
-        return body
-
-
-def until(what: str, done: Callable[[], Any], seconds: float = 60) -> Any:
-    """Call `done` until it returns something true, and return that.
-
-    Raises:
-        SystemExit: It did not within `seconds`.
-    """
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError):
-            if result := done():
-                return result
-        time.sleep(0.2)
-    raise SystemExit(f"FAILED: {what} did not happen within {seconds:g} s")
-
-
-@contextlib.contextmanager
-def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `command` with its output in `log`, whose end is shown if the block fails.
-
-    The process is ended when the block is left.
-    """
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        yield process
-    except SystemExit:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        print(f"the end of {log.name}:", *lines[-10:], sep="\n  ")
-        raise
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 class Prometheus:

@@ -1,0 +1,47 @@
+"""Write the API's descriptors for Envoy, which turns JSON into messages by them.
+
+    python deploy/envoy/descriptors.py FILE
+
+They come from the installed stubs, and with them those of the details that errors carry: what
+Envoy has no descriptor of, it cannot show as JSON.
+"""
+
+import sys
+from pathlib import Path
+
+from bytepair.v1 import tokenizer_pb2
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+
+ROOTS = (tokenizer_pb2.DESCRIPTOR, error_details_pb2.DESCRIPTOR, status_pb2.DESCRIPTOR)
+
+
+def descriptors() -> FileDescriptorSet:
+    """Return every file that the API needs, each after those that it imports."""
+    found = FileDescriptorSet()
+    seen: set[str] = set()
+
+    def add(file: FileDescriptor) -> None:
+        if file.name in seen:
+            return
+        seen.add(file.name)
+        for imported in file.dependencies:
+            add(imported)
+        file.CopyToProto(found.file.add())
+
+    for root in ROOTS:
+        add(root)
+    return found
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} FILE")
+    path = Path(sys.argv[1])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(descriptors().SerializeToString(deterministic=True))
+
+
+if __name__ == "__main__":
+    main()
