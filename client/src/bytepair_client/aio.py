@@ -12,6 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from bytepair_client import operations
+from bytepair_client.aio_duplex import Duplex
 from bytepair_client.aio_stream import AsyncStream
 from bytepair_client.base import BaseClient
 from bytepair_client.call import Call, StreamCall, Whole
@@ -180,11 +181,11 @@ class AsyncTokenizerClient(BaseClient):
         return response
 
     def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
-        return AsyncStream(
-            call,
-            lambda: self._rpc(call.method)(timeout=call.timeout, metadata=self._metadata),
-            lambda read: self._wait(read, call.timeout),
-        )
+        def start() -> Duplex[Response]:
+            rpc = self._rpc(call.method)
+            return Duplex(rpc(timeout=call.timeout, metadata=self._metadata))
+
+        return AsyncStream(call, start, lambda read: self._wait(read, call.timeout))
 
     async def _wait(self, answer: Awaitable[Any], timeout: float | None) -> Any:
         try:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-import grpc
 from google.protobuf.message import Message
 
+from bytepair_client.aio_duplex import Duplex
 from bytepair_client.call import StreamCall
 from bytepair_client.exchange import Exchange
 
@@ -31,7 +31,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     def __init__(
         self,
         call: StreamCall[Response, Plain],
-        start: Callable[[], Any],
+        start: Callable[[], Duplex[Response]],
         wait: Callable[[Awaitable[Any]], Awaitable[Any]],
     ) -> None:
         """Start nothing yet.
@@ -55,8 +55,8 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
             if self._source is not None:
                 source, self._source = self._source, None
                 requests.begin(self._start(), source)
-            while requests.call is not None:
-                piece = await self._read(requests)
+            while (call := requests.call) is not None:
+                piece = await self._read(requests, call)
                 if piece:
                     return piece
         except BaseException:
@@ -91,17 +91,19 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     def __del__(self) -> None:
         self._requests.drop()
 
-    async def _read(self, requests: _Requests[Response, Plain]) -> Plain | None:
+    async def _read(
+        self, requests: _Requests[Response, Plain], call: Duplex[Response]
+    ) -> Plain | None:
         """The piece of the next answer; None at the end, which drops the call."""
         requests.raise_failure()
         try:
-            response: Any = await self._wait(requests.call.read())
+            response: Response | None = await self._wait(call.read())
         except BaseException:
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 requests.raise_failure()  # for which the call was cancelled
             raise
-        if response is grpc.aio.EOF:
+        if response is None:
             requests.stop(cancel=False)
             return None
         return requests.read(response)
@@ -119,13 +121,13 @@ class _Requests(Generic[Response, Plain]):
 
     def __init__(self, exchange: Exchange[Response, Plain]) -> None:
         self.exchange = exchange
-        self.call: Any = None
+        self.call: Duplex[Response] | None = None
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def begin(self, call: Any, source: Iterable[Any] | AsyncIterable[Any]) -> None:
+    def begin(self, call: Duplex[Response], source: Iterable[Any] | AsyncIterable[Any]) -> None:
         """Read the source, and send what it gives."""
         self.call = call
         self._loop = asyncio.get_running_loop()
@@ -199,17 +201,15 @@ class _Requests(Generic[Response, Plain]):
             exchange.outbox.put(part)
             self._to_send.set()
 
-    async def _send(self, call: Any) -> None:
+    async def _send(self, call: Duplex[Response]) -> None:
         exchange = self.exchange
-        try:
-            while not (exchange.is_complete or exchange.over):
-                if exchange.can_take:
-                    request = exchange.take()
-                    self._room.set()
-                    await call.write(request)
-                else:
-                    self._to_send.clear()
-                    await self._to_send.wait()
-            await call.done_writing()
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the reader is told how the call ended
+        while not (exchange.is_complete or exchange.over):
+            if exchange.can_take:
+                request = exchange.take()
+                self._room.set()
+                if not await call.write(request):
+                    return
+            else:
+                self._to_send.clear()
+                await self._to_send.wait()
+        await call.end()
