@@ -147,6 +147,14 @@ class StopMatcher(Generic[T]):
         self._before += free
         return text[:free]
 
+    def passes(self, text: T) -> bool:
+        """Take the next text if nothing is held and no stop string starts in it: a look that
+        costs less than `feed`, which would give the text back as it is."""
+        if self.held or self.matched is not None or self._automaton.first.search(text):
+            return False
+        self._before += len(text)
+        return True
+
     def finish(self) -> T:
         """Say that no more text comes: what is held is released, up to a match."""
         text, best = self.held, self._best

@@ -6,6 +6,7 @@ import itertools
 import re
 import secrets
 from collections.abc import Iterable
+from time import perf_counter
 from typing import Final
 
 from bytepair_server.metrics import NO_ENCODING
@@ -29,6 +30,7 @@ class Call:
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
+        started: When it came, by `perf_counter`.
         allowed_special: Whether the call may turn text into special tokens, or names any.
     """
 
@@ -39,11 +41,13 @@ class Call:
         "encoding",
         "input_bytes",
         "request_id",
+        "started",
         "tokens",
     )
 
     def __init__(self, metadata: Iterable[tuple[str, str | bytes]]) -> None:
         """Read what the call's metadata say."""
+        self.started: Final = perf_counter()
         self.request_id = ""
         self.authorization: str | bytes | None = None
         self.caller = ""
@@ -58,3 +62,8 @@ class Call:
                 self.authorization = value
         if not self.request_id:
             self.request_id = f"{_PROCESS}-{next(_numbers)}"
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it came."""
+        return perf_counter() - self.started

@@ -69,7 +69,13 @@ class Endpoint:
         outcomes, admitted = self._outcomes(rpc), self._admitted
 
         async def handle(raw: bytes, context: Context) -> bytes:
-            return await outcomes.of(context, admitted, method, raw)
+            call = outcomes.begin(context)
+            try:
+                answer = await admitted(call, method, raw)
+            except BaseException as error:
+                await outcomes.failed(context, call, error)
+            outcomes.answered(context, call)
+            return answer
 
         return handle
 

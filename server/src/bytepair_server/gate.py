@@ -110,13 +110,22 @@ class Gate:
 
     async def waiting(self, work: Awaitable[T]) -> T:
         """Await something on behalf of a call, which `drain` may have to cut off."""
-        task = asyncio.current_task()
-        assert task is not None  # a coroutine runs in a task
-        self._waiting.add(task)
+        task = self.may_cut_off()
         try:
             return await work
         finally:
-            self._waiting.discard(task)
+            self.must_not_cut_off(task)
+
+    def may_cut_off(self) -> asyncio.Task[Any]:
+        """Let `drain` cancel the current task, until it is given to `must_not_cut_off`."""
+        task = asyncio.current_task()
+        assert task is not None  # a coroutine runs in a task
+        self._waiting.add(task)
+        return task
+
+    def must_not_cut_off(self, task: asyncio.Task[Any]) -> None:
+        """Take back what `may_cut_off` allowed."""
+        self._waiting.discard(task)
 
     def hurry(self) -> None:
         """End the grace time of `drain` now."""

@@ -1,11 +1,13 @@
-"""How a call ends: counted, logged, and its caller told."""
+"""How a call ends: counted, logged, and its caller told.
+
+These are functions that a handler calls and no coroutine around it: a coroutine around another
+one costs each message of a stream.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from time import perf_counter
-from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
+from typing import Final, NoReturn
 
 import grpc
 
@@ -16,8 +18,6 @@ from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics, RpcMetrics
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Outcomes:
@@ -33,49 +33,39 @@ class Outcomes:
         self._log: Final = log
         self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
 
-    async def of(
-        self,
-        context: Context,
-        work: Callable[Concatenate[Call, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Do the work of a call and see to its end, whatever that is.
+    def begin(self, context: Context) -> Call:
+        """Take note that a call has come; `answered` or `failed` must follow."""
+        return Call(context.invocation_metadata() or ())
 
-        Returns:
-            What `work` does. If it fails, the call is aborted with the status for that.
-        """
-        started = perf_counter()
-        call = Call(context.invocation_metadata() or ())
+    def answered(self, context: Context, call: Call) -> None:
+        """Take note that a call is done; its answer is yet to be sent."""
         metrics = self._metrics
-        try:
-            answer = await work(call, *args, **kwargs)
-        except asyncio.CancelledError:
-            if self._gate.cut_off:
-                failure = failure_of(Draining())
-                assert failure is not None
-            else:
-                metrics.cancelled(call.encoding, perf_counter() - started)
-                self._tell(call, started, "CANCELLED", "")
-                raise
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # a panic of the compiled core is no Exception
-            failure = failure_of(error) or self._unexpected(call, error)
-        else:
-            metrics.succeeded(
-                call.encoding, perf_counter() - started, call.input_bytes, call.tokens
-            )
-            if call.allowed_special:
-                metrics.policy(call.encoding, "allowed")
-            if self._log_call is not None:
-                self._tell(call, started, "OK", "")
-            context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
-            return answer
+        metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
+        if call.allowed_special:
+            metrics.policy(call.encoding, "allowed")
+        if self._log_call is not None:
+            self._tell(call, "OK", "")
+        context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
+
+    async def failed(self, context: Context, call: Call, error: BaseException) -> NoReturn:
+        """End a call that came to an error: abort it with the status for that, or, where
+        nobody is left to be told, raise the error again."""
+        if isinstance(error, asyncio.CancelledError):
+            if not self._gate.cut_off:
+                self._metrics.cancelled(call.encoding, call.seconds)
+                self._tell(call, "CANCELLED", "")
+                raise error
+            error = Draining()
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
+        # Anything else, for a panic of the compiled core is no Exception.
+        failure = failure_of(error) or self._unexpected(call, error)
         code = failure.code.name
-        metrics.failed(call.encoding, perf_counter() - started, code, failure.reason)
-        self._tell(call, started, code, failure.reason)
-        return await _abort(context, failure, call.request_id)
+        self._metrics.failed(call.encoding, call.seconds, code, failure.reason)
+        self._tell(call, code, failure.reason)
+        details = ("grpc-status-details-bin", failure.status().SerializeToString())
+        metadata = ((REQUEST_ID, call.request_id), details)
+        await context.abort(failure.code, failure.message, metadata)
 
     def _unexpected(self, call: Call, error: BaseException) -> Failure:
         self._log.error(
@@ -88,7 +78,7 @@ class Outcomes:
         )
         return internal(call.request_id)
 
-    def _tell(self, call: Call, started: float, code: str, reason: str) -> None:
+    def _tell(self, call: Call, code: str, reason: str) -> None:
         if self._log_call is not None:
             self._log_call(
                 "call",
@@ -97,14 +87,8 @@ class Outcomes:
                 encoding=call.encoding,
                 code=code,
                 reason=reason,
-                ms=round((perf_counter() - started) * 1000, 3),
+                ms=round(call.seconds * 1000, 3),
                 input_bytes=call.input_bytes,
                 tokens=call.tokens,
                 request_id=call.request_id,
             )
-
-
-async def _abort(context: Context, failure: Failure, request_id: str) -> NoReturn:
-    details = ("grpc-status-details-bin", failure.status().SerializeToString())
-    metadata = ((REQUEST_ID, request_id), details)
-    await context.abort(failure.code, failure.message, metadata)

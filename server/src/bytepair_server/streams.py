@@ -7,7 +7,8 @@ control holds a client that sends faster than it reads, and the server keeps not
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -82,37 +83,42 @@ class Streams:
         )
 
     def _handler(self, rpc: str, session_class: SessionClass) -> Handler:
-        outcomes, admitted = self._outcomes(rpc), self._admitted
+        outcomes = self._outcomes(rpc)
 
         async def handle(_: object, context: Context) -> bytes | None:
-            return await outcomes.of(context, admitted, session_class, context)
+            call = outcomes.begin(context)
+            try:
+                with self._entered(call) as stream:
+                    if not self._gate.is_open:
+                        await self._gate.opened()
+                    assert self.options is not None  # the gate opens once they are set
+                    session = session_class(self.options, call, self._work.inline_max_bytes)
+                    answer = await self._converse(context, session, stream)
+            except BaseException as error:
+                await outcomes.failed(context, call, error)
+            outcomes.answered(context, call)
+            return answer
 
         return handle
 
-    async def _admitted(
-        self, call: Call, session_class: SessionClass, context: Context
-    ) -> bytes | None:
+    @contextmanager
+    def _entered(self, call: Call) -> Iterator[OpenStream]:
+        """Let a stream in, and whatever happens to it out again."""
         call.caller = self._callers.authenticate(call.authorization)
         gate = self._gate
         gate.enter_stream()
+        stream = OpenStream(gate, self._idle_seconds)
         try:
-            if not gate.is_open:
-                await gate.opened()
-            assert self.options is not None  # the gate opens once they are set
-            session = session_class(self.options, call, self._work.inline_max_bytes)
-            stream = OpenStream(gate, self._idle_seconds)
-            try:
-                return await gate.waiting(self._converse(context, session, stream))
-            except grpc.aio.InternalError:
-                # gRPC could not read or write: the caller is gone.
-                raise asyncio.CancelledError from None
-            except asyncio.CancelledError:
-                if stream.idle:
-                    raise StreamIdle(self._idle_seconds) from None
-                raise
-            finally:
-                stream.close()
+            yield stream
+        except grpc.aio.InternalError:
+            # gRPC could not read or write: the caller is gone.
+            raise asyncio.CancelledError from None
+        except asyncio.CancelledError:
+            if stream.idle:
+                raise StreamIdle(self._idle_seconds) from None
+            raise
         finally:
+            stream.close()
             gate.leave_stream()
 
     async def _converse(
@@ -146,11 +152,10 @@ class Streams:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None or only_answer:
                 continue
-            if len(answer) <= small:
-                await write(answer)
-            else:
+            if len(answer) > small:
                 stream.hold(session.held + len(answer))
-                await write(answer)
+            await write(answer)
+            if len(answer) > small:
                 stream.hold(session.held)
         if session.fault is not None:
             raise session.fault

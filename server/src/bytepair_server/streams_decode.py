@@ -14,6 +14,7 @@ from bytepair_server.errors import InConfig, InvalidField
 from bytepair_server.limits import utf8_size
 from bytepair_server.options import Options
 from bytepair_server.streams_session import Session, check_config, in_config
+from bytepair_server.streams_wire import read_one_id, write_text
 
 #: Stop strings are looked for character by character in Python, and a message has up to 64
 #: times its size in text.
@@ -26,36 +27,39 @@ _Response: Final = stream_pb2.DecodeStreamResponse
 class DecodeSession(Session):
     """One DecodeStream."""
 
-    __slots__ = ("_as_bytes", "_decoder", "_has_stop", "_max_ids")
+    __slots__ = ("_as_bytes", "_decoder", "_is_plain", "_max_ids")
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._decoder: StreamDecoder[Any] | None = None
-        self._as_bytes = self._has_stop = False
+        self._as_bytes = False
+        self._is_plain = True  # text, and no stop strings
         self._max_ids: Final = options.settings.max_ids
 
     def take(self, raw: bytes) -> bytes | None:
         decoder = self._decoder
         if decoder is None:
             return self._first(raw)
+        token_id = read_one_id(raw)
+        if token_id is None:
+            return self._take_any(raw, decoder)
+        delta = decoder.feed((token_id,))
+        if not self._is_plain or decoder.pending_bytes or decoder.fault is not None:
+            return self._maybe_last(delta, flush=False).SerializeToString()
+        return (
+            write_text(delta, decoder.tokens_consumed) or self._response(delta).SerializeToString()
+        )
+
+    def _take_any(self, raw: bytes, decoder: StreamDecoder[Any]) -> bytes | None:
         try:
             request = wire.parse(_Request, raw)
-            if request.HasField("config"):
-                check_config(has_config=True, is_first=False)
-            ids = request.ids
-            if len(raw) > self._max_ids:  # an id takes at least a byte
-                limits.check("ids", len(ids), self._max_ids, "ids")
+            check_config(request.HasField("config"), is_first=False)
+            ids = request.ids[:]
+            limits.check("ids", len(ids), self._max_ids, "ids")
         except Exception as error:
             self.fault = error
             return self.abandon()
-        delta = decoder.feed(ids)
-        if request.flush or decoder.fault is not None or self._has_stop:
-            return self._maybe_last(delta, flush=request.flush).SerializeToString()
-        consumed, pending = decoder.tokens_consumed, decoder.pending_bytes
-        if self._as_bytes:
-            answer = _Response(data=delta, tokens_consumed=consumed, pending_bytes=pending)
-        else:
-            answer = _Response(text=delta, tokens_consumed=consumed, pending_bytes=pending)
+        answer = self._maybe_last(decoder.feed(ids), flush=request.flush)
         return answer.SerializeToString()
 
     def end(self) -> bytes | None:
@@ -79,7 +83,7 @@ class DecodeSession(Session):
             encoding = self._open(request.config)
         limits.check("ids", len(request.ids), self._max_ids, "ids")
         assert self._decoder is not None  # it is what was opened
-        answer = self._maybe_last(self._decoder.feed(request.ids), flush=request.flush)
+        answer = self._maybe_last(self._decoder.feed(request.ids[:]), flush=request.flush)
         answer.encoding, answer.fingerprint = encoding.name, encoding.fingerprint
         return answer.SerializeToString()
 
@@ -92,8 +96,8 @@ class DecodeSession(Session):
         limits.check("stop", sum(map(utf8_size, stop)), settings.max_stop_bytes, "bytes")
         if "" in stop:
             raise InvalidField("stop", "holds an empty string, which every text holds")
-        self._has_stop = bool(stop)
         self._as_bytes = errors is None
+        self._is_plain = not stop and not self._as_bytes
         self._decoder = _decoder(entry.encoding, config, stop, errors)
         self.inline_max_bytes = (
             min(self._inline_max_bytes, _STOP_INLINE_MAX_BYTES) if stop else self._inline_max_bytes

@@ -34,13 +34,13 @@ class OpenStream:
         """Watch over the current task; `close` must follow.
 
         Args:
-            gate: Counts what all streams hold.
+            gate: Counts what all streams hold, and may cut this one off.
             idle_seconds: The task is cancelled when no message came for so long; 0: never.
         """
         self._gate: Final = gate
         self._idle_seconds: Final = idle_seconds
         self._loop: Final = asyncio.get_running_loop()
-        self._task: Final = asyncio.current_task()
+        self._task: Final = gate.may_cut_off()
         self._held = 0
         self.active_at = self._loop.time()
         self.busy = self.idle = False
@@ -64,6 +64,7 @@ class OpenStream:
 
     def close(self) -> None:
         """Give back what is held, and look no more."""
+        self._gate.must_not_cut_off(self._task)
         self.hold(0)
         if self._timer is not None:
             self._timer.cancel()
@@ -76,6 +77,5 @@ class OpenStream:
         if left > 0:
             self._timer = self._loop.call_later(left, self._look)
             return
-        assert self._task is not None  # a coroutine runs in a task
         self.idle = True
         self._task.cancel()
