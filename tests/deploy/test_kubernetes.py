@@ -1,0 +1,181 @@
+"""The manifests are what Kubernetes takes, agree with the server, and give no pod rights that it
+does not need."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+from bytepair_server import __version__
+from bytepair_server.metrics import Metrics
+from bytepair_server.service import SERVICE_NAME
+from bytepair_server.settings import (
+    DEFAULT_GRPC_ADDRESS,
+    DEFAULT_HTTP_ADDRESS,
+    DEFAULT_MAX_IN_FLIGHT,
+    Settings,
+    split_address,
+)
+from bytepair_server.sources import load
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "deploy" / "kubernetes"
+#: The oldest whose fields the manifests may use (preStop by sleep), and the newest known.
+VERSIONS = ("1.30.0", "1.37.0")
+PORTS = {
+    "grpc": split_address(DEFAULT_GRPC_ADDRESS)[1],
+    "http": split_address(DEFAULT_HTTP_ADDRESS)[1],
+}
+LABELS = {"app.kubernetes.io/name": "bytepair"}
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+KUSTOMIZATION = read(FOLDER / "kustomization.yaml")
+MANIFESTS = {read(path)["kind"]: path for path in map(FOLDER.joinpath, KUSTOMIZATION["resources"])}
+DEPLOYMENT = read(MANIFESTS["Deployment"])["spec"]
+POD = DEPLOYMENT["template"]["spec"]
+[SERVER] = POD["containers"]
+COMPOSE = read(ROOT / "docker-compose.yml")["services"]["server"]
+
+
+def settings() -> Settings:
+    return load(["--config", str(FOLDER / "bytepair.toml")], {}).settings
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_a_manifest_is_what_the_schemas_of_kubernetes_ask_for(kind: str, version: str) -> None:
+    kubernetes_validate.validate(read(MANIFESTS[kind]), version, strict=True)
+
+
+def test_the_schemas_refuse_a_field_that_is_misspelt() -> None:
+    wrong = read(MANIFESTS["Deployment"])
+    container = wrong["spec"]["template"]["spec"]["containers"][0]
+    container["readynessProbe"] = container.pop("readinessProbe")
+    with pytest.raises(kubernetes_validate.ValidationError, match="readynessProbe"):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_the_kustomization_names_every_file() -> None:
+    [config] = KUSTOMIZATION["configMapGenerator"]
+    named = {*KUSTOMIZATION["resources"], *config["files"], "kustomization.yaml"}
+    assert named == {path.name for path in FOLDER.iterdir() if path.is_file()}
+    assert POD["volumes"][0]["configMap"]["name"] == config["name"]
+    [image] = KUSTOMIZATION["images"]
+    assert (image["name"], image["newTag"]) == (SERVER["image"], __version__)
+
+
+def test_everything_selects_the_same_pods() -> None:
+    assert DEPLOYMENT["template"]["metadata"]["labels"] == LABELS
+    assert DEPLOYMENT["selector"]["matchLabels"] == LABELS
+    assert read(MANIFESTS["Service"])["spec"]["selector"] == LABELS
+    assert read(MANIFESTS["PodDisruptionBudget"])["spec"]["selector"]["matchLabels"] == LABELS
+    assert read(MANIFESTS["NetworkPolicy"])["spec"]["podSelector"]["matchLabels"] == LABELS
+    for spread in POD["topologySpreadConstraints"]:
+        assert spread["labelSelector"]["matchLabels"] == LABELS
+    target = read(MANIFESTS["HorizontalPodAutoscaler"])["spec"]["scaleTargetRef"]
+    assert target["name"] == read(MANIFESTS["Deployment"])["metadata"]["name"]
+    assert "replicas" not in DEPLOYMENT, "the autoscaler's number"
+
+
+def test_ports_are_those_of_the_server() -> None:
+    assert {port["name"]: port["containerPort"] for port in SERVER["ports"]} == PORTS
+    service = read(MANIFESTS["Service"])["spec"]
+    assert service["clusterIP"] == "None", "one address would spread connections, not calls"
+    assert {port["targetPort"]: port["port"] for port in service["ports"]} == PORTS
+    rules = read(MANIFESTS["NetworkPolicy"])["spec"]["ingress"]
+    assert [port["port"] for rule in rules for port in rule["ports"]] == ["grpc", "http"]
+
+
+def test_probes_ask_what_callers_use() -> None:
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert SERVER[probe]["grpc"] == {"port": PORTS["grpc"], "service": SERVICE_NAME}
+
+
+def test_a_pod_has_time_to_drain() -> None:
+    grace = settings().grace_seconds
+    before = SERVER["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert POD["terminationGracePeriodSeconds"] >= before + grace + 5
+    liveness = SERVER["livenessProbe"]
+    assert liveness["periodSeconds"] * liveness["failureThreshold"] > grace
+
+
+def test_the_configuration_is_valid_and_that_of_compose_but_for_what_kubernetes_needs() -> None:
+    path = FOLDER / "bytepair.toml"
+    here = tomllib.loads(path.read_text(encoding="utf-8"))
+    compose = tomllib.loads((ROOT / "deploy/server/bytepair.toml").read_text(encoding="utf-8"))
+    assert compose.items() <= here.items()
+    assert settings().grpc_address == DEFAULT_GRPC_ADDRESS
+    assert settings().http_address == DEFAULT_HTTP_ADDRESS
+    assert settings().ceiling == {}
+    assert settings().max_connection_age_seconds > 0, "or clients never see new pods"
+    [variable] = SERVER["env"]
+    [config, _] = SERVER["volumeMounts"]
+    assert variable == {"name": "BYTEPAIR_CONFIG", "value": f"{config['mountPath']}/{path.name}"}
+    assert config["readOnly"] is True
+
+
+def test_limits_are_those_of_compose() -> None:
+    limits = SERVER["resources"]["limits"]
+    of_compose = COMPOSE["deploy"]["resources"]["limits"]
+    assert limits["cpu"] == of_compose["cpus"] == str(settings().work_threads)
+    assert limits["memory"] == of_compose["memory"].replace("g", "Gi")
+    assert SERVER["resources"]["requests"].keys() == limits.keys()
+    size = POD["volumes"][1]["emptyDir"]["sizeLimit"]
+    assert f"size={size.replace('Mi', 'm')}," in COMPOSE["tmpfs"][0]
+
+
+def test_the_pod_has_no_rights_that_it_does_not_need() -> None:
+    user = re.search(r"^USER (\d+):(\d+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert user is not None
+    assert POD["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": int(user[1]),
+        "runAsGroup": int(user[2]),
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert SERVER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    account = read(MANIFESTS["ServiceAccount"])
+    assert POD["serviceAccountName"] == account["metadata"]["name"]
+    assert account["automountServiceAccountToken"] is False
+    assert POD["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC", "hostUsers"} & POD.keys()
+    assert all({"configMap", "emptyDir"} & volume.keys() for volume in POD["volumes"])
+    policy = read(MANIFESTS["NetworkPolicy"])["spec"]
+    assert (policy["policyTypes"], policy["egress"]) == (["Ingress", "Egress"], [])
+    assert all(rule["from"] for rule in policy["ingress"])
+
+
+def exported() -> Iterator[str]:
+    """The names of the gauges of a server."""
+    for collector in Metrics().registry._collector_to_names:
+        yield from (family.name for family in collector.collect() if family.type == "gauge")
+
+
+def test_the_autoscaler_goes_by_a_metric_that_is_exported_and_adapted() -> None:
+    autoscaler = read(MANIFESTS["HorizontalPodAutoscaler"])["spec"]
+    _, of_pods = autoscaler["metrics"]
+    name = of_pods["pods"]["metric"]["name"]
+    assert name in set(exported())
+    assert int(of_pods["pods"]["target"]["averageValue"]) < DEFAULT_MAX_IN_FLIGHT
+    [rule] = read(FOLDER / "monitoring" / "adapter.yaml")["rules"]
+    assert rule["seriesQuery"].partition("{")[0] == name
+    [job] = read(FOLDER / "monitoring" / "scrape.yaml")["scrape_configs"]
+    added = {relabel.get("target_label") for relabel in job["relabel_configs"]}
+    assert set(rule["resources"]["overrides"]) <= added
+    assert (
+        autoscaler["minReplicas"] > read(MANIFESTS["PodDisruptionBudget"])["spec"]["maxUnavailable"]
+    ), "a budget that takes every pod is none"
