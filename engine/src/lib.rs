@@ -6,6 +6,7 @@
 
 pub mod bpe;
 mod fingerprint;
+pub mod general;
 mod hash;
 mod merge;
 pub mod offsets;

@@ -12,6 +12,9 @@ mod rules;
 pub use class::class_of;
 pub use class_table::UNICODE_VERSION;
 
+use std::sync::Arc;
+
+use crate::general::{Cursor, General};
 use rules::{Cl100k, Family, Gpt2, Llama3, O200k, Qwen2, Tekken};
 
 /// How many ends one call of `Splitter::fill` finds at most.
@@ -21,6 +24,15 @@ pub const BATCH: usize = 256;
 pub struct Ends {
     ends: [usize; BATCH],
     len: usize,
+    walk: Walk,
+}
+
+/// Where the general engine is in a text, if that is what splits it.
+#[derive(Default)]
+struct Walk {
+    cursor: Cursor,
+    /// Addresses of the engine and of the text, and the text's length.
+    of: (usize, usize, usize),
 }
 
 impl Ends {
@@ -28,6 +40,7 @@ impl Ends {
         Ends {
             ends: [0; BATCH],
             len: 0,
+            walk: Walk::default(),
         }
     }
 
@@ -57,7 +70,7 @@ impl Default for Ends {
 }
 
 /// What finds the pre-tokens of one pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Splitter {
     Gpt2,
     Cl100k,
@@ -66,6 +79,7 @@ pub enum Splitter {
     Qwen2,
     Tekken,
     DeepSeekV3,
+    General(Arc<General>),
 }
 
 /// Why a pattern cannot be run.
@@ -79,10 +93,10 @@ pub struct PatternFault {
 impl Splitter {
     /// The scanner written for exactly this pattern, or else the general engine.
     pub fn for_pattern(pattern: &str) -> Result<Self, PatternFault> {
-        published::scanner_of(pattern).ok_or_else(|| PatternFault {
-            position: 0,
-            problem: "no scanner is written for this pattern".to_owned(),
-        })
+        match published::scanner_of(pattern) {
+            Some(scanner) => Ok(scanner),
+            None => Ok(Splitter::General(Arc::new(General::new(pattern)?))),
+        }
     }
 
     /// The name under which it is reported.
@@ -95,12 +109,14 @@ impl Splitter {
             Splitter::Qwen2 => "qwen2",
             Splitter::Tekken => "tekken",
             Splitter::DeepSeekV3 => "deepseek_v3",
+            Splitter::General(_) => "general",
         }
     }
 
     /// Replace `ends` by the ends of the next pre-tokens from byte `start`, where one starts.
     ///
-    /// It is empty only when `start` is the end of the text.
+    /// It is empty only when `start` is the end of the text. Consecutive calls with one `ends` are
+    /// for one text, from its start on: the general engine goes on where it stopped.
     pub fn fill(&self, text: &str, start: usize, ends: &mut Ends) {
         match self {
             Splitter::Gpt2 => fill_family::<Gpt2>(text, start, ends),
@@ -110,6 +126,30 @@ impl Splitter {
             Splitter::Qwen2 => fill_family::<Qwen2>(text, start, ends),
             Splitter::Tekken => fill_family::<Tekken>(text, start, ends),
             Splitter::DeepSeekV3 => fill_by(text, start, ends, deepseek::piece_end),
+            Splitter::General(general) => fill_general(general, text, start, ends),
+        }
+    }
+}
+
+fn fill_general(general: &Arc<General>, text: &str, start: usize, ends: &mut Ends) {
+    ends.clear();
+    let of = (
+        Arc::as_ptr(general).addr(),
+        text.as_ptr().addr(),
+        text.len(),
+    );
+    if start == 0 || ends.walk.of != of || ends.walk.cursor.at() != start {
+        ends.walk.of = of;
+        ends.walk.cursor.reset(general);
+    }
+    while ends.room() > 0 {
+        match ends.walk.cursor.next_end(general, text.as_bytes()) {
+            Some(end) if end > start => ends.push(end),
+            Some(_) => {}
+            None => {
+                ends.walk.cursor.reset(general);
+                break;
+            }
         }
     }
 }

@@ -70,5 +70,5 @@ const PUBLISHED: &[(&str, Splitter)] = &[
 /// The scanner written for exactly this pattern.
 pub fn scanner_of(pattern: &str) -> Option<Splitter> {
     let known = PUBLISHED.iter().find(|(text, _)| *text == pattern);
-    known.map(|&(_, splitter)| splitter)
+    known.map(|(_, splitter)| splitter.clone())
 }

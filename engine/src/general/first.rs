@@ -1,0 +1,222 @@
+//! What a match can start with: branches that the next byte rules out are never tried, and runs
+//! that would never be shortened are never remembered.
+
+use regex_syntax::hir::ClassUnicode;
+
+use super::ast::Assertion;
+use super::char_set;
+use super::program::{Instruction, Pc};
+
+/// Where a match from some instruction can start, at least.
+#[derive(Clone, PartialEq)]
+pub struct First {
+    pub bytes: [bool; 256],
+    pub at_end: bool,
+}
+
+const NOWHERE: First = First {
+    bytes: [false; 256],
+    at_end: false,
+};
+
+const ANYWHERE: First = First {
+    bytes: [true; 256],
+    at_end: true,
+};
+
+impl First {
+    fn unite(&mut self, other: &First) {
+        for (mine, theirs) in self.bytes.iter_mut().zip(&other.bytes) {
+            *mine |= theirs;
+        }
+        self.at_end |= other.at_end;
+    }
+}
+
+/// For each instruction, by the least fixed point.
+pub fn first_bytes(instructions: &[Instruction], sets: &[ClassUnicode]) -> Vec<First> {
+    let of_sets: Vec<[bool; 256]> = sets.iter().map(char_set::first_bytes).collect();
+    let mut firsts = vec![NOWHERE; instructions.len()];
+    loop {
+        let mut changed = false;
+        for pc in 0..instructions.len() {
+            let first = first_of(&instructions[pc], &firsts, &of_sets);
+            if first != firsts[pc] {
+                firsts[pc] = first;
+                changed = true;
+            }
+        }
+        if !changed {
+            return firsts;
+        }
+    }
+}
+
+fn first_of(instruction: &Instruction, firsts: &[First], sets: &[[bool; 256]]) -> First {
+    let at = |pc: Pc| &firsts[pc as usize];
+    let of_set = |set: u32| First {
+        bytes: sets[set as usize],
+        at_end: false,
+    };
+    match instruction {
+        Instruction::Accept | Instruction::BodyAccept => ANYWHERE,
+        Instruction::Fail => NOWHERE,
+        Instruction::Literal { bytes, .. } => {
+            let mut first = NOWHERE;
+            first.bytes[bytes[0] as usize] = true;
+            first
+        }
+        Instruction::Class { set, .. } => of_set(*set),
+        Instruction::Run { set, min, next, .. } => {
+            let mut first = of_set(*set);
+            if *min == 0 {
+                first.unite(at(*next));
+            }
+            first
+        }
+        Instruction::Choice(choice) => {
+            let mut first = NOWHERE;
+            for &branch in &choice.branches {
+                first.unite(at(branch));
+            }
+            first
+        }
+        Instruction::Assertion {
+            assertion: Assertion::End,
+            next,
+        } => First {
+            at_end: at(*next).at_end,
+            ..NOWHERE
+        },
+        Instruction::Assertion {
+            assertion: Assertion::EndOrLastNewline | Assertion::LineEnd,
+            next,
+        } => {
+            let mut first = First {
+                at_end: at(*next).at_end,
+                ..NOWHERE
+            };
+            first.bytes[b'\n' as usize] = at(*next).bytes[b'\n' as usize];
+            first
+        }
+        // A body that can be empty starts anywhere: its end accepts.
+        Instruction::Atomic { body, .. } => at(*body).clone(),
+        Instruction::Ahead { next, .. }
+        | Instruction::AheadClass { next, .. }
+        | Instruction::Behind { next, .. }
+        | Instruction::Assertion { next, .. } => at(*next).clone(),
+    }
+}
+
+/// Fill the masks of every choice.
+pub fn fill_choices(instructions: &mut [Instruction], firsts: &[First]) {
+    for pc in 0..instructions.len() {
+        let certain: Vec<bool> = match &instructions[pc] {
+            Instruction::Choice(choice) => choice
+                .branches
+                .iter()
+                .map(|&branch| is_certain(instructions, branch, 4))
+                .collect(),
+            _ => continue,
+        };
+        let Instruction::Choice(choice) = &mut instructions[pc] else {
+            continue;
+        };
+        for (bit, &branch) in choice.branches.iter().enumerate() {
+            let first = &firsts[branch as usize];
+            for (mask, possible) in choice.by_byte.iter_mut().zip(first.bytes) {
+                *mask |= u64::from(possible) << bit;
+            }
+            choice.at_end |= u64::from(first.at_end) << bit;
+            choice.certain |= u64::from(certain[bit]) << bit;
+        }
+    }
+}
+
+/// Whether the rest of the program or of the body matches from `pc` whatever the text is, if
+/// something has been matched before; looked into for `depth` instructions.
+fn is_certain(instructions: &[Instruction], pc: Pc, depth: usize) -> bool {
+    if depth == 0 {
+        return false;
+    }
+    match &instructions[pc as usize] {
+        Instruction::Accept | Instruction::BodyAccept => true,
+        Instruction::Run { min: 0, next, .. } => is_certain(instructions, *next, depth - 1),
+        Instruction::Choice(choice) => {
+            let mut branches = choice.branches.iter();
+            branches.any(|&branch| is_certain(instructions, branch, depth - 1))
+        }
+        _ => false,
+    }
+}
+
+/// Make a run possessive where a shorter one would not match either, or would never be tried.
+pub fn make_possessive(instructions: &mut [Instruction], sets: &[ClassUnicode]) {
+    for pc in 0..instructions.len() {
+        let Instruction::Run { set, next, .. } = instructions[pc] else {
+            continue;
+        };
+        let class = &sets[set as usize];
+        let fixed = is_certain(instructions, next, 4)
+            || excludes(instructions, sets, next, class, &mut Vec::new());
+        if let (true, Instruction::Run { possessive, .. }) = (fixed, &mut instructions[pc]) {
+            *possessive = true;
+        }
+    }
+}
+
+/// Whether nothing that matches from `pc` starts with a character of `class`.
+fn excludes(
+    instructions: &[Instruction],
+    sets: &[ClassUnicode],
+    pc: Pc,
+    class: &ClassUnicode,
+    seen: &mut Vec<Pc>,
+) -> bool {
+    const MAX_SEEN: usize = 64;
+    if seen.contains(&pc) {
+        return true;
+    }
+    if seen.len() == MAX_SEEN {
+        return false;
+    }
+    seen.push(pc);
+    let disjoint = |set: u32| {
+        let mut common = class.clone();
+        common.intersect(&sets[set as usize]);
+        common.ranges().is_empty()
+    };
+    match &instructions[pc as usize] {
+        Instruction::Fail => true,
+        Instruction::Literal { bytes, .. } => {
+            let (code_point, _) = char_set::decode(bytes, 0);
+            char::from_u32(code_point).is_some_and(|c| !super::property::contains(class, c))
+        }
+        Instruction::Class { set, .. } => disjoint(*set),
+        Instruction::Run { set, min, next, .. } => {
+            disjoint(*set) && (*min > 0 || excludes(instructions, sets, *next, class, seen))
+        }
+        Instruction::Choice(choice) => {
+            let mut branches = choice.branches.iter();
+            branches.all(|&branch| excludes(instructions, sets, branch, class, seen))
+        }
+        Instruction::Assertion {
+            assertion: Assertion::End,
+            ..
+        } => true,
+        Instruction::Assertion {
+            assertion: Assertion::EndOrLastNewline | Assertion::LineEnd,
+            ..
+        } => !super::property::contains(class, '\n'),
+        Instruction::AheadClass {
+            set,
+            negative: false,
+            ..
+        } => disjoint(*set),
+        Instruction::Ahead { next, .. }
+        | Instruction::AheadClass { next, .. }
+        | Instruction::Behind { next, .. }
+        | Instruction::Assertion { next, .. } => excludes(instructions, sets, *next, class, seen),
+        Instruction::Accept | Instruction::BodyAccept | Instruction::Atomic { .. } => false,
+    }
+}

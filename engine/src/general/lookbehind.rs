@@ -1,0 +1,58 @@
+//! The bodies of lookbehinds: lists of sequences of single characters.
+//!
+//! Whether one of them ends at a place does not depend on the order in which they are tried.
+
+use regex_syntax::hir::ClassUnicode;
+
+use super::ast::{Greed, Node};
+
+const MAX_SEQUENCES: usize = 64;
+const MAX_LENGTH: usize = 64;
+
+/// Every sequence that `node` matches; None if they are not few and short.
+pub fn sequences(node: &Node) -> Option<Vec<Vec<ClassUnicode>>> {
+    let found = match node {
+        Node::Empty => vec![Vec::new()],
+        Node::Class(class) => vec![vec![class.clone()]],
+        Node::Concat(nodes) => {
+            let parts = nodes.iter().map(sequences).collect::<Option<Vec<_>>>()?;
+            let mut joined = vec![Vec::new()];
+            for part in &parts {
+                joined = product(&joined, part)?;
+            }
+            joined
+        }
+        Node::Alternation(nodes) => {
+            let branches = nodes.iter().map(sequences).collect::<Option<Vec<_>>>()?;
+            branches.concat()
+        }
+        Node::Repeat {
+            node,
+            min,
+            max: Some(max),
+            greed: Greed::Greedy,
+            ..
+        } if min == max && *min as usize <= MAX_LENGTH => {
+            let part = sequences(node)?;
+            let mut joined = vec![Vec::new()];
+            for _ in 0..*min {
+                joined = product(&joined, &part)?;
+            }
+            joined
+        }
+        _ => return None,
+    };
+    let few = found.len() <= MAX_SEQUENCES;
+    (few && found.iter().all(|one| one.len() <= MAX_LENGTH)).then_some(found)
+}
+
+fn product(
+    left: &[Vec<ClassUnicode>],
+    right: &[Vec<ClassUnicode>],
+) -> Option<Vec<Vec<ClassUnicode>>> {
+    if left.len() * right.len() > MAX_SEQUENCES {
+        return None;
+    }
+    let pairs = left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
+    Some(pairs.map(|(a, b)| [&a[..], &b[..]].concat()).collect())
+}

@@ -1,0 +1,138 @@
+//! What the matcher remembers of one text, so that nothing is done twice; see docs/patterns.md.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+const BLOCK: usize = 4096;
+
+type Bits = Option<Box<[u64; BLOCK / 64]>>;
+
+/// The end of a body's match, for a choice or a run on its way.
+type End = usize;
+
+/// Of a run of characters without an upper bound, what was found for its shorter forms.
+#[derive(Clone, Copy)]
+pub struct Shortened {
+    /// Nothing matches after the forms that end here or later.
+    pub failed_from: usize,
+    /// The longest form that something matches after, and where that ends.
+    pub won: Option<(usize, End)>,
+}
+
+#[derive(Default)]
+pub struct Memo {
+    failed: Vec<VecDeque<Bits>>,
+    /// The block of the first of each of `failed`.
+    first_block: usize,
+    won: HashMap<(u32, usize), End>,
+    shortened: HashMap<(u32, usize), Shortened>,
+    /// For each set, where maximal runs of it end, by a place from which on all is in the set.
+    runs: HashMap<u32, BTreeMap<usize, usize>>,
+    entries_kept: usize,
+}
+
+impl Memo {
+    /// Forget all that is before `at`: nothing before it will be asked for again.
+    pub fn forget_before(&mut self, at: usize) {
+        let block = at / BLOCK;
+        if block > self.first_block {
+            for bits in &mut self.failed {
+                bits.drain(..(block - self.first_block).min(bits.len()));
+            }
+            self.first_block = block;
+        }
+        // Rarely, so that it costs no more than what it forgets took to find.
+        if self.won.len() + self.shortened.len() > 2 * self.entries_kept + 1024 {
+            self.won.retain(|&(_, place), _| place >= at);
+            self.shortened.retain(|&(_, end), _| end >= at);
+            self.entries_kept = self.won.len() + self.shortened.len();
+        }
+        for runs in self.runs.values_mut() {
+            while let Some(first) = runs.first_entry() {
+                if *first.get() > at {
+                    break;
+                }
+                first.remove();
+            }
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Memo::default();
+    }
+
+    pub fn has_failed(&self, slot: u32, at: usize) -> bool {
+        let bits = self.failed.get(slot as usize);
+        let block = bits.and_then(|bits| bits.get((at / BLOCK).wrapping_sub(self.first_block)));
+        match block {
+            Some(Some(block)) => block[at % BLOCK / 64] >> (at % 64) & 1 == 1,
+            _ => false,
+        }
+    }
+
+    pub fn fail(&mut self, slot: u32, at: usize) {
+        let Some(block) = (at / BLOCK).checked_sub(self.first_block) else {
+            return;
+        };
+        if self.failed.len() <= slot as usize {
+            self.failed.resize(slot as usize + 1, VecDeque::new());
+        }
+        let bits = &mut self.failed[slot as usize];
+        if bits.len() <= block {
+            bits.resize(block + 1, None);
+        }
+        let block = bits[block].get_or_insert_with(|| Box::new([0; BLOCK / 64]));
+        block[at % BLOCK / 64] |= 1 << (at % 64);
+    }
+
+    pub fn won(&self, slot: u32, at: usize) -> Option<End> {
+        self.won.get(&(slot, at)).copied()
+    }
+
+    pub fn win(&mut self, slot: u32, at: usize, end: End) {
+        self.won.insert((slot, at), end);
+    }
+
+    pub fn shortened(&self, slot: u32, run_end: usize) -> Option<Shortened> {
+        self.shortened.get(&(slot, run_end)).copied()
+    }
+
+    /// Nothing matches after the run's forms that end at `from` or later.
+    pub fn shorten(&mut self, slot: u32, run_end: usize, from: usize) {
+        let fresh = Shortened {
+            failed_from: from,
+            won: None,
+        };
+        let known = self.shortened.entry((slot, run_end)).or_insert(fresh);
+        known.failed_from = known.failed_from.min(from);
+    }
+
+    /// As `shorten`, and what follows the form that ends at `place` ends at `end`.
+    pub fn win_shortened(&mut self, slot: u32, run_end: usize, place: usize, end: End) {
+        let known = self.shortened.get_mut(&(slot, run_end));
+        if let Some(known) = known {
+            known.won = Some((place, end));
+        }
+    }
+
+    /// Where the run of `set` through `at` ends, if that is known; or else from where on it is.
+    pub fn run_end(&self, set: u32, at: usize) -> (Option<usize>, usize) {
+        let Some(runs) = self.runs.get(&set) else {
+            return (None, usize::MAX);
+        };
+        match runs.range(..=at).next_back() {
+            Some((_, &end)) if at < end => return (Some(end), at),
+            _ => {}
+        }
+        match runs.range(at..).next() {
+            Some((&start, _)) => (None, start),
+            None => (None, usize::MAX),
+        }
+    }
+
+    /// The run of `set` through `at` ends at `end`; it joins with the one known from `known`.
+    pub fn keep_run(&mut self, set: u32, at: usize, end: usize) {
+        let runs = self.runs.entry(set).or_default();
+        let end = runs.remove(&end).unwrap_or(end);
+        runs.insert(at, end);
+    }
+}

@@ -1,0 +1,354 @@
+//! A tree to a program: instructions that each name what follows.
+
+use std::collections::HashMap;
+
+use regex_syntax::hir::ClassUnicode;
+
+use super::ast::{Assertion, Greed, Node};
+use super::char_set::CharSet;
+use super::first;
+use crate::split::PatternFault;
+
+/// Where an instruction is.
+pub type Pc = u32;
+
+/// Instructions, and the bounds of repeats, together.
+const MAX_SIZE: usize = 10_000;
+
+/// Branches of one instruction: the bits of its masks.
+const MAX_BRANCHES: usize = 60;
+
+pub enum Instruction {
+    /// The pattern has matched, unless what it matched is empty.
+    Accept,
+    /// The body of a lookaround or an atomic group has matched.
+    BodyAccept,
+    Fail,
+    Literal {
+        bytes: Box<[u8]>,
+        next: Pc,
+    },
+    Class {
+        set: u32,
+        next: Pc,
+    },
+    /// From `min` to `max` characters of a set, as many as can be; fewer when what follows fails,
+    /// unless `possessive`.
+    Run {
+        set: u32,
+        min: u32,
+        max: u32,
+        possessive: bool,
+        next: Pc,
+        slot: u32,
+    },
+    /// The first of the branches that leads to a match.
+    Choice(Box<Choice>),
+    Ahead {
+        body: Pc,
+        negative: bool,
+        next: Pc,
+    },
+    /// A lookahead of one character.
+    AheadClass {
+        set: u32,
+        negative: bool,
+        next: Pc,
+    },
+    Behind {
+        sequences: Box<[Box<[u32]>]>,
+        negative: bool,
+        next: Pc,
+    },
+    Atomic {
+        body: Pc,
+        next: Pc,
+    },
+    Assertion {
+        assertion: Assertion,
+        next: Pc,
+    },
+}
+
+pub struct Choice {
+    pub branches: Vec<Pc>,
+    /// For each first byte, which branches it does not rule out.
+    pub by_byte: [u64; 256],
+    /// The same, at the end of the text.
+    pub at_end: u64,
+    /// Branches that match whatever follows, if something has been matched before.
+    pub certain: u64,
+    pub slot: u32,
+}
+
+/// One line of a pattern, to be run by the matcher.
+pub struct Program {
+    pub instructions: Vec<Instruction>,
+    pub sets: Vec<CharSet>,
+    pub start: Pc,
+    /// First bytes at which no match starts are false.
+    pub can_start: [bool; 256],
+    /// `\w`.
+    pub word: u32,
+}
+
+/// Compile a simplified tree; `offset` is where its line starts in the pattern.
+pub fn compile(node: &Node, offset: usize) -> Result<Program, PatternFault> {
+    let mut compiler = Compiler {
+        instructions: vec![Instruction::Accept, Instruction::BodyAccept],
+        sets: Sets::default(),
+        size: 0,
+        offset,
+    };
+    let start = compiler.emit(node, 0)?;
+    let word = compiler.sets.number(&super::property::perl('w'));
+    let Compiler {
+        mut instructions,
+        sets,
+        ..
+    } = compiler;
+    let firsts = first::first_bytes(&instructions, &sets.classes);
+    first::fill_choices(&mut instructions, &firsts);
+    first::make_possessive(&mut instructions, &sets.classes);
+    number_slots(&mut instructions);
+    Ok(Program {
+        can_start: firsts[start as usize].bytes,
+        instructions,
+        sets: sets.classes.iter().map(CharSet::new).collect(),
+        start,
+        word,
+    })
+}
+
+/// Name the choice points for the memo.
+fn number_slots(instructions: &mut [Instruction]) {
+    let mut slots = 0;
+    for instruction in instructions {
+        let slot = match instruction {
+            Instruction::Run { slot, .. } => slot,
+            Instruction::Choice(choice) => &mut choice.slot,
+            _ => continue,
+        };
+        *slot = slots;
+        slots += 1;
+    }
+}
+
+#[derive(Default)]
+struct Sets {
+    classes: Vec<ClassUnicode>,
+    numbers: HashMap<Vec<(char, char)>, u32>,
+}
+
+impl Sets {
+    fn number(&mut self, class: &ClassUnicode) -> u32 {
+        let ranges = class.iter().map(|range| (range.start(), range.end()));
+        *self.numbers.entry(ranges.collect()).or_insert_with(|| {
+            self.classes.push(class.clone());
+            self.classes.len() as u32 - 1
+        })
+    }
+}
+
+struct Compiler {
+    instructions: Vec<Instruction>,
+    sets: Sets,
+    size: usize,
+    offset: usize,
+}
+
+impl Compiler {
+    fn add(&mut self, instruction: Instruction) -> Result<Pc, PatternFault> {
+        self.grow(1)?;
+        self.instructions.push(instruction);
+        Ok(self.instructions.len() as Pc - 1)
+    }
+
+    fn grow(&mut self, size: usize) -> Result<(), PatternFault> {
+        self.size += size;
+        if self.size <= MAX_SIZE {
+            return Ok(());
+        }
+        Err(PatternFault {
+            position: self.offset,
+            problem: format!("a pattern larger than {MAX_SIZE}, its repeats written out"),
+        })
+    }
+
+    /// The instructions of `node`, followed by `next`: where they start.
+    fn emit(&mut self, node: &Node, next: Pc) -> Result<Pc, PatternFault> {
+        match node {
+            Node::Empty => Ok(next),
+            Node::Class(class) => {
+                let set = self.sets.number(class);
+                self.add(Instruction::Class { set, next })
+            }
+            Node::Concat(nodes) => self.emit_sequence(nodes, next),
+            Node::Alternation(nodes) => self.emit_alternation(nodes, next),
+            Node::Repeat {
+                node,
+                min,
+                max,
+                greed,
+                ..
+            } => match &**node {
+                Node::Class(class) if *greed != Greed::Lazy => {
+                    let possessive = *greed == Greed::Possessive;
+                    self.emit_run(class, *min, *max, possessive, next)
+                }
+                _ => self.emit_repeat(node, *min, *max, *greed == Greed::Lazy, next),
+            },
+            Node::Atomic(node) => {
+                let body = self.emit(node, 1)?;
+                self.add(Instruction::Atomic { body, next })
+            }
+            Node::Ahead { node, negative } => {
+                let negative = *negative;
+                if let Node::Class(class) = &**node {
+                    let set = self.sets.number(class);
+                    return self.add(Instruction::AheadClass {
+                        set,
+                        negative,
+                        next,
+                    });
+                }
+                let body = self.emit(node, 1)?;
+                self.add(Instruction::Ahead {
+                    body,
+                    negative,
+                    next,
+                })
+            }
+            Node::Behind {
+                sequences,
+                negative,
+            } => {
+                let numbered = sequences
+                    .iter()
+                    .map(|one| one.iter().map(|class| self.sets.number(class)).collect())
+                    .collect();
+                self.grow(sequences.iter().map(Vec::len).sum())?;
+                self.add(Instruction::Behind {
+                    sequences: numbered,
+                    negative: *negative,
+                    next,
+                })
+            }
+            Node::Assertion(assertion) => self.add(Instruction::Assertion {
+                assertion: *assertion,
+                next,
+            }),
+        }
+    }
+
+    /// From the last to the first; single characters in a row as one literal.
+    fn emit_sequence(&mut self, nodes: &[Node], mut next: Pc) -> Result<Pc, PatternFault> {
+        let mut rest = nodes;
+        while let Some((last, before)) = rest.split_last() {
+            let literals = rest.iter().rev().map_while(only_character).count();
+            if literals > 1 {
+                let (before, row) = rest.split_at(rest.len() - literals);
+                let text: String = row.iter().filter_map(only_character).collect();
+                let bytes = text.into_bytes().into_boxed_slice();
+                next = self.add(Instruction::Literal { bytes, next })?;
+                rest = before;
+            } else {
+                next = self.emit(last, next)?;
+                rest = before;
+            }
+        }
+        Ok(next)
+    }
+
+    fn emit_alternation(&mut self, nodes: &[Node], next: Pc) -> Result<Pc, PatternFault> {
+        if nodes.is_empty() {
+            return self.add(Instruction::Fail);
+        }
+        let mut branches = Vec::with_capacity(nodes.len());
+        let (now, later) = nodes.split_at(nodes.len().min(MAX_BRANCHES));
+        for node in now {
+            branches.push(self.emit(node, next)?);
+        }
+        if !later.is_empty() {
+            branches.push(self.emit_alternation(later, next)?);
+        }
+        self.add_choice(branches)
+    }
+
+    fn add_choice(&mut self, branches: Vec<Pc>) -> Result<Pc, PatternFault> {
+        self.add(Instruction::Choice(Box::new(Choice {
+            branches,
+            by_byte: [0; 256],
+            at_end: 0,
+            certain: 0,
+            slot: 0,
+        })))
+    }
+
+    fn emit_run(
+        &mut self,
+        class: &ClassUnicode,
+        min: u32,
+        max: Option<u32>,
+        possessive: bool,
+        next: Pc,
+    ) -> Result<Pc, PatternFault> {
+        self.grow(max.unwrap_or(min) as usize)?;
+        let set = self.sets.number(class);
+        self.add(Instruction::Run {
+            set,
+            min,
+            max: max.unwrap_or(u32::MAX),
+            possessive,
+            next,
+            slot: 0,
+        })
+    }
+
+    fn emit_repeat(
+        &mut self,
+        node: &Node,
+        min: u32,
+        max: Option<u32>,
+        lazy: bool,
+        next: Pc,
+    ) -> Result<Pc, PatternFault> {
+        let order = |round: Pc| {
+            if lazy {
+                vec![next, round]
+            } else {
+                vec![round, next]
+            }
+        };
+        let mut entry = next;
+        match max {
+            None => {
+                let head = self.add_choice(Vec::new())?;
+                let round = self.emit(node, head)?;
+                if let Instruction::Choice(choice) = &mut self.instructions[head as usize] {
+                    choice.branches = order(round);
+                }
+                entry = head;
+            }
+            Some(max) => {
+                for _ in min..max {
+                    let round = self.emit(node, entry)?;
+                    entry = self.add_choice(order(round))?;
+                }
+            }
+        }
+        for _ in 0..min {
+            entry = self.emit(node, entry)?;
+        }
+        Ok(entry)
+    }
+}
+
+fn only_character(node: &Node) -> Option<char> {
+    let Node::Class(class) = node else {
+        return None;
+    };
+    let mut ranges = class.iter();
+    let range = ranges.next()?;
+    (range.start() == range.end() && ranges.next().is_none()).then(|| range.start())
+}

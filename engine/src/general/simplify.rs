@@ -1,0 +1,150 @@
+//! A tree to an equal one that the compiler can take.
+//!
+//! Afterwards no repeat of any number, and none of more than one, has a body that can be empty,
+//! and a possessive repeat is one of a single character.
+
+use super::ast::{Greed, Node, alternation, concat};
+use crate::split::PatternFault;
+
+pub fn simplify(node: Node) -> Result<Node, PatternFault> {
+    Ok(match node {
+        Node::Concat(nodes) => {
+            let nodes = nodes.into_iter().map(simplify);
+            concat(nodes.collect::<Result<_, _>>()?)
+        }
+        Node::Alternation(nodes) => {
+            let nodes = nodes.into_iter().map(simplify);
+            alternation(united(nodes.collect::<Result<_, _>>()?))
+        }
+        Node::Repeat {
+            node,
+            min,
+            max,
+            greed,
+            position,
+        } => repeat(simplify(*node)?, min, max, greed, position)?,
+        Node::Atomic(node) => atomic(simplify(*node)?),
+        Node::Ahead { node, negative } => Node::Ahead {
+            node: Box::new(simplify(*node)?),
+            negative,
+        },
+        other => other,
+    })
+}
+
+/// Neighbouring branches of one character each as one set: whichever matches, the rest of the
+/// pattern is the same.
+fn united(nodes: Vec<Node>) -> Vec<Node> {
+    let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        if let (Node::Class(class), Some(Node::Class(last))) = (&node, out.last_mut()) {
+            last.union(class);
+            continue;
+        }
+        out.push(node);
+    }
+    out
+}
+
+fn repeat(
+    mut node: Node,
+    mut min: u32,
+    max: Option<u32>,
+    greed: Greed,
+    position: usize,
+) -> Result<Node, PatternFault> {
+    if max == Some(0) {
+        return Ok(Node::Empty);
+    }
+    if (min, max) == (1, Some(1)) {
+        return Ok(match greed {
+            Greed::Possessive => atomic(node),
+            _ => node,
+        });
+    }
+    if node.is_nullable() && max != Some(1) {
+        // What follows an empty round could as well have followed without it.
+        let fuller = if greed == Greed::Lazy {
+            None
+        } else {
+            nonempty(&node)
+        };
+        node = fuller.ok_or_else(|| PatternFault {
+            position,
+            problem: "a repeat of what can be empty, unless it is empty as a last resort".into(),
+        })?;
+        min = 0;
+    }
+    let possessive = greed == Greed::Possessive;
+    let whole_is_atomic = possessive && !matches!(node, Node::Class(_));
+    let repeat = Node::Repeat {
+        node: Box::new(node),
+        min,
+        max,
+        greed: if whole_is_atomic {
+            Greed::Greedy
+        } else {
+            greed
+        },
+        position,
+    };
+    Ok(if whole_is_atomic {
+        Node::Atomic(Box::new(repeat))
+    } else {
+        repeat
+    })
+}
+
+fn atomic(mut node: Node) -> Node {
+    match &mut node {
+        Node::Class(_) | Node::Empty => node,
+        Node::Repeat {
+            node: body, greed, ..
+        } if *greed != Greed::Lazy && matches!(**body, Node::Class(_)) => {
+            *greed = Greed::Possessive;
+            node
+        }
+        _ => Node::Atomic(Box::new(node)),
+    }
+}
+
+/// The matches of a simplified `node` that are not empty, in the same order.
+///
+/// None if `node` can be empty otherwise than as its last resort and without a condition.
+fn nonempty(node: &Node) -> Option<Node> {
+    if !node.is_nullable() {
+        return Some(node.clone());
+    }
+    match node {
+        Node::Empty => Some(Node::Alternation(Vec::new())),
+        Node::Concat(nodes) => {
+            let (first, rest) = nodes.split_first()?;
+            let rest = concat(rest.to_vec());
+            let full = concat(vec![nonempty(first)?, rest.clone()]);
+            Some(alternation(vec![full, nonempty(&rest)?]))
+        }
+        Node::Alternation(nodes) => {
+            let (last, others) = nodes.split_last()?;
+            if others.iter().any(Node::is_nullable) {
+                return None;
+            }
+            let mut branches = others.to_vec();
+            branches.push(nonempty(last)?);
+            Some(alternation(branches))
+        }
+        Node::Repeat {
+            node,
+            min,
+            max,
+            greed: Greed::Greedy,
+            position,
+        } => Some(Node::Repeat {
+            node: Box::new(nonempty(node)?),
+            min: (*min).max(1),
+            max: *max,
+            greed: Greed::Greedy,
+            position: *position,
+        }),
+        _ => None,
+    }
+}
