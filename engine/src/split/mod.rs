@@ -113,6 +113,19 @@ impl Splitter {
         }
     }
 
+    /// The pre-tokens of `text`.
+    pub fn pieces<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let (mut ends, mut pieces, mut at) = (Ends::new(), Vec::new(), 0);
+        while at < text.len() {
+            self.fill(text, at, &mut ends);
+            for &end in ends.as_slice() {
+                pieces.push(&text[at..end]);
+                at = end;
+            }
+        }
+        pieces
+    }
+
     /// Replace `ends` by the ends of the next pre-tokens from byte `start`, where one starts.
     ///
     /// It is empty only when `start` is the end of the text. Consecutive calls with one `ends` are
