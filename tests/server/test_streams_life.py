@@ -135,8 +135,7 @@ def test_streams_together_hold_no_more_than_they_may(serve: Serve) -> None:
     for talk in (first, second):
         talk.say(encode_config())
     assert first.say(endless).pending_bytes == 600_000
-    second._messages.put(endless)
-    failed = second.rest()[1]
+    failed = second.last(endless)[1]
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     answers, failed = first.close()

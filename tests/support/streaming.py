@@ -62,6 +62,11 @@ class Talk:
         self._messages.put(message)
         return next(self.call)
 
+    def last(self, message: Any) -> tuple[list[Any], Failed | None]:
+        """Send a message that ends the call; then as `rest`."""
+        self._messages.put(message)
+        return self.rest()
+
     def rest(self) -> tuple[list[Any], Failed | None]:
         """The answers that were not read yet, until the server ends the call, and how it
         failed."""

@@ -1,0 +1,315 @@
+"""EncodeStream and CountStream: the ids and counts of one call, for every cut; bounds; errors."""
+
+from __future__ import annotations
+
+import random
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bytepair_engine
+import grpc
+import pytest
+from bytepair.v1 import stream_pb2, text_pb2
+from bytepair_engine import EncodingSpec, load_encoding
+from bytepair_server.call import Call
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.errors import InConfig, failure_of
+from bytepair_server.options import Options
+from bytepair_server.policy import Policy
+from bytepair_server.settings import Settings
+from bytepair_server.streams_session import Session
+from bytepair_server.streams_text import CountSession, EncodeSession
+from conftest import Serve
+from support.failures import Failed, read
+from support.hard_text import random_texts
+from support.serving import RunningServer, write_config
+from support.streaming import (
+    CountRequest,
+    EncodeRequest,
+    Talk,
+    answers_of,
+    count_config,
+    encode_config,
+)
+
+Code = grpc.StatusCode
+AS_TEXT = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+REJECT = text_pb2.DISALLOWED_SPECIAL_REJECT
+END = "<|endoftext|>"
+
+CEILING = """
+builtin_encodings = ["cl100k_base"]
+[ceiling.default]
+cl100k_base = ["<|endoftext|>"]
+"""
+
+
+@pytest.fixture(scope="module")
+def permissive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose ceiling has <|endoftext|>."""
+    path = write_config(tmp_path_factory.mktemp("server"), CEILING)
+    with RunningServer("--config", path) as running:
+        yield running
+
+
+def pieces_of(rng: random.Random, text: str, kind: Any) -> list[Any]:
+    """`text` cut at random, as messages of `kind`: whole characters, or bytes cut anywhere."""
+    as_bytes = rng.random() < 0.5
+    whole: Any = text.encode() if as_bytes else text
+    messages, start = [], 0
+    while start < len(whole):
+        size = rng.choice([0, 1, 1, 2, 3, 7, 40])
+        piece = whole[start : start + size]
+        messages.append(kind(data=piece) if as_bytes else kind(text=piece))
+        start += size
+    return messages
+
+
+def count_stream(server: RunningServer, messages: list[Any]) -> Any:
+    """The answer, or the failure."""
+    try:
+        return server.stub.CountStream(iter(messages))
+    except grpc.RpcError as error:
+        return read(error)
+
+
+@pytest.mark.parametrize("name", bytepair_engine.list_encodings())
+def test_ids_join_to_those_of_the_whole_text(server: RunningServer, name: str) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    encoding = bytepair_engine.get_encoding(name)
+    fingerprint = encoding.fingerprint
+    for text in random_texts(rng, encoding.token_byte_values(), 60):
+        ids = encoding.encode(text, disallowed_special=())
+        pieces = pieces_of(rng, text, EncodeRequest)
+        first = encode_config(name, disallowed_special=AS_TEXT)
+        answers, failed = answers_of(server.stub.EncodeStream, [first, *pieces])
+        assert failed is None
+        assert [token_id for answer in answers for token_id in answer.ids] == ids
+        assert len(answers) == len(pieces) + 2
+        assert [answer.finished for answer in answers] == [False] * (len(pieces) + 1) + [True]
+        size, taken = len(text.encode()), 0
+        for answer, piece in zip(answers[1:], pieces, strict=False):
+            taken += len(piece.data) + len(piece.text.encode())
+            assert answer.bytes_consumed + answer.pending_bytes == taken
+        assert (answers[-1].bytes_consumed, answers[-1].pending_bytes) == (size, 0)
+        assert (answers[0].encoding, answers[0].fingerprint) == (name, fingerprint)
+        assert not any(answer.encoding or answer.fingerprint for answer in answers[1:])
+
+        answer = count_stream(server, [count_config(name), *pieces_of(rng, text, CountRequest)])
+        assert (answer.count, answer.limit_exceeded) == (len(ids), False)
+        assert answer.bytes_consumed == size
+        assert (answer.encoding, answer.fingerprint) == (name, fingerprint)
+
+
+def test_a_text_beyond_every_limit_of_one_call_is_counted(server: RunningServer) -> None:
+    encoding = bytepair_engine.get_encoding("cl100k_base")
+    part = "naïve 日本語 x9 \r\n" * 20_000
+    text = part * 8
+    assert len(text.encode()) > 3 * 2**20
+    messages = [CountRequest(text=part)] * 8
+    answer = count_stream(server, [count_config(), *messages])
+    assert answer.count == encoding.count(text)
+    assert answer.bytes_consumed == len(text.encode())
+    data = text.encode()
+    cut = [EncodeRequest(data=data[n : n + 999_983]) for n in range(0, len(data), 999_983)]
+    answers, failed = answers_of(server.stub.EncodeStream, [encode_config(), *cut])
+    assert failed is None
+    assert [token_id for answer in answers for token_id in answer.ids] == encoding.encode(text)
+    assert all(answer.pending_bytes < 100 for answer in answers)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_a_word_without_end_is_refused_at_the_bound(serve: Serve, name: str) -> None:
+    server = serve("--builtin-encodings", name, "--max-pending-bytes", "50000")
+    messages = [EncodeRequest(text="a" * 10_000)] * 6
+    answers, failed = answers_of(server.stub.EncodeStream, [encode_config(name), *messages])
+    assert [answer.pending_bytes for answer in answers] == [n * 10_000 for n in range(6)]
+    assert failed is not None
+    assert (failed.code, failed.reason) == (Code.INVALID_ARGUMENT, "INPUT_TOO_LARGE")
+    assert failed.metadata == {"field": "text", "limit": "50000", "size": "60000"}
+    failed = count_stream(server, [count_config(name), *[CountRequest(text="a" * 10_000)] * 6])
+    assert isinstance(failed, Failed)
+    assert failed.reason == "INPUT_TOO_LARGE"
+    spaced = [CountRequest(text="a" * 10_000 + " ")] * 6
+    assert count_stream(server, [count_config(name), *spaced]).count > 0
+
+
+def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) -> None:
+    server = permissive
+    encoding = bytepair_engine.get_encoding("cl100k_base")
+    text = f"né{END}x<|fim_prefix|>"
+    spelled = list(text)
+
+    def ids(**options: Any) -> tuple[list[int], Failed | None]:
+        first = encode_config(**options)
+        pieces = [EncodeRequest(text=character) for character in spelled]
+        answers, failed = answers_of(server.stub.EncodeStream, [first, *pieces])
+        return [token_id for answer in answers for token_id in answer.ids], failed
+
+    def count(**options: Any) -> Any:
+        pieces = [CountRequest(text=character) for character in spelled]
+        return count_stream(server, [count_config(**options), *pieces])
+
+    assert ids(disallowed_special=AS_TEXT) == (encoding.encode_ordinary(text), None)
+    assert count().count == len(encoding.encode_ordinary(text))
+    allowed = encoding.encode(text, allowed_special={END}, disallowed_special=())
+    for names in ([END], ["ALL"]):
+        options = {"allowed_special": names, "disallowed_special": AS_TEXT}
+        assert ids(**options) == (allowed, None)
+        assert count(allowed_special=names).count == len(allowed)
+    for failed, token, offset in (
+        (ids()[1], END, 3),
+        (count(disallowed_special=REJECT), END, 3),
+        (ids(allowed_special=[END])[1], "<|fim_prefix|>", 17),
+    ):
+        assert isinstance(failed, Failed)
+        assert failed.reason == "SPECIAL_TOKEN_IN_TEXT"
+        assert failed.metadata == {"token": token, "byte_offset": str(offset)}
+    for failed in (ids(allowed_special=["<|fim_prefix|>"])[1], count(allowed_special=["x"])):
+        assert isinstance(failed, Failed)
+        assert (failed.code, failed.reason) == (
+            Code.PERMISSION_DENIED,
+            "SPECIAL_TOKEN_NOT_PERMITTED",
+        )
+        assert failed.field == "config.allowed_special"
+    assert server.metric("bytepair_policy_total", rpc="EncodeStream", action="allowed") == 2
+    assert server.metric("bytepair_policy_total", rpc="EncodeStream", action="rejected") == 2
+    assert server.metric("bytepair_policy_total", rpc="EncodeStream", action="denied") == 1
+
+
+@pytest.mark.parametrize(
+    ("session_class", "first"),
+    [(EncodeSession, encode_config("odd")), (CountSession, count_config("odd"))],
+)
+def test_an_encoding_whose_borders_are_not_known_cannot_be_streamed_into(
+    tmp_path: Path, session_class: type[Session], first: Any
+) -> None:
+    """The compiled core has scanners for known patterns alone, the reference runs any."""
+    lines = [f"{b64encode(bytes([value])).decode()} {value}\n" for value in range(256)]
+    (tmp_path / "bytes.tiktoken").write_text("".join(lines), encoding="utf-8")
+    spec = EncodingSpec(name="odd", file=tmp_path / "bytes.tiktoken", pattern="[a-z]+|[^a-z]+")
+    encoding = load_encoding(spec, backend="reference")
+    catalog = Catalog([Entry(encoding, "odd", encoding.fingerprint, ())])
+    options = Options(Settings(), catalog, Policy({}, catalog, ()))
+    with pytest.raises(InConfig) as caught:
+        session_class(options, Call(()), 1000).take(first.SerializeToString())
+    failed = failure_of(caught.value)
+    assert failed is not None
+    assert (failed.reason, failed.field) == ("INVALID_OPTION", "config.encoding")
+    assert failed.metadata == {"field": "config.encoding"}
+    assert failed.message.startswith("config.encoding: texts cannot be streamed into odd")
+
+
+def test_a_count_that_is_over_its_limit_does_not_wait_for_the_end(server: RunningServer) -> None:
+    hello = CountRequest(text="hello " * 10)
+    for limit, pieces, expected in (
+        (0, [], (0, False)),
+        (0, [hello], (1, True)),
+        (9, [hello] * 3, (10, True)),
+        (30, [hello] * 3, (31, True)),
+        (31, [hello] * 3, (31, False)),
+        (2**64 - 1, [hello] * 3, (31, False)),
+    ):
+        answer = count_stream(server, [count_config(limit=limit), *pieces])
+        assert (answer.count, answer.limit_exceeded) == expected
+
+    def endless() -> Iterator[Any]:
+        yield count_config(limit=5)
+        while True:
+            yield hello
+
+    assert server.stub.CountStream(endless()).count == 6
+
+
+@pytest.mark.parametrize(
+    ("pieces", "offset"),
+    [
+        ([{"data": b"caf\xc3"}, {"data": b"\xa9 \xff"}], 6),
+        ([{"data": b"caf\xc3"}], 3),
+        ([{"data": b"caf\xc3"}, {"text": "x"}], 3),
+        ([{"text": "é"}, {"data": b"\xed\xa0\x80"}], 2),
+    ],
+)
+def test_data_that_is_not_utf8_is_told_by_its_place_in_the_text(
+    server: RunningServer, pieces: list[dict[str, Any]], offset: int
+) -> None:
+    encode = [encode_config(), *(EncodeRequest(**piece) for piece in pieces)]
+    count = [count_config(), *(CountRequest(**piece) for piece in pieces)]
+    for failed in (answers_of(server.stub.EncodeStream, encode)[1], count_stream(server, count)):
+        assert isinstance(failed, Failed)
+        assert (failed.code, failed.reason) == (Code.INVALID_ARGUMENT, "INVALID_UTF8")
+        assert (failed.metadata, failed.field) == ({"byte_offset": str(offset)}, "data")
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason", "field"),
+    [
+        ([], "INVALID_OPTION", "config"),
+        ([{"text": "x"}], "INVALID_OPTION", "config"),
+        ([{"config": {"encoding": "gpt-4"}}] * 2, "INVALID_OPTION", "config"),
+        ([{"config": {"encoding": "x"}}], "UNKNOWN_ENCODING", "config.encoding"),
+        ([{"config": {}}], "UNKNOWN_ENCODING", "config.encoding"),
+        (
+            [{"config": {"encoding": "gpt-4", "expected_fingerprint": "x"}}],
+            "FINGERPRINT_MISMATCH",
+            "config.expected_fingerprint",
+        ),
+        (
+            [{"config": {"encoding": "gpt-4", "disallowed_special": 7}}],
+            "INVALID_OPTION",
+            "config.disallowed_special",
+        ),
+        (
+            [{"config": {"encoding": "gpt-4", "allowed_special": ["x"] * 2049}}],
+            "INPUT_TOO_LARGE",
+            "config.allowed_special",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_told(
+    server: RunningServer, messages: list[dict[str, Any]], reason: str, field: str
+) -> None:
+    for failed in (
+        answers_of(server.stub.EncodeStream, [EncodeRequest(**each) for each in messages])[1],
+        count_stream(server, [CountRequest(**each) for each in messages]),
+    ):
+        assert isinstance(failed, Failed)
+        assert (failed.reason, failed.field) == (reason, field)
+
+
+def test_the_ids_before_a_fault_have_been_sent(server: RunningServer) -> None:
+    talk = Talk(server.stub.EncodeStream)
+    talk.say(encode_config())
+    assert list(talk.say(EncodeRequest(text="hello world")).ids) == [15339]
+    answers, failed = talk.last(EncodeRequest(text=f" {END} "))
+    assert answers == []
+    assert failed is not None
+    assert failed.metadata == {"token": END, "byte_offset": "12"}
+
+
+def test_streams_are_counted(serve: Serve) -> None:
+    server = serve()
+    text = "naïve hello world"
+    answers_of(server.stub.EncodeStream, [encode_config(), EncodeRequest(text=text)])
+    count_stream(server, [count_config(), CountRequest(text=text)])
+    tokens = bytepair_engine.get_encoding("cl100k_base").count(text)
+    for rpc in ("EncodeStream", "CountStream"):
+        labels = {"rpc": rpc, "encoding": "cl100k_base"}
+        assert server.metric("bytepair_requests_total", code="OK", **labels) == 1
+        assert server.metric("bytepair_tokens_total", **labels) == tokens
+        assert server.metric("bytepair_input_bytes_total", **labels) == len(text.encode())
+
+
+def test_a_field_is_written_as_protobuf_would(server: RunningServer) -> None:
+    """The ids are packed by the engine, and the rest of the message put behind them."""
+    call: Any = server.channel.stream_stream("/bytepair.v1.TokenizerService/EncodeStream")
+    messages = [encode_config("o200k_base"), EncodeRequest(text="日本語 hello " * 5000)]
+    raw, failed = answers_of(call, [message.SerializeToString() for message in messages])
+    assert failed is None
+    for each in raw:
+        message = stream_pb2.EncodeStreamResponse.FromString(each)
+        assert message.SerializeToString() == each
