@@ -63,6 +63,11 @@ impl Bpe {
         self.splitter.name()
     }
 
+    /// The pre-tokens of ordinary text.
+    pub fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        self.splitter.pieces(text)
+    }
+
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }

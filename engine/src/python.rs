@@ -211,6 +211,16 @@ impl Bpe {
         Ok(SpecialSet(Box::new(set)))
     }
 
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let text = utf8(text)?;
+        let pieces = released(py, text.len(), || self.0.split(text))?;
+        PyList::new(py, pieces)
+    }
+
     fn encode<'py>(
         &self,
         py: Python<'py>,
