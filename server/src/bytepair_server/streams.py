@@ -29,10 +29,19 @@ from bytepair_server.streams_session import Session
 from bytepair_server.streams_text import CountSession, EncodeSession
 from bytepair_server.work import Work
 
-SessionClass = Callable[[Options, Call, int], Session]
+#: So long after the last message a stream without a good end may turn out to be given up.
+GONE_SECONDS: Final = 0.01
+
 #: What gRPC reads after the last message.
 _END: Final[Any] = grpc.aio.EOF
-Handler = Callable[[object, Context], Awaitable[bytes | None]]
+Handler = Callable[[object, Context], Awaitable[None]]
+
+#: Every streaming RPC by its name in the proto.
+SESSIONS: Final[dict[str, type[Session]]] = {
+    "EncodeStream": EncodeSession,
+    "DecodeStream": DecodeSession,
+    "CountStream": CountSession,
+}
 
 
 class Streams:
@@ -71,21 +80,18 @@ class Streams:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a gRPC server. Messages stay bytes until a session has them."""
-        both = grpc.stream_stream_rpc_method_handler
-        many_to_one = grpc.stream_unary_rpc_method_handler
+        # To the wire CountStream, with its one answer, is no other than the two. As gRPC's
+        # stream_unary it would be answered after the handler, which could not tell a caller
+        # that has sent everything from one that is gone.
+        handler = grpc.stream_stream_rpc_method_handler
         return grpc.method_handlers_generic_handler(
-            SERVICE_NAME,
-            {
-                "EncodeStream": both(self._handler("EncodeStream", EncodeSession)),
-                "DecodeStream": both(self._handler("DecodeStream", DecodeSession)),
-                "CountStream": many_to_one(self._handler("CountStream", CountSession)),
-            },
+            SERVICE_NAME, {rpc: handler(self._handler(rpc)) for rpc in SESSIONS}
         )
 
-    def _handler(self, rpc: str, session_class: SessionClass) -> Handler:
-        outcomes = self._outcomes(rpc)
+    def _handler(self, rpc: str) -> Handler:
+        session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
 
-        async def handle(_: object, context: Context) -> bytes | None:
+        async def handle(_: object, context: Context) -> None:
             call = outcomes.begin(context)
             try:
                 with self._entered(call) as stream:
@@ -93,11 +99,10 @@ class Streams:
                         await self._gate.opened()
                     assert self.options is not None  # the gate opens once they are set
                     session = session_class(self.options, call, self._work.inline_max_bytes)
-                    answer = await self._converse(context, session, stream)
+                    await self._converse(context, session, stream)
             except BaseException as error:
                 await outcomes.failed(context, call, error)
             outcomes.answered(context, call)
-            return answer
 
         return handle
 
@@ -121,18 +126,11 @@ class Streams:
             stream.close()
             gate.leave_stream()
 
-    async def _converse(
-        self, context: Context, session: Session, stream: OpenStream
-    ) -> bytes | None:
-        """Take messages until the stream is over.
-
-        Returns:
-            The last answer where it is the only one, and was not written.
-        """
+    async def _converse(self, context: Context, session: Session, stream: OpenStream) -> None:
+        """Take messages until the stream is over."""
         read, write, take = context.read, context.write, session.take
         now = asyncio.get_running_loop().time
-        only_answer = isinstance(session, CountSession)
-        answer, small = None, self._work.inline_max_bytes
+        small = self._work.inline_max_bytes
         while not session.over:
             try:
                 raw = await read()
@@ -141,16 +139,12 @@ class Streams:
                 raise
             stream.active_at = now()
             if raw is _END:
-                await asyncio.sleep(0)  # to gRPC a caller that is gone looks the same, at first
-                if session.inline_max_bytes >= 0:
-                    answer = session.end()
-                else:
-                    answer = await self._on_thread(stream, session, session.end)
+                answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:
                 answer = take(raw)
             else:
                 answer = await self._on_thread(stream, session, take, raw)
-            if answer is None or only_answer:
+            if answer is None:
                 continue
             if len(answer) > small:
                 stream.hold(session.held + len(answer))
@@ -159,7 +153,18 @@ class Streams:
                 stream.hold(session.held)
         if session.fault is not None:
             raise session.fault
-        return answer if only_answer else None
+
+    async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
+        """The answer where nothing more can be read: because the caller has sent everything,
+        or because it is gone. gRPC tells the two apart only when the answer cannot be written,
+        or, a moment later, by cancelling the task."""
+        try:
+            if session.inline_max_bytes >= 0:
+                return session.end()
+            return await self._on_thread(stream, session, session.end)
+        except Exception:
+            await asyncio.sleep(GONE_SECONDS)
+            raise
 
     async def _on_thread(
         self,
