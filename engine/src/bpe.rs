@@ -4,17 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::fingerprint::fingerprint;
-use crate::merge::{Part, merge};
+use crate::joined::Joined;
+use crate::lookup::Lookup;
 use crate::offsets::{self, OffsetUnit};
+use crate::pool::{Pool, Room};
 use crate::rank_table::RankTable;
-use crate::sink::{Count, Located, Packed, Sink};
+use crate::sink::{Count, List, Located, Packed, Sink};
 use crate::special::SpecialSet;
-use crate::split::{Ends, PatternFault, Splitter};
+use crate::split::{PatternFault, Splitter};
+use crate::vocabulary::Vocabulary;
 
 /// Immutable; every method may be called from many threads.
 pub struct Bpe {
-    table: Arc<RankTable>,
+    vocabulary: Vocabulary,
     splitter: Splitter,
+    pool: Pool,
     specials: HashMap<String, u32>,
     special_bytes: HashMap<u32, Box<[u8]>>,
     fingerprint: String,
@@ -38,6 +42,7 @@ impl Bpe {
         table: Arc<RankTable>,
         pattern: &str,
         mut specials: Vec<(String, u32)>,
+        cache_bytes: usize,
     ) -> Result<Self, PatternFault> {
         let splitter = Splitter::for_pattern(pattern)?;
         let fingerprint = fingerprint(&table, pattern, &specials);
@@ -51,8 +56,9 @@ impl Bpe {
             .collect();
         let specials = specials.into_iter().collect();
         Ok(Bpe {
-            table,
+            vocabulary: Vocabulary::new(table),
             splitter,
+            pool: Pool::new(cache_bytes),
             specials,
             special_bytes,
             fingerprint,
@@ -73,7 +79,7 @@ impl Bpe {
     }
 
     pub fn table(&self) -> &RankTable {
-        &self.table
+        self.vocabulary.table()
     }
 
     pub fn special_set(&self, names: Vec<String>) -> SpecialSet {
@@ -86,9 +92,9 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<Vec<u32>, SpecialFound> {
-        let mut ids = Vec::with_capacity(text.len() / 4 + 1);
-        self.encode_into(text, allowed, disallowed, &mut ids)?;
-        Ok(ids)
+        let mut list = List::for_bytes(text.len());
+        self.encode_into(text, allowed, disallowed, &mut list)?;
+        Ok(list.into_vec())
     }
 
     pub fn encode_packed(
@@ -128,34 +134,47 @@ impl Bpe {
                 byte_offset,
             });
         }
-        let mut at = 0;
-        while !sink.is_full() {
-            let Some((found, id)) = allowed.next_known(text, at) else {
-                self.encode_ordinary(&text[at..], sink);
-                break;
-            };
-            self.encode_ordinary(&text[at..found.start], sink);
-            sink.push_special(id, found.start, found.end);
-            at = found.end;
-        }
+        self.pool
+            .with(|room| self.encode_allowing(text, allowed, room, sink));
         Ok(())
     }
 
-    fn encode_ordinary<S: Sink>(&self, text: &str, sink: &mut S) {
-        let mut ends = Ends::new();
-        let mut parts: Vec<Part> = Vec::new();
+    fn encode_allowing<S: Sink>(
+        &self,
+        text: &str,
+        allowed: &SpecialSet,
+        room: &mut Room,
+        sink: &mut S,
+    ) {
+        let mut at = 0;
+        while !sink.is_full() {
+            let Some((found, id)) = allowed.next_known(text, at) else {
+                self.encode_ordinary(&text[at..], room, sink);
+                break;
+            };
+            self.encode_ordinary(&text[at..found.start], room, sink);
+            sink.push_special(id, found.start, found.end);
+            at = found.end;
+        }
+    }
+
+    fn encode_ordinary<S: Sink>(&self, text: &str, room: &mut Room, sink: &mut S) {
         let mut at = 0;
         while at < text.len() && !sink.is_full() {
-            self.splitter.fill(text, at, &mut ends);
+            self.splitter.fill(text, at, &mut room.ends);
+            let Room {
+                ends,
+                merger,
+                cache,
+            } = room;
+            sink.reserve(ends.as_slice().len());
             for &end in ends.as_slice() {
-                let piece = &text.as_bytes()[at..end];
-                match self.table.id_of(piece) {
-                    Some(id) => sink.push(id),
-                    None => {
-                        merge(&self.table, piece, &mut parts);
-                        parts.iter().for_each(|part| sink.push(part.id));
-                    }
-                }
+                let lookup = Lookup {
+                    vocabulary: &self.vocabulary,
+                    merger,
+                    cache,
+                };
+                lookup.encode_piece(text.as_bytes(), at, end, sink);
                 at = end;
             }
         }
@@ -170,23 +189,33 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
-        let mut located = Located::new(&self.table);
+        let mut located = Located::new(self.table());
         self.encode_into(text, allowed, disallowed, &mut located)?;
         let Located { ids, starts, .. } = located;
         Ok((ids, offsets::in_units(text, starts, unit)))
     }
 
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
-        self.table
+        self.table()
             .token(id)
             .or_else(|| self.special_bytes.get(&id).map(|bytes| &bytes[..]))
     }
 
+    /// The greatest id, of special tokens too; 0 where there is none.
+    pub fn max_id(&self) -> u32 {
+        let special = self.special_bytes.keys().copied().max();
+        self.table().max_id().max(special).unwrap_or(0)
+    }
+
+    /// The bytes of the tokens, joined.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
-        let mut bytes = Vec::with_capacity(ids.len() * 5);
+        let mut joined = Joined::default();
         for (index, &id) in ids.iter().enumerate() {
-            bytes.extend_from_slice(self.token_bytes(id).ok_or(UnknownId { index })?);
+            match self.table().window(id) {
+                Some((window, len)) => joined.push_window(window, len),
+                None => joined.push(self.token_bytes(id).ok_or(UnknownId { index })?),
+            }
         }
-        Ok(bytes)
+        Ok(joined.into_vec())
     }
 }

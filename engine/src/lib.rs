@@ -5,17 +5,24 @@
 //! reference in `reference.py` is the definition that all of it is held to.
 
 pub mod bpe;
+mod cache;
 mod fingerprint;
 pub mod general;
 mod hash;
+mod heap_merge;
+mod joined;
+mod lookup;
 mod merge;
 pub mod offsets;
+mod pool;
 #[cfg(feature = "python")]
 mod python;
 #[cfg(test)]
 mod random;
 pub mod rank_table;
+mod short_table;
 pub mod sink;
 pub mod special;
 pub mod split;
 mod token_index;
+mod vocabulary;

@@ -1,127 +1,151 @@
 //! Merging: the lowest-ranked pair of adjacent parts first, the leftmost among equals.
 //!
-//! A pair's rank is the id of the token that its bytes spell. `merge_short` scans for the
-//! lowest at every step; `merge_long` keeps the pairs in a heap. Both are the definition;
-//! `window.rs` cuts what is longer still.
+//! A pair's rank is the id of the token that its bytes spell. Short pieces scan for the lowest
+//! at every step; longer ones keep the pairs in a heap; what is longer than a window is cut
+//! into windows that overlap, and joined where they agree (`docs/algorithms.md` proves why a
+//! token that two windows share is enough).
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use crate::rank_table::RankTable;
+use crate::heap_merge::HeapMerge;
+use crate::vocabulary::Vocabulary;
 
 /// No token: greater than every rank.
 pub const NO_RANK: u32 = u32::MAX;
 
 /// Up to this length scanning beats the heap.
-pub const SHORT: usize = 96;
+const SHORT: usize = 64;
 
-/// A token and where it starts.
+/// Pieces longer than this are merged window by window, so that the heap stays in the
+/// processor's cache and memory does not grow with the piece.
+const WINDOW: usize = 4096;
+
+/// A token and the byte where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub start: usize,
     pub id: u32,
 }
 
-fn rank(table: &RankTable, bytes: &[u8]) -> u32 {
-    table.id_of(bytes).unwrap_or(NO_RANK)
+/// Room for merging, kept from piece to piece.
+#[derive(Debug, Default)]
+pub struct Merger {
+    ids: Vec<u32>,
+    heap: HeapMerge,
+    /// The tokens of one window and of the next.
+    windows: [Vec<Part>; 2],
+    /// Merges done: what the time of merging is proportional to, up to a logarithm.
+    pub merges: u64,
 }
 
-/// Replace `parts` by the tokens of `piece`.
-pub fn merge(table: &RankTable, piece: &[u8], parts: &mut Vec<Part>) {
-    if piece.len() <= SHORT {
-        merge_short(table, piece, parts);
-    } else {
-        merge_long(table, piece, parts);
-    }
-}
-
-fn merge_short(table: &RankTable, piece: &[u8], parts: &mut Vec<Part>) {
-    // Here `id` is the rank of the part joined with the next.
-    parts.clear();
-    for start in 0..piece.len() {
-        let end = start + 2;
-        let id = if end <= piece.len() {
-            rank(table, &piece[start..end])
+impl Merger {
+    /// The tokens of `piece`.
+    pub fn merge(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> &[u32] {
+        self.ids.clear();
+        if piece.len() <= SHORT {
+            self.merge_short(vocabulary, piece);
         } else {
-            NO_RANK
-        };
-        parts.push(Part { start, id });
-    }
-    let rank_at = |parts: &[Part], i: usize| {
-        let end = match parts.get(i + 2) {
-            Some(part) => part.start,
-            None if i + 2 == parts.len() => piece.len(),
-            None => return NO_RANK,
-        };
-        rank(table, &piece[parts[i].start..end])
-    };
-    while let Some((i, lowest)) = parts.iter().enumerate().min_by_key(|(_, part)| part.id) {
-        if lowest.id == NO_RANK {
-            break;
+            self.merge_windows(vocabulary, piece, WINDOW);
         }
-        parts.remove(i + 1);
-        parts[i].id = rank_at(parts, i);
-        if i > 0 {
-            parts[i - 1].id = rank_at(parts, i - 1);
+        &self.ids
+    }
+
+    fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8]) {
+        // Padded, so that every key is read with one load.
+        let mut text = [0; SHORT + 16];
+        text[..piece.len()].copy_from_slice(piece);
+        // Where each part starts, and the rank of it joined with the next. The last is a
+        // sentinel at the end.
+        let mut starts = [0u8; SHORT + 1];
+        let mut ranks = [NO_RANK; SHORT + 1];
+        let mut count = piece.len();
+        for i in 0..count {
+            starts[i] = i as u8;
+            if i + 1 < count {
+                ranks[i] = vocabulary.rank(&text, i, 2);
+            }
+        }
+        starts[count] = count as u8;
+        loop {
+            let (mut lowest, mut at) = (NO_RANK, 0);
+            for (i, &rank) in ranks[..count].iter().enumerate() {
+                if rank < lowest {
+                    (lowest, at) = (rank, i);
+                }
+            }
+            if lowest == NO_RANK {
+                break;
+            }
+            starts.copy_within(at + 2..count + 1, at + 1);
+            ranks.copy_within(at + 2..count + 1, at + 1);
+            count -= 1;
+            self.merges += 1;
+            let rank_of = |i: usize| {
+                if i + 2 > count {
+                    return NO_RANK;
+                }
+                let start = starts[i] as usize;
+                vocabulary.rank(&text, start, starts[i + 2] as usize - start)
+            };
+            ranks[at] = rank_of(at);
+            if at > 0 {
+                ranks[at - 1] = rank_of(at - 1);
+            }
+        }
+        for part in starts[..count + 1].windows(2) {
+            let (start, end) = (part[0] as usize, part[1] as usize);
+            self.ids.push(vocabulary.rank(&text, start, end - start));
         }
     }
-    for i in 0..parts.len() {
-        let end = parts.get(i + 1).map_or(piece.len(), |next| next.start);
-        parts[i].id = rank(table, &piece[parts[i].start..end]);
+
+    fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) {
+        let mut window = window;
+        while !self.try_windows(vocabulary, piece, window) {
+            // Influence reaches across an overlap: larger windows. One that holds the whole
+            // piece cannot fail.
+            self.ids.clear();
+            window *= 4;
+        }
+    }
+
+    /// Whether every window shares a token with the next.
+    fn try_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) -> bool {
+        let [current, next] = &mut self.windows;
+        let mut end = piece.len().min(window);
+        self.merges += self.heap.run(vocabulary, piece, 0..end, current);
+        // The first token of `current` that is not in `ids` yet.
+        let mut first = 0;
+        while end < piece.len() {
+            // Only the tokens near the end may still change.
+            let overlap = current.partition_point(|part| part.start < end - window / 8);
+            let Some(base) = current.get(overlap).map(|part| part.start) else {
+                return false;
+            };
+            end = piece.len().min(base + window);
+            self.merges += self.heap.run(vocabulary, piece, base..end, next);
+            let Some((i, j)) = first_common(&current[overlap..], next) else {
+                return false;
+            };
+            self.ids
+                .extend(current[first..overlap + i].iter().map(|part| part.id));
+            std::mem::swap(current, next);
+            first = j;
+        }
+        self.ids.extend(current[first..].iter().map(|part| part.id));
+        true
     }
 }
 
-const DEAD: u32 = u32::MAX;
-
-fn merge_long(table: &RankTable, piece: &[u8], parts: &mut Vec<Part>) {
-    let len = piece.len();
-    // Of the part that starts at each byte: where it ends, where the one before it starts,
-    // and the rank of it joined with the next. A byte inside a part is DEAD.
-    let mut end: Vec<u32> = (1..=len as u32).collect();
-    let mut previous: Vec<u32> = (0..len as u32).map(|i| i.wrapping_sub(1)).collect();
-    let mut joined: Vec<u32> = vec![NO_RANK; len];
-    let mut heap = BinaryHeap::with_capacity(len);
-    for start in 0..len - 1 {
-        joined[start] = rank(table, &piece[start..start + 2]);
-        if joined[start] != NO_RANK {
-            heap.push(Reverse((joined[start], start as u32)));
+/// Where two lists of tokens of one text, each by start, first have the same token.
+fn first_common(a: &[Part], b: &[Part]) -> Option<(usize, usize)> {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
+        if left == right {
+            return Some((i, j));
+        }
+        if left.start <= right.start {
+            i += 1;
+        } else {
+            j += 1;
         }
     }
-    while let Some(Reverse((rank_found, start))) = heap.pop() {
-        let i = start as usize;
-        if end[i] == DEAD || joined[i] != rank_found {
-            continue;
-        }
-        let middle = end[i] as usize;
-        end[i] = end[middle];
-        end[middle] = DEAD;
-        if (end[i] as usize) < len {
-            previous[end[i] as usize] = start;
-        }
-        let mut update = |i: usize| {
-            let next = end[i] as usize;
-            joined[i] = if next < len {
-                rank(table, &piece[i..end[next] as usize])
-            } else {
-                NO_RANK
-            };
-            if joined[i] != NO_RANK {
-                heap.push(Reverse((joined[i], i as u32)));
-            }
-        };
-        update(i);
-        if i > 0 {
-            update(previous[i] as usize);
-        }
-    }
-    parts.clear();
-    let mut start = 0;
-    while start < len {
-        let stop = end[start] as usize;
-        parts.push(Part {
-            start,
-            id: rank(table, &piece[start..stop]),
-        });
-        start = stop;
-    }
+    None
 }

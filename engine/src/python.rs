@@ -11,6 +11,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
 use crate::bpe;
@@ -20,6 +21,9 @@ use crate::special;
 
 /// Texts of fewer bytes are encoded without releasing the lock: it would cost more.
 const RELEASE_FROM: usize = 8 * 1024;
+
+/// What the caches of one encoding take at most, unless the caller says otherwise.
+const DEFAULT_CACHE_BYTES: usize = 64 << 20;
 
 /// A class of the engine's Python part, raised with these arguments.
 fn raise<'py>(py: Python<'py>, module: &str, class: &str, args: impl PyCallArgs<'py>) -> PyErr {
@@ -142,7 +146,10 @@ struct SpecialSet(Box<special::SpecialSet>);
 
 /// One encoding.
 #[pyclass(frozen, module = "bytepair_engine._core")]
-struct Bpe(bpe::Bpe);
+struct Bpe {
+    core: bpe::Bpe,
+    integers: Integers,
+}
 
 fn special_found(py: Python<'_>, error: bpe::SpecialFound) -> PyErr {
     raise(
@@ -153,35 +160,92 @@ fn special_found(py: Python<'_>, error: bpe::SpecialFound) -> PyErr {
     )
 }
 
-fn list_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, ids)
+/// Run `work` on the text's UTF-8.
+fn on_text<T: Send>(
+    text: &Bound<'_, PyString>,
+    work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
+) -> PyResult<T> {
+    let utf8 = utf8(text)?;
+    released(text.py(), utf8.len(), || work(utf8))?.map_err(|error| special_found(text.py(), error))
+}
+
+/// Run `work` on each text's UTF-8.
+fn on_texts<T: Send>(
+    py: Python<'_>,
+    texts: &[Bound<'_, PyString>],
+    work: impl Fn(&str) -> Result<T, bpe::SpecialFound> + Sync,
+) -> PyResult<Vec<T>> {
+    let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
+    let bytes = texts.iter().map(|text| text.len()).sum();
+    let all = || {
+        texts
+            .iter()
+            .map(|text| work(text))
+            .collect::<Result<Vec<T>, _>>()
+    };
+    released(py, bytes, all)?.map_err(|error| special_found(py, error))
+}
+
+/// Python integers made once for each id: a list of them costs a third of making them anew.
+struct Integers(Vec<PyOnceLock<Py<PyInt>>>);
+
+/// Ids from here on are made anew: a vocabulary that has them is no dense one.
+const MOST_INTEGERS: usize = 1 << 20;
+
+impl Integers {
+    fn up_to(max_id: u32) -> Self {
+        let count = (max_id as usize + 1).min(MOST_INTEGERS);
+        Integers((0..count).map(|_| PyOnceLock::new()).collect())
+    }
+
+    fn get<'py>(&self, py: Python<'py>, id: u32) -> Bound<'py, PyInt> {
+        match self.0.get(id as usize) {
+            Some(known) => known
+                .get_or_init(py, || PyInt::new(py, id).unbind())
+                .bind(py)
+                .clone(),
+            None => PyInt::new(py, id),
+        }
+    }
+
+    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, ids.iter().map(|&id| self.get(py, id)))
+    }
 }
 
 #[pymethods]
 impl Bpe {
     #[new]
+    #[pyo3(signature = (table, pattern, special_tokens, *, cache_bytes = DEFAULT_CACHE_BYTES))]
     fn new(
         py: Python<'_>,
         table: &RankTable,
         pattern: &str,
         special_tokens: &Bound<'_, PyDict>,
+        cache_bytes: usize,
     ) -> PyResult<Self> {
         let mut specials: Vec<(String, u32)> = Vec::new();
         for (name, id) in special_tokens {
             specials.push((name.extract()?, id.extract()?));
         }
         let table = Arc::clone(&table.0);
-        let built = py.detach(|| guarded(|| bpe::Bpe::new(table, pattern, specials)))?;
-        built.map(Bpe).map_err(|fault| {
-            let problem = format!("at character {}: {}", fault.position, fault.problem);
-            let remedy = "write the pattern without it, or use one of the named patterns";
-            raise(
-                py,
-                ERRORS,
-                "VocabularyError",
-                ("the split pattern", problem, remedy),
-            )
-        })
+        let built =
+            py.detach(|| guarded(|| bpe::Bpe::new(table, pattern, specials, cache_bytes)))?;
+        built
+            .map(|core| Bpe {
+                integers: Integers::up_to(core.max_id()),
+                core,
+            })
+            .map_err(|fault| {
+                let problem = format!("at character {}: {}", fault.position, fault.problem);
+                let remedy = "write the pattern without it, or use one of the named patterns";
+                raise(
+                    py,
+                    ERRORS,
+                    "VocabularyError",
+                    ("the split pattern", problem, remedy),
+                )
+            })
     }
 
     #[classattr]
@@ -191,12 +255,12 @@ impl Bpe {
 
     #[getter]
     fn splitter(&self) -> &'static str {
-        self.0.splitter()
+        self.core.splitter()
     }
 
     #[getter]
     fn fingerprint(&self) -> &str {
-        self.0.fingerprint()
+        self.core.fingerprint()
     }
 
     fn special_set(&self, names: &Bound<'_, PyFrozenSet>) -> PyResult<SpecialSet> {
@@ -207,7 +271,7 @@ impl Bpe {
                 strings.push(name.to_owned());
             }
         }
-        let set = guarded(|| self.0.special_set(strings))?;
+        let set = guarded(|| self.core.special_set(strings))?;
         Ok(SpecialSet(Box::new(set)))
     }
 
@@ -217,70 +281,62 @@ impl Bpe {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, PyList>> {
         let text = utf8(text)?;
-        let pieces = released(py, text.len(), || self.0.split(text))?;
+        let pieces = released(py, text.len(), || self.core.split(text))?;
         PyList::new(py, pieces)
     }
 
     fn encode<'py>(
         &self,
-        py: Python<'py>,
         text: &Bound<'py, PyString>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Bound<'py, PyList>> {
-        let text = utf8(text)?;
-        let work = || self.0.encode(text, &allowed.0, &disallowed.0);
-        let ids = released(py, text.len(), work)?.map_err(|error| special_found(py, error))?;
-        list_of(py, &ids)
+        let ids = on_text(text, |text| {
+            self.core.encode(text, &allowed.0, &disallowed.0)
+        })?;
+        self.integers.list(text.py(), &ids)
     }
 
     fn encode_array<'py>(
         &self,
-        py: Python<'py>,
         text: &Bound<'py, PyString>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let text = utf8(text)?;
-        let work = || self.0.encode(text, &allowed.0, &disallowed.0);
-        let ids = released(py, text.len(), work)?.map_err(|error| special_found(py, error))?;
-        array_of(py, &ids)
+        let ids = on_text(text, |text| {
+            self.core.encode(text, &allowed.0, &disallowed.0)
+        })?;
+        array_of(text.py(), &ids)
     }
 
     fn encode_packed<'py>(
         &self,
-        py: Python<'py>,
         text: &Bound<'py, PyString>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let text = utf8(text)?;
-        let work = || self.0.encode_packed(text, &allowed.0, &disallowed.0);
-        let packed = released(py, text.len(), work)?.map_err(|error| special_found(py, error))?;
-        Ok(PyBytes::new(py, &packed))
+        let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
+        Ok(PyBytes::new(text.py(), &on_text(text, encode)?))
     }
 
     fn encode_with_offsets<'py>(
         &self,
-        py: Python<'py>,
         text: &Bound<'py, PyString>,
         unit: &str,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-        let text = utf8(text)?;
         let unit = match unit {
             "byte" => OffsetUnit::Byte,
             "utf16" => OffsetUnit::Utf16,
             _ => OffsetUnit::CodePoint,
         };
-        let work = || {
-            self.0
+        let encode = |text: &str| {
+            self.core
                 .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
         };
-        let (ids, offsets) =
-            released(py, text.len(), work)?.map_err(|error| special_found(py, error))?;
-        Ok((list_of(py, &ids)?, offsets))
+        let (ids, offsets) = on_text(text, encode)?;
+        Ok((self.integers.list(text.py(), &ids)?, offsets))
     }
 
     fn encode_batch<'py>(
@@ -290,44 +346,37 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
-        let bytes = texts.iter().map(|text| text.len()).sum();
-        let work = || {
-            let encode = |text: &&str| self.0.encode(text, &allowed.0, &disallowed.0);
-            texts.iter().map(encode).collect::<Result<Vec<_>, _>>()
-        };
-        let batch = released(py, bytes, work)?.map_err(|error| special_found(py, error))?;
-        batch.iter().map(|ids| list_of(py, ids)).collect()
+        let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
+        let batch = on_texts(py, &texts, encode)?;
+        batch
+            .iter()
+            .map(|ids| self.integers.list(py, ids))
+            .collect()
     }
 
     fn count(
         &self,
-        py: Python<'_>,
         text: &Bound<'_, PyString>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> PyResult<usize> {
-        let text = utf8(text)?;
-        let work = || self.0.count(text, &allowed.0, &disallowed.0, limit);
-        released(py, text.len(), work)?.map_err(|error| special_found(py, error))
+        on_text(text, |text| {
+            self.core.count(text, &allowed.0, &disallowed.0, limit)
+        })
     }
 
-    fn count_batch<'py>(
+    fn count_batch(
         &self,
-        py: Python<'py>,
-        texts: Vec<Bound<'py, PyString>>,
+        py: Python<'_>,
+        texts: Vec<Bound<'_, PyString>>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> PyResult<Vec<usize>> {
-        let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
-        let bytes = texts.iter().map(|text| text.len()).sum();
-        let work = || {
-            let count = |text: &&str| self.0.count(text, &allowed.0, &disallowed.0, limit);
-            texts.iter().map(count).collect::<Result<Vec<_>, _>>()
-        };
-        released(py, bytes, work)?.map_err(|error| special_found(py, error))
+        on_texts(py, &texts, |text| {
+            self.core.count(text, &allowed.0, &disallowed.0, limit)
+        })
     }
 
     fn decode<'py>(
@@ -337,19 +386,19 @@ impl Bpe {
         errors: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bytes = self.joined(py, ids)?;
-        if errors == "strict" {
-            return match std::str::from_utf8(&bytes) {
-                Ok(text) => Ok(PyString::new(py, text).into_any()),
-                Err(error) => {
-                    let args = (error.valid_up_to(), "invalid UTF-8");
-                    Err(raise(py, ERRORS, "InvalidUnicode", args))
-                }
-            };
+        if errors == "strict"
+            && let Err(error) = std::str::from_utf8(&bytes)
+        {
+            let args = (error.valid_up_to(), "invalid UTF-8");
+            return Err(raise(py, ERRORS, "InvalidUnicode", args));
         }
-        match std::str::from_utf8(&bytes) {
-            Ok(text) => Ok(PyString::new(py, text).into_any()),
-            // Python's own notion of what one replacement character stands for.
-            Err(_) => PyBytes::new(py, &bytes).call_method1("decode", ("utf-8", "replace")),
+        // Python's own notion of what one replacement character stands for.
+        // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;
+        // the result is a new reference or null with an error.
+        unsafe {
+            let (start, len) = (bytes.as_ptr().cast(), bytes.len() as ffi::Py_ssize_t);
+            let text = ffi::PyUnicode_DecodeUTF8(start, len, c"replace".as_ptr());
+            Bound::from_owned_ptr_or_err(py, text)
         }
     }
 
@@ -362,7 +411,7 @@ impl Bpe {
     }
 
     fn token_id(&self, token: &[u8]) -> Option<u32> {
-        self.0.table().id_of(token)
+        self.core.table().id_of(token)
     }
 
     fn token_bytes<'py>(
@@ -371,11 +420,13 @@ impl Bpe {
         token_id: &Bound<'py, PyInt>,
     ) -> Option<Bound<'py, PyBytes>> {
         let id = token_id.extract().ok()?;
-        self.0.token_bytes(id).map(|bytes| PyBytes::new(py, bytes))
+        self.core
+            .token_bytes(id)
+            .map(|bytes| PyBytes::new(py, bytes))
     }
 
     fn token_byte_values<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
-        let mut tokens: Vec<&[u8]> = self.0.table().iter().map(|(token, _)| token).collect();
+        let mut tokens: Vec<&[u8]> = self.core.table().iter().map(|(token, _)| token).collect();
         tokens.sort_unstable();
         tokens
             .into_iter()
@@ -387,48 +438,79 @@ impl Bpe {
 impl Bpe {
     /// The bytes of the tokens of `ids`, joined.
     fn joined<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
-        let (ids, original) = token_ids(py, ids)?;
-        let work = || self.0.decode_bytes(&ids);
-        released(py, ids.len(), work)?.map_err(|error| {
-            let id = match original {
-                Some((index, ref id)) if index == error.index => id.clone(),
-                _ => PyInt::new(py, ids[error.index]).into_any(),
-            };
-            raise(py, ERRORS, "UnknownTokenId", (id, error.index))
-        })
+        let (known, stranger) = token_ids(ids)?;
+        let bytes = released(py, known.len(), || self.core.decode_bytes(&known))?;
+        let unknown = match (&bytes, stranger) {
+            // The first one counts, and all before the stranger came before it.
+            (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
+            (Ok(_), Some(id)) => Some((id, known.len())),
+            (Ok(_), None) => None,
+        };
+        match unknown {
+            Some(facts) => Err(raise(py, ERRORS, "UnknownTokenId", facts)),
+            None => Ok(bytes.unwrap_or_default()),
+        }
     }
 }
 
-/// Ids as u32. One that no u32 holds ends them as `u32::MAX`, which is no id, and is returned
-/// with its index.
-fn token_ids<'py>(
-    py: Python<'py>,
-    ids: &Bound<'py, PyAny>,
-) -> PyResult<(Vec<u32>, Option<(usize, Bound<'py, PyAny>)>)> {
+/// Ids as u32, up to the first integer that no u32 holds, which is returned too.
+fn token_ids<'py>(ids: &Bound<'py, PyAny>) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
+    let py = ids.py();
+    if let Ok(list) = ids.cast::<PyList>() {
+        let mut known = Vec::with_capacity(list.len());
+        for item in list {
+            match token_id(&item)? {
+                Some(id) => known.push(id),
+                None => return Ok((known, Some(item))),
+            }
+        }
+        return Ok((known, None));
+    }
     if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
         return Ok((buffer.to_vec(py)?, None));
     }
-    let mut out = Vec::with_capacity(ids.len().unwrap_or(0));
-    for (index, item) in ids.try_iter()?.enumerate() {
+    let mut known = Vec::with_capacity(ids.len().unwrap_or(0));
+    for item in ids.try_iter()? {
         let item = item?;
-        if let Ok(id) = item.extract::<u32>() {
-            if !item.is_instance_of::<PyBool>() {
-                out.push(id);
-                continue;
-            }
+        match token_id(&item)? {
+            Some(id) => known.push(id),
+            None => return Ok((known, Some(item))),
         }
-        // SAFETY: `item` is a live object; the result is a new reference or null with an error.
-        let whole =
-            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(item.as_ptr())) }?;
-        if item.is_instance_of::<PyBool>() {
-            return Err(PyTypeError::new_err(
-                "a token id must be an int, not a bool",
-            ));
-        }
-        out.push(u32::MAX);
-        return Ok((out, Some((index, whole))));
     }
-    Ok((out, None))
+    Ok((known, None))
+}
+
+/// One id; None for an integer that no u32 holds.
+#[inline]
+fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    // SAFETY: `item` is a live object, and an exact int where its value is asked for; an
+    // overflow is an error in the interpreter, which `take` clears.
+    let value = unsafe {
+        if ffi::PyLong_CheckExact(item.as_ptr()) == 0 {
+            return indexed_id(item);
+        }
+        ffi::PyLong_AsLongLong(item.as_ptr())
+    };
+    if value == -1 {
+        PyErr::take(item.py());
+    }
+    Ok(u32::try_from(value).ok())
+}
+
+/// One id that is not exactly an `int`: an integer of another kind, and no bool.
+#[cold]
+fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    if item.is_instance_of::<PyBool>() {
+        return Err(PyTypeError::new_err(
+            "a token id must be an int, not a bool",
+        ));
+    }
+    let index = item
+        .py()
+        .import("operator")?
+        .getattr("index")?
+        .call1((item,))?;
+    token_id(&index)
 }
 
 /// `array("I")` of the ids.

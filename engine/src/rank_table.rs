@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::joined::WINDOW;
 use crate::token_index::TokenIndex;
 
 /// The greatest id that a table may hold.
@@ -24,6 +25,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -162,6 +164,18 @@ impl RankTable {
         self.position(id).map(|position| self.tokens.get(position))
     }
 
+    /// The bytes of a short token by its id, with what follows them, and its length; None for
+    /// a long one, one at the end of the table, and an id that is none.
+    #[inline]
+    pub fn window(&self, id: u32) -> Option<(&[u8; WINDOW], usize)> {
+        let position = self.position(id)?;
+        let start = self.tokens.start(position);
+        let len = self.tokens.ends[position] as usize - start;
+        let window = self.tokens.bytes.get(start..start + WINDOW)?;
+        Some((window.try_into().ok()?, len)).filter(|&(_, len)| len <= WINDOW)
+    }
+
+    #[inline]
     fn position(&self, id: u32) -> Option<usize> {
         // Most tables are ranks without holes, where position and id are equal.
         match self.ids.get(id as usize) {

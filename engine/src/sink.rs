@@ -1,21 +1,31 @@
 //! Where token ids go: a list, a packed wire field, or only a count.
 
 use crate::rank_table::RankTable;
+use crate::short_table::Ids;
 
 /// Takes the ids of a text in order.
 pub trait Sink {
     fn push(&mut self, id: u32);
 
+    /// Make room for `count` calls of `put`.
+    fn reserve(&mut self, _count: usize) {}
+
+    /// One to four ids.
+    #[inline(always)]
+    fn put(&mut self, ids: Ids) {
+        for &id in &ids.slots()[..ids.count()] {
+            self.push(id);
+        }
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        ids.iter().for_each(|&id| self.push(id));
+    }
+
     /// The id of a special token, which its spelling at `start` became.
     fn push_special(&mut self, id: u32, _start: usize, _end: usize) {
         self.push(id);
     }
-
-    /// How much it holds, for `rewind`.
-    fn mark(&self) -> usize;
-
-    /// Forget what came after `mark` returned this.
-    fn rewind(&mut self, mark: usize);
 
     /// Whether further ids change nothing.
     fn is_full(&self) -> bool {
@@ -23,17 +33,53 @@ pub trait Sink {
     }
 }
 
-impl Sink for Vec<u32> {
+/// All ids, one after the other.
+#[derive(Default)]
+pub struct List {
+    /// Zeros past `len`, so that four ids are written at once whatever their number.
+    ids: Vec<u32>,
+    len: usize,
+}
+
+impl List {
+    /// A list with room for what a text of so many bytes usually becomes.
+    pub fn for_bytes(bytes: usize) -> Self {
+        let mut list = List::default();
+        list.reserve(bytes / 4);
+        list
+    }
+
+    pub fn into_vec(mut self) -> Vec<u32> {
+        self.ids.truncate(self.len);
+        self.ids
+    }
+}
+
+impl Sink for List {
     fn push(&mut self, id: u32) {
-        Vec::push(self, id);
+        self.extend(&[id]);
     }
 
-    fn mark(&self) -> usize {
-        self.len()
+    fn reserve(&mut self, count: usize) {
+        let needed = self.len + 4 * count + 4;
+        if needed > self.ids.len() {
+            // Growing by half wastes less of a large buffer than doubling.
+            self.ids
+                .reserve_exact(needed.max(self.ids.len() * 3 / 2) - self.ids.len());
+            self.ids.resize(self.ids.capacity(), 0);
+        }
     }
 
-    fn rewind(&mut self, mark: usize) {
-        self.truncate(mark);
+    #[inline(always)]
+    fn put(&mut self, ids: Ids) {
+        self.ids[self.len..self.len + 4].copy_from_slice(&ids.slots());
+        self.len += ids.count();
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        self.reserve(ids.len() / 4 + 1);
+        self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
+        self.len += ids.len();
     }
 }
 
@@ -68,16 +114,6 @@ impl Sink for Located<'_> {
         self.starts.push(start);
         self.at = end;
     }
-
-    fn mark(&self) -> usize {
-        self.ids.len()
-    }
-
-    fn rewind(&mut self, mark: usize) {
-        self.at = self.starts.get(mark).copied().unwrap_or(self.at);
-        self.ids.truncate(mark);
-        self.starts.truncate(mark);
-    }
 }
 
 /// Counts ids, up to one more than a limit.
@@ -105,12 +141,13 @@ impl Sink for Count {
         self.count += 1;
     }
 
-    fn mark(&self) -> usize {
-        self.count
+    #[inline(always)]
+    fn put(&mut self, ids: Ids) {
+        self.count += ids.count();
     }
 
-    fn rewind(&mut self, mark: usize) {
-        self.count = mark;
+    fn extend(&mut self, ids: &[u32]) {
+        self.count += ids.len();
     }
 
     fn is_full(&self) -> bool {
@@ -130,13 +167,5 @@ impl Sink for Packed {
             rest >>= 7;
         }
         self.0.push(rest as u8);
-    }
-
-    fn mark(&self) -> usize {
-        self.0.len()
-    }
-
-    fn rewind(&mut self, mark: usize) {
-        self.0.truncate(mark);
     }
 }

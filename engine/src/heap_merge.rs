@@ -1,0 +1,105 @@
+//! Merging with the pairs in a heap: n log n for n bytes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use crate::merge::{NO_RANK, Part};
+use crate::vocabulary::Vocabulary;
+
+/// In `end`: no part starts at this byte.
+const INSIDE: u32 = u32::MAX;
+
+/// Of the part that starts at a byte: where it ends, where the one before it starts, and the
+/// rank of it joined with the one after it.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    end: u32,
+    previous: u32,
+    joined: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct HeapMerge {
+    nodes: Vec<Node>,
+    /// Rank in the upper half, start in the lower: the order in which pairs merge. An entry
+    /// is stale when its part is gone or joins at another rank by now.
+    heap: Vec<Reverse<u64>>,
+}
+
+impl HeapMerge {
+    /// Replace `parts` by the tokens of a range of `text`; returns the number of merges.
+    pub fn run(
+        &mut self,
+        vocabulary: &Vocabulary,
+        text: &[u8],
+        range: Range<usize>,
+        parts: &mut Vec<Part>,
+    ) -> u64 {
+        let bytes = &text[range.clone()];
+        let len = bytes.len();
+        let rank = |from: usize, to: usize| vocabulary.rank(bytes, from, to - from);
+        let entry = |rank: u32, start: usize| Reverse((rank as u64) << 32 | start as u64);
+        let nodes = &mut self.nodes;
+        nodes.clear();
+        let mut heap = std::mem::take(&mut self.heap);
+        heap.clear();
+        for start in 0..len {
+            let joined = if start + 2 <= len {
+                rank(start, start + 2)
+            } else {
+                NO_RANK
+            };
+            let previous = (start as u32).wrapping_sub(1);
+            nodes.push(Node {
+                end: start as u32 + 1,
+                previous,
+                joined,
+            });
+            if joined != NO_RANK {
+                heap.push(entry(joined, start));
+            }
+        }
+        let mut heap = BinaryHeap::from(heap);
+        let mut merges = 0;
+        while let Some(Reverse(lowest)) = heap.pop() {
+            let (found, start) = ((lowest >> 32) as u32, lowest as u32 as usize);
+            if nodes[start].end == INSIDE || nodes[start].joined != found {
+                continue;
+            }
+            merges += 1;
+            let middle = nodes[start].end as usize;
+            let end = nodes[middle].end as usize;
+            nodes[middle].end = INSIDE;
+            nodes[start].end = end as u32;
+            if end < len {
+                nodes[end].previous = start as u32;
+                nodes[start].joined = rank(start, nodes[end].end as usize);
+                if nodes[start].joined != NO_RANK {
+                    heap.push(entry(nodes[start].joined, start));
+                }
+            } else {
+                nodes[start].joined = NO_RANK;
+            }
+            if start > 0 {
+                let before = nodes[start].previous as usize;
+                nodes[before].joined = rank(before, end);
+                if nodes[before].joined != NO_RANK {
+                    heap.push(entry(nodes[before].joined, before));
+                }
+            }
+        }
+        self.heap = heap.into_vec();
+        parts.clear();
+        let mut start = 0;
+        while start < len {
+            let end = self.nodes[start].end as usize;
+            parts.push(Part {
+                start: range.start + start,
+                id: rank(start, end),
+            });
+            start = end;
+        }
+        merges
+    }
+}

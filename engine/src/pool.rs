@@ -1,0 +1,68 @@
+//! Working room for encoding, kept between calls and never shared by two at once.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+
+use crate::cache::Cache;
+use crate::merge::Merger;
+use crate::split::Ends;
+
+/// What one call of encode works with.
+pub struct Room {
+    pub ends: Ends,
+    pub merger: Merger,
+    pub cache: Cache,
+}
+
+impl Room {
+    fn new(cache_bytes: usize) -> Self {
+        Room {
+            ends: Ends::new(),
+            merger: Merger::default(),
+            cache: Cache::new(cache_bytes),
+        }
+    }
+}
+
+/// A few rooms, each behind a lock that nobody waits for: a caller takes a free one, and
+/// where none is free works without a cache.
+pub struct Pool {
+    rooms: Vec<Mutex<Option<Box<Room>>>>,
+    cache_bytes: usize,
+}
+
+impl Pool {
+    /// Rooms whose caches take at most `cache_bytes` together.
+    pub fn new(cache_bytes: usize) -> Self {
+        let rooms = 2 * thread::available_parallelism().map_or(1, usize::from);
+        Pool {
+            rooms: (0..rooms).map(|_| Mutex::new(None)).collect(),
+            cache_bytes: cache_bytes / rooms,
+        }
+    }
+
+    /// Work in a room.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Room) -> T) -> T {
+        match self.rooms.iter().find_map(try_lock) {
+            Some(mut room) => {
+                let bytes = self.cache_bytes;
+                work(room.get_or_insert_with(|| Box::new(Room::new(bytes))))
+            }
+            None => work(&mut Room::new(0)),
+        }
+    }
+}
+
+fn try_lock(room: &Mutex<Option<Box<Room>>>) -> Option<MutexGuard<'_, Option<Box<Room>>>> {
+    match room.try_lock() {
+        Ok(room) => Some(room),
+        Err(TryLockError::WouldBlock) => None,
+        // A panic left it half-way: begin with a new one.
+        Err(TryLockError::Poisoned(poisoned)) => {
+            room.clear_poison();
+            let mut guard = poisoned.into_inner();
+            *guard = None;
+            Some(guard)
+        }
+    }
+}

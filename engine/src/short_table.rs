@@ -1,0 +1,145 @@
+//! A hash table for byte strings of at most 15 bytes: one cache line for most lookups.
+
+use crate::hash::fold;
+
+/// The longest string that has a key.
+pub const LONGEST: usize = 15;
+
+/// Bit 31 of an id in `Ids`: another one follows.
+const MORE: u32 = 1 << 31;
+
+/// At most 15 bytes, padded with zeros, and their number in the last byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Key {
+    low: u64,
+    high: u64,
+}
+
+impl Key {
+    /// The key of the `len` bytes, 1 to 15, from `start`.
+    #[inline(always)]
+    pub fn of(text: &[u8], start: usize, len: usize) -> Self {
+        let bytes = match text.get(start..start + 16) {
+            Some(window) => {
+                let mut bytes = [0; 16];
+                bytes.copy_from_slice(window);
+                u128::from_le_bytes(bytes) & ((1 << (8 * len)) - 1)
+            }
+            None => {
+                let mut bytes = [0; 16];
+                bytes[..len].copy_from_slice(&text[start..start + len]);
+                u128::from_le_bytes(bytes)
+            }
+        };
+        let whole = bytes | (len as u128) << 120;
+        Key {
+            low: whole as u64,
+            high: (whole >> 64) as u64,
+        }
+    }
+
+    /// A key that no string has, for a token that must not be found as a whole piece.
+    pub fn hidden(self) -> Self {
+        Key {
+            low: self.low,
+            high: self.high | 1 << 63,
+        }
+    }
+
+    #[inline(always)]
+    pub fn hash(self) -> u64 {
+        fold(
+            self.low ^ 0x9e37_79b9_7f4a_7c15,
+            self.high ^ 0xd1b5_4a32_d192_ed03,
+        )
+    }
+
+    fn is_free(self) -> bool {
+        self.high == 0
+    }
+}
+
+/// One to four ids in a fixed place, so that they are copied without a branch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ids([u32; 4]);
+
+impl Ids {
+    pub fn one(id: u32) -> Self {
+        Ids([id, 0, 0, 0])
+    }
+
+    /// None for more than four.
+    pub fn of(ids: impl ExactSizeIterator<Item = u32>) -> Option<Self> {
+        let count = ids.len();
+        let mut slots = [0; 4];
+        if count > slots.len() {
+            return None;
+        }
+        for (i, id) in ids.enumerate() {
+            slots[i] = id | if i + 1 < count { MORE } else { 0 };
+        }
+        Some(Ids(slots))
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        let [a, b, c, _] = self.0;
+        1 + (a >> 31) as usize + (b >> 31) as usize + (c >> 31) as usize
+    }
+
+    /// All four slots; those past `count` are zero.
+    #[inline(always)]
+    pub fn slots(self) -> [u32; 4] {
+        self.0.map(|id| id & !MORE)
+    }
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(C, align(32))]
+pub struct Entry {
+    pub key: Key,
+    pub ids: Ids,
+}
+
+/// Open addressing, at most half full, never changed after it is built.
+#[derive(Debug)]
+pub struct ShortTable {
+    entries: Box<[Entry]>,
+}
+
+impl ShortTable {
+    /// A table with room for `count` keys.
+    pub fn with_room(count: usize) -> Self {
+        let capacity = (count * 2).next_power_of_two().max(2);
+        ShortTable {
+            entries: vec![Entry::default(); capacity].into_boxed_slice(),
+        }
+    }
+
+    /// Add a key that is not there yet.
+    pub fn insert(&mut self, key: Key, ids: Ids) {
+        let mask = self.entries.len() - 1;
+        let mut at = key.hash() as usize & mask;
+        while !self.entries[at].key.is_free() {
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = Entry { key, ids };
+    }
+
+    #[inline(always)]
+    pub fn find(&self, key: Key, hash: u64) -> Option<Ids> {
+        let mask = self.entries.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let entry = &self.entries[at];
+            if entry.key == key {
+                return Some(entry.ids);
+            }
+            if entry.key.is_free() {
+                return None;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}

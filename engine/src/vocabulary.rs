@@ -1,0 +1,148 @@
+//! A vocabulary made ready: ranks of byte strings, and which pre-tokens are one token.
+
+use std::sync::Arc;
+use std::thread;
+
+use crate::merge::{Merger, NO_RANK};
+use crate::rank_table::RankTable;
+use crate::short_table::{Ids, Key, LONGEST, ShortTable};
+
+#[derive(Debug)]
+pub struct Vocabulary {
+    table: Arc<RankTable>,
+    /// Tokens of at most 15 bytes; the exceptions under hidden keys.
+    short: ShortTable,
+    /// Ranks of all strings of two bytes.
+    pairs: Box<[u32]>,
+    longest: usize,
+    /// Ids of the tokens that merging their own bytes does not give, sorted. As a pre-token
+    /// such a token is what merging gives.
+    exceptions: Vec<u32>,
+}
+
+impl Vocabulary {
+    pub fn new(table: Arc<RankTable>) -> Self {
+        let mut vocabulary = Vocabulary {
+            short: short_table(&table, &[]),
+            pairs: pair_ranks(&table),
+            longest: table
+                .iter()
+                .map(|(token, _)| token.len())
+                .max()
+                .unwrap_or(0),
+            exceptions: Vec::new(),
+            table,
+        };
+        let exceptions = vocabulary.find_exceptions();
+        if !exceptions.is_empty() {
+            vocabulary.short = short_table(&vocabulary.table, &exceptions);
+            vocabulary.exceptions = exceptions;
+        }
+        vocabulary
+    }
+
+    pub fn table(&self) -> &RankTable {
+        &self.table
+    }
+
+    /// The rank of the `len` bytes from `start`, or `NO_RANK`.
+    #[inline]
+    pub fn rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
+        if len == 2 {
+            return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
+        }
+        if len > LONGEST {
+            if len > self.longest {
+                return NO_RANK;
+            }
+            return self
+                .table
+                .id_of(&text[start..start + len])
+                .unwrap_or(NO_RANK);
+        }
+        let key = Key::of(text, start, len);
+        let found = self.short.find(key, key.hash());
+        match found {
+            Some(ids) => ids.slots()[0],
+            None if self.exceptions.is_empty() => NO_RANK,
+            None => {
+                let hidden = key.hidden();
+                self.short
+                    .find(hidden, hidden.hash())
+                    .map_or(NO_RANK, |ids| ids.slots()[0])
+            }
+        }
+    }
+
+    /// The id of a pre-token of at most 15 bytes that is one token.
+    #[inline(always)]
+    pub fn whole_short(&self, key: Key, hash: u64) -> Option<Ids> {
+        self.short.find(key, hash)
+    }
+
+    /// The id of a longer pre-token that is one token.
+    pub fn whole_long(&self, piece: &[u8]) -> Option<u32> {
+        if piece.len() > self.longest {
+            return None;
+        }
+        let id = self.table.id_of(piece)?;
+        self.exceptions.binary_search(&id).is_err().then_some(id)
+    }
+
+    /// Merge every token's own bytes, on all cores.
+    fn find_exceptions(&self) -> Vec<u32> {
+        let workers = thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(4);
+        let check = |worker: usize| {
+            let mut merger = Merger::default();
+            let mut found = Vec::new();
+            // Tokens are longer towards the end: deal them out in turn.
+            for (token, id) in self.table.iter().skip(worker).step_by(workers) {
+                if token.len() > 1 && merger.merge(self, token) != [id] {
+                    found.push(id);
+                }
+            }
+            found
+        };
+        let mut exceptions = thread::scope(|scope| {
+            let others: Vec<_> = (1..workers)
+                .map(|worker| scope.spawn(move || check(worker)))
+                .collect();
+            let mut found = check(0);
+            for other in others {
+                match other.join() {
+                    Ok(more) => found.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            found
+        });
+        exceptions.sort_unstable();
+        exceptions
+    }
+}
+
+fn short_table(table: &RankTable, exceptions: &[u32]) -> ShortTable {
+    let count = table
+        .iter()
+        .filter(|(token, _)| token.len() <= LONGEST)
+        .count();
+    let mut short = ShortTable::with_room(count);
+    for (token, id) in table.iter().filter(|(token, _)| token.len() <= LONGEST) {
+        let key = Key::of(token, 0, token.len());
+        let hide = exceptions.binary_search(&id).is_ok();
+        short.insert(if hide { key.hidden() } else { key }, Ids::one(id));
+    }
+    short
+}
+
+fn pair_ranks(table: &RankTable) -> Box<[u32]> {
+    let mut pairs = vec![NO_RANK; 1 << 16].into_boxed_slice();
+    for (token, id) in table.iter() {
+        if let &[first, second] = token {
+            pairs[(first as usize) << 8 | second as usize] = id;
+        }
+    }
+    pairs
+}
