@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import bytepair_client
@@ -16,41 +15,10 @@ import trustme
 from support.oracle import oracle
 from support.scripted import Held, ScriptedServer, details, fail
 from support.serving import RunningServer, clean_environment
+from support.shell import Shell, command
 
 END = "<|endoftext|>"
 TEXT = "Hello, world! naïve 日本語 🙂\r\n"
-
-
-def command(*arguments: str | Path) -> list[str]:
-    run = "import sys; from bytepair_client.cli import main; sys.exit(main())"
-    return [sys.executable, "-c", run, *map(str, arguments)]
-
-
-class Shell:
-    """Runs the command in a folder, told by variables which server and encoding to use."""
-
-    def __init__(self, folder: Path, target: str) -> None:
-        self.folder = folder
-        self.variables = {"BYTEPAIR_TARGET": target, "BYTEPAIR_ENCODING": "o200k_base"}
-
-    def __call__(
-        self, *arguments: str | Path, stdin: bytes = b"", status: int = 0, errors: str = ""
-    ) -> str:
-        """Its standard output; its status must be as given, and its errors hold such words."""
-        ran = subprocess.run(
-            command(*arguments),
-            input=stdin,
-            capture_output=True,
-            cwd=self.folder,
-            env=clean_environment(**self.variables),
-            check=False,
-        )
-        told = ran.stderr.decode()
-        assert "Traceback" not in told
-        assert ran.returncode == status, told
-        assert errors in told
-        assert bool(told) == bool(errors)
-        return ran.stdout.decode()
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack
 from functools import wraps
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, Self, cast
 
-from bytepair_client import AsyncTokenizerClient, TokenizerClient
+from bytepair_client import AsyncStream, AsyncTokenizerClient, TokenizerClient
 
 
 class Loop:
@@ -47,14 +48,59 @@ class _Face:
         value = getattr(self._real, name)
         if name == "full":
             return _Face(value, self._loop)
-        if not inspect.iscoroutinefunction(value):
+        if not inspect.isroutine(value):
             return value
 
         @wraps(value)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._loop.run(value(*args, **kwargs))
+            result = value(*args, **kwargs)
+            if isinstance(result, AsyncStream):
+                return _StreamFace(result, self._loop)
+            return self._loop.run(result)
 
         return call
+
+
+class _StreamFace:
+    """A stream of asyncio that is read like an ordinary one."""
+
+    def __init__(self, real: AsyncStream[Any, Any], loop: Loop) -> None:
+        self._real = real
+        self._loop = loop
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        piece = self._loop.run(anext(self._real, None))
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def last(self) -> Any:
+        return self._real.last
+
+    def close(self) -> None:
+        self._loop.run(self._real.aclose())
+
+
+async def _in_thread(source: Iterable[Any]) -> AsyncIterator[Any]:
+    end = object()
+    iterator = iter(source)
+    while (item := await asyncio.to_thread(next, iterator, end)) is not end:
+        yield item
 
 
 class Clients:
@@ -62,6 +108,7 @@ class Clients:
 
     def __init__(self, kind: str, stack: ExitStack) -> None:
         """Make clients of this kind, "threads" or "asyncio", for as long as the stack lives."""
+        self.kind = kind
         self._stack = stack
         self._make: Callable[..., TokenizerClient] = TokenizerClient
         if kind == "asyncio":
@@ -76,3 +123,7 @@ class Clients:
         client = self._make(*args, **kwargs)
         self._stack.callback(client.close)
         return client
+
+    def source(self, items: Iterable[Any]) -> Any:
+        """`items` as a source of streams that may wait for something between two of them."""
+        return _in_thread(items) if self.kind == "asyncio" else items

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from bytepair_client import operations
 from bytepair_client.aio_duplex import Duplex
-from bytepair_client.aio_stream import AsyncStream
+from bytepair_client.aio_stream import AsyncStream, is_being_cancelled
 from bytepair_client.base import BaseClient
 from bytepair_client.call import Call, StreamCall, Whole
 from bytepair_client.errors import Cancelled, InputTooLarge
@@ -161,13 +161,14 @@ class AsyncTokenizerClient(BaseClient):
 
     async def _run(self, call: Call[Response, Any]) -> Response:
         if call.whole is not None and call.is_large:
-            return await self._run_stream(call.whole())
+            return await self._run_stream(call.whole(None))
         try:
             return await self._run_unary(call)
         except InputTooLarge as refusal:
-            if call.whole is None or not self._may_stream(call, refusal):
+            if call.whole is None or refusal.field not in ("text", "ids"):
                 raise
-        return await self._run_stream(call.whole())
+            limit = refusal.limit
+        return await self._run_stream(call.whole(limit))
 
     async def _run_stream(self, whole: Whole[Response]) -> Response:
         async with self._stream(whole.stream) as answers:
@@ -181,11 +182,13 @@ class AsyncTokenizerClient(BaseClient):
         return response
 
     def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
-        def start() -> Duplex[Response]:
-            rpc = self._rpc(call.method)
-            return Duplex(rpc(timeout=call.timeout, metadata=self._metadata))
+        method, timeout = call.method, call.timeout  # and not the source, which may end before
 
-        return AsyncStream(call, start, lambda read: self._wait(read, call.timeout))
+        def start() -> Duplex[Response]:
+            rpc = self._rpc(method)
+            return Duplex(rpc(timeout=timeout, metadata=self._metadata))
+
+        return AsyncStream(call, start, lambda read: self._wait(read, timeout))
 
     async def _wait(self, answer: Awaitable[Any], timeout: float | None) -> Any:
         try:
@@ -193,8 +196,7 @@ class AsyncTokenizerClient(BaseClient):
         except grpc.aio.AioRpcError as error:
             raise self._error(cast(FailedCall, error), timeout) from error
         except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if self._closed and (task is None or not task.cancelling()):
+            if self._closed and not is_being_cancelled():
                 # close() cancels what runs, but nobody cancelled the task that waits for it.
                 message = f"{self.target}: the client was closed during the call"
                 raise Cancelled(message, code="CANCELLED") from error

@@ -21,7 +21,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     """What a stream gives, as it comes. Nothing is sent before the first piece is asked for.
 
     The source is read by a task of its own, so that ids are sent when they arrive and not when
-    the next piece is asked for. It is read at most a few thousand ids ahead of the pieces. What
+    the next piece is asked for; some ten thousand ids ahead of the pieces it has to wait. What
     it raises is raised here, after the pieces of what it had given.
 
     The call is cancelled when the iterator is closed or dropped, or when the task that waits
@@ -99,8 +99,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         try:
             response: Response | None = await self._wait(call.read())
         except BaseException:
-            task = asyncio.current_task()
-            if task is None or not task.cancelling():
+            if not is_being_cancelled():
                 requests.raise_failure()  # for which the call was cancelled
             raise
         if response is None:
@@ -183,8 +182,7 @@ class _Requests(Generic[Response, Plain]):
                     await self._put(item)
                     await asyncio.sleep(0)  # what was sent and answered goes on
         except BaseException as error:  # whatever it is, it is the reader's to handle
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if is_being_cancelled():
                 raise  # by the reader itself
             self.exchange.failure = error
         self.exchange.source_ended = True
@@ -213,3 +211,9 @@ class _Requests(Generic[Response, Plain]):
                 self._to_send.clear()
                 await self._to_send.wait()
         await call.end()
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancelled the task that runs, and not something that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

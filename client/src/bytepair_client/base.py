@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client import options
-from bytepair_client.call import Call, Method, Whole
+from bytepair_client.call import Method, Whole
 from bytepair_client.errors import ClientClosed, InputTooLarge, InternalError, TokenizerError
 from bytepair_client.failures import FailedCall, from_call
 from bytepair_client.options import Defaults, Tls
@@ -135,11 +135,6 @@ class BaseClient(ABC):
                 },
             )
         return payload
-
-    @staticmethod
-    def _may_stream(call: Call[Any, Any], refusal: InputTooLarge) -> bool:
-        """Whether a call whose input the server refused for its size may go on as a stream."""
-        return call.whole is not None and refusal.field in ("text", "ids")
 
     def _joined(self, whole: Whole[Response], answers: Sequence[Any]) -> Response:
         """The one answer that a stream's answers are."""

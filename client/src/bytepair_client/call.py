@@ -86,7 +86,8 @@ class Call(Generic[Response, Plain]):
         plain: From the answer to the plain value: ids, a text, a number. May raise the error
             of an item.
         whole: Makes the stream that gives the same answer, for what is too large for one
-            request; None if there is none.
+            request; None if there is none. Its argument is the server's limit, if it is known:
+            in bytes or ids, as the input is.
         is_large: Whether to stream at once. `request` is not complete then.
     """
 
@@ -94,7 +95,7 @@ class Call(Generic[Response, Plain]):
     request: Message
     timeout: float | None
     plain: Callable[[Response], Plain]
-    whole: Callable[[], Whole[Response]] | None = None
+    whole: Callable[[int | None], Whole[Response]] | None = None
     is_large: bool = False
 
 

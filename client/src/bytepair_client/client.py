@@ -155,13 +155,14 @@ class TokenizerClient(BaseClient):
 
     def _run(self, call: Call[Response, Any]) -> Response:
         if call.whole is not None and call.is_large:
-            return self._run_stream(call.whole())
+            return self._run_stream(call.whole(None))
         try:
             return self._run_unary(call)
         except InputTooLarge as refusal:
-            if call.whole is None or not self._may_stream(call, refusal):
+            if call.whole is None or refusal.field not in ("text", "ids"):
                 raise
-        return self._run_stream(call.whole())
+            limit = refusal.limit
+        return self._run_stream(call.whole(limit))
 
     def _run_stream(self, whole: Whole[Response]) -> Response:
         with self._stream(whole.stream) as answers:
@@ -176,10 +177,11 @@ class TokenizerClient(BaseClient):
         return response
 
     def _stream(self, call: StreamCall[Response, Plain]) -> Stream[Response, Plain]:
+        method, timeout = call.method, call.timeout  # and not the source, which may end before
         return Stream(
             call,
-            lambda requests: self._send(call.method, requests, call.timeout),
-            lambda failed: self._error(failed, call.timeout),
+            lambda requests: self._send(method, requests, timeout),
+            lambda failed: self._error(failed, timeout),
         )
 
     def _send(self, method: Method[Any], request: object, timeout: float | None) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from bytepair_client.call import StreamCall
 
-#: Requests are not sent while so many answers wait to be read. With what the outbox takes this
-#: bounds how far a source runs ahead of a reader, and what comes meanwhile goes together.
-MAX_UNREAD_ANSWERS = 16
+#: So many full requests may wait for their answers to be read, or as many smaller ones as come
+#: to the same. This bounds how far a source runs ahead of a reader; on the way to a server far
+#: away it is a lot.
+MAX_UNREAD_REQUESTS = 4
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
@@ -33,7 +35,8 @@ class Exchange(Generic[Response, Plain]):
         self.over = False
         self._plain = call.plain
         self._answers_each = call.answers_each
-        self._sent = self._read = 0
+        self._unread: deque[int] = deque()  # what each request held whose answer was not read
+        self._unread_size = 0
         self._first: Any = None
         self._last: Any = call.method.parse(b"")
 
@@ -45,9 +48,8 @@ class Exchange(Generic[Response, Plain]):
     @property
     def can_take(self) -> bool:
         """Whether a request is to be sent."""
-        return not self.outbox.is_empty and not (
-            self._answers_each and self._sent - self._read >= MAX_UNREAD_ANSWERS
-        )
+        most = MAX_UNREAD_REQUESTS * self.outbox.max_request
+        return not self.outbox.is_empty and self._unread_size < most
 
     @property
     def is_complete(self) -> bool:
@@ -59,12 +61,16 @@ class Exchange(Generic[Response, Plain]):
         """Whether `failure` is due: the answers to all that came before it have been read."""
         if self.failure is None:
             return False
-        return not self._answers_each or (self.outbox.is_empty and self._sent == self._read)
+        return not self._answers_each or (self.outbox.is_empty and not self._unread)
 
     def take(self) -> bytes:
         """The next request; `can_take` must hold."""
-        self._sent += 1
-        return self.outbox.take()
+        before = self.outbox.taken
+        request = self.outbox.take()
+        if self._answers_each:
+            self._unread.append(self.outbox.taken - before)
+            self._unread_size += self._unread[-1]
+        return request
 
     def read(self, response: Response) -> Plain:
         """Note an answer.
@@ -72,7 +78,8 @@ class Exchange(Generic[Response, Plain]):
         Returns:
             What it is to the reader; empty if nothing became certain.
         """
-        self._read += 1
+        if self._unread:  # the last answer has no request
+            self._unread_size -= self._unread.popleft()
         self._first = self._first or response
         self._last = response
         if not self._answers_each or self._last.finished:

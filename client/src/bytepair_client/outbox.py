@@ -18,10 +18,6 @@ from google.protobuf.message import Message
 from bytepair_client.ids import MAX_TOKEN_ID, unknown_id
 from bytepair_client.text import lone_surrogate
 
-#: Ids in one request: far fewer than servers take, and enough that the cost of a message is
-#: none to speak of.
-MAX_REQUEST_IDS = 8192
-
 Part = TypeVar("Part")
 TextRequest = type[stream_pb2.EncodeStreamRequest] | type[stream_pb2.CountStreamRequest]
 
@@ -30,7 +26,16 @@ class Outbox(ABC, Generic[Part]):
     """The requests of one stream. It is not safe for threads, but `parts` may run beside all else.
 
     The first request holds the configuration, and whatever else waits when it is taken.
+
+    Attributes:
+        max_request: The most that one request holds, in bytes of text or in ids; at least 1.
+        taken: How much has been taken so far, in the same unit.
     """
+
+    def __init__(self, max_request: int) -> None:
+        self.max_request = max_request
+        self.taken = 0
+        self._given = 0
 
     @abstractmethod
     def parts(self, item: object) -> Iterator[Part]:
@@ -63,16 +68,22 @@ class Outbox(ABC, Generic[Part]):
 class IdsOutbox(Outbox[list[int]]):
     """Ids, or lists of them, on their way to DecodeStream."""
 
-    def __init__(self, config: stream_pb2.DecodeStreamConfig) -> None:
+    def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
+        """Hold nothing but the configuration.
+
+        Args:
+            config: For the first request.
+            max_request_ids: Of ids in one request, at least 1.
+        """
+        super().__init__(max_request_ids)
         self._request = stream_pb2.DecodeStreamRequest(config=config)
         self._is_first = True
-        self._given = 0
 
     def parts(self, item: object) -> Iterator[list[int]]:
         numbers, fault = _numbers(item, self._given)
         self._given += len(numbers)
-        for start in range(0, len(numbers), MAX_REQUEST_IDS):
-            yield numbers[start : start + MAX_REQUEST_IDS]
+        for start in range(0, len(numbers), self.max_request):
+            yield numbers[start : start + self.max_request]
         if fault is not None:
             raise fault
 
@@ -82,14 +93,15 @@ class IdsOutbox(Outbox[list[int]]):
     def take(self) -> bytes:
         request, self._request = self._request, stream_pb2.DecodeStreamRequest()
         self._is_first = False
-        if len(request.ids) > MAX_REQUEST_IDS:
-            self._request.ids.extend(request.ids[MAX_REQUEST_IDS:])
-            del request.ids[MAX_REQUEST_IDS:]
+        if len(request.ids) > self.max_request:
+            self._request.ids.extend(request.ids[self.max_request :])
+            del request.ids[self.max_request :]
+        self.taken += len(request.ids)
         return request.SerializeToString()
 
     @property
     def is_full(self) -> bool:
-        return len(self._request.ids) >= MAX_REQUEST_IDS
+        return len(self._request.ids) >= self.max_request
 
     @property
     def is_empty(self) -> bool:
@@ -107,15 +119,14 @@ class TextOutbox(Outbox[bytes]):
             request: The type of all requests.
             max_request_bytes: Of text in one, at least 1.
         """
+        super().__init__(max_request_bytes)
         self._first: Message | None = first
         self._type = request
-        self._max = max_request_bytes
         self._waiting: deque[bytes] = deque()
         self._size = 0
-        self._given = 0
 
     def parts(self, item: object) -> Iterator[bytes]:
-        step = self._max
+        step = self.max_request
         if isinstance(item, str):
             for start in range(0, len(item), step):
                 characters = item[start : start + step]
@@ -141,18 +152,19 @@ class TextOutbox(Outbox[bytes]):
         self._first = None
         together: list[bytes] = []
         size = 0
-        while self._waiting and size + len(self._waiting[0]) <= self._max:
+        while self._waiting and size + len(self._waiting[0]) <= self.max_request:
             part = self._waiting.popleft()
             together.append(part)
             size += len(part)
         self._size -= size
+        self.taken += size
         if together:
             request.data = b"".join(together)  # type: ignore[attr-defined]  # of both types
         return request.SerializeToString()
 
     @property
     def is_full(self) -> bool:
-        return self._size >= self._max
+        return self._size >= self.max_request
 
     @property
     def is_empty(self) -> bool:

@@ -24,9 +24,9 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     """What a stream gives, as it comes. Nothing is sent before the first piece is asked for.
 
     The source is read by a thread of its own, in a copy of the caller's context, so that ids
-    are sent when they arrive and not when the next piece is asked for. It is read at most a
-    few thousand ids ahead of the pieces. What it raises is raised here, after the pieces of
-    what it had given.
+    are sent when they arrive and not when the next piece is asked for; some ten thousand ids
+    ahead of the pieces it has to wait. What it raises is raised here, after the pieces of what
+    it had given.
 
     The call is cancelled when the iterator is closed or dropped. A source that is giving its
     next item at that time is not asked for another one.

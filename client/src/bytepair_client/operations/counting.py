@@ -18,7 +18,7 @@ from bytepair_client.operations.common import (
     set_encoding,
 )
 from bytepair_client.operations.streaming import count_stream
-from bytepair_client.operations.whole import has_more_bytes, timeout_for, whole_count
+from bytepair_client.operations.whole import has_more_bytes, timeout_for, whole_count, within
 from bytepair_client.options import NOT_GIVEN, Defaults
 from bytepair_client.text import (
     AllowedSpecial,
@@ -76,17 +76,18 @@ def count(
     if not is_large:
         set_text(request, text)
 
-    def whole() -> Whole[tokenizer_pb2.CountResponse]:
+    def whole(max_bytes: int | None) -> Whole[tokenizer_pb2.CountResponse]:
+        served = within(defaults, max_bytes)
         return whole_count(
             count_stream(
-                defaults,
+                served,
                 text,
                 limit=limit,
                 encoding=encoding,
                 allowed_special=allowed_special,
                 disallowed_special=disallowed_special,
                 expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(defaults, timeout, len(text)),
+                timeout=timeout_for(served, timeout, len(text)),
             )
         )
 

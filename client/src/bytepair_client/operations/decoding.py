@@ -20,8 +20,8 @@ from bytepair_client.operations.common import (
     wire_errors,
 )
 from bytepair_client.operations.streaming import decode_stream
-from bytepair_client.operations.whole import BYTES_PER_ID, timeout_for, whole_decode
-from bytepair_client.options import NOT_GIVEN, Defaults
+from bytepair_client.operations.whole import timeout_for, whole_decode, within
+from bytepair_client.options import BYTES_PER_ID, NOT_GIVEN, Defaults
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
@@ -63,16 +63,17 @@ def decode(
     if not is_large:
         set_ids(request.ids, numbers)
 
-    def whole() -> Whole[tokenizer_pb2.DecodeResponse]:
+    def whole(limit: int | None) -> Whole[tokenizer_pb2.DecodeResponse]:
+        served = within(defaults, limit and limit * BYTES_PER_ID)
         return whole_decode(
             decode_stream(
-                defaults,
+                served,
                 numbers,
                 encoding=encoding,
                 errors=errors,
                 skip_special_tokens=skip_special_tokens,
                 expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(defaults, timeout, len(numbers) * BYTES_PER_ID),
+                timeout=timeout_for(served, timeout, len(numbers) * BYTES_PER_ID),
             )
         )
 
@@ -109,16 +110,17 @@ def decode_bytes(
     if not is_large:
         set_ids(request.ids, numbers)
 
-    def whole() -> Whole[tokenizer_pb2.DecodeResponse]:
+    def whole(limit: int | None) -> Whole[tokenizer_pb2.DecodeResponse]:
+        served = within(defaults, limit and limit * BYTES_PER_ID)
         return whole_decode(
             decode_stream(
-                defaults,
+                served,
                 numbers,
                 encoding=encoding,
                 as_bytes=True,
                 skip_special_tokens=skip_special_tokens,
                 expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(defaults, timeout, len(numbers) * BYTES_PER_ID),
+                timeout=timeout_for(served, timeout, len(numbers) * BYTES_PER_ID),
             )
         )
 

@@ -17,7 +17,7 @@ from bytepair_client.operations.common import (
     set_encoding,
 )
 from bytepair_client.operations.streaming import encode_stream
-from bytepair_client.operations.whole import has_more_bytes, timeout_for, whole_encode
+from bytepair_client.operations.whole import has_more_bytes, timeout_for, whole_encode, within
 from bytepair_client.options import NOT_GIVEN, Defaults, invalid
 from bytepair_client.text import (
     AllowedSpecial,
@@ -87,16 +87,17 @@ def encode(
     if not isinstance(text, str):
         return Call(ENCODE, request, seconds, _ids)
 
-    def whole() -> Whole[tokenizer_pb2.EncodeResponse]:
+    def whole(limit: int | None) -> Whole[tokenizer_pb2.EncodeResponse]:
+        served = within(defaults, limit)
         return whole_encode(
             encode_stream(
-                defaults,
+                served,
                 text,
                 encoding=encoding,
                 allowed_special=allowed_special,
                 disallowed_special=disallowed_special,
                 expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(defaults, timeout, len(text)),
+                timeout=timeout_for(served, timeout, len(text)),
             )
         )
 

@@ -17,8 +17,15 @@ from bytepair_client.operations.common import (
     set_encoding,
     wire_errors,
 )
-from bytepair_client.options import NOT_GIVEN, Defaults, checked_timeout, invalid, utf8
-from bytepair_client.outbox import MAX_REQUEST_IDS, IdsOutbox, TextOutbox
+from bytepair_client.options import (
+    BYTES_PER_ID,
+    NOT_GIVEN,
+    Defaults,
+    checked_timeout,
+    invalid,
+    utf8,
+)
+from bytepair_client.outbox import IdsOutbox, TextOutbox
 from bytepair_client.text import (
     AllowedSpecial,
     DisallowedSpecial,
@@ -30,8 +37,9 @@ ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
 COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
 
-#: Of text in one request: enough that the cost of a message is none to speak of.
+#: In one request: enough that the cost of a message is none to speak of.
 MAX_PIECE_BYTES = 256 * 1024
+MAX_PIECE_IDS = 8192
 
 Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
 Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
@@ -117,10 +125,11 @@ def decode_stream(
     )
     set_ids(config.prefill_ids, prefill_ids)
     set_encoding(config, defaults, encoding, expected_fingerprint)
+    piece_ids = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
     return StreamCall(
         DECODE_STREAM,
-        IdsOutbox(config),
-        _slices(ids, MAX_REQUEST_IDS) if isinstance(ids, Sequence) else ids,
+        IdsOutbox(config, piece_ids),
+        _slices(ids, piece_ids) if isinstance(ids, Sequence) else ids,
         _stream_timeout(timeout),
         _data if as_bytes else _text,
     )
@@ -162,7 +171,7 @@ def encode_stream(
     first = stream_pb2.EncodeStreamRequest(config=config)
     return StreamCall(
         ENCODE_STREAM,
-        TextOutbox(first, stream_pb2.EncodeStreamRequest, piece_bytes(defaults)),
+        TextOutbox(first, stream_pb2.EncodeStreamRequest, _piece_bytes(defaults)),
         _one_or_many(pieces),
         _stream_timeout(timeout),
         _ids,
@@ -205,17 +214,17 @@ def count_stream(
     first = stream_pb2.CountStreamRequest(config=config)
     stream = StreamCall(
         COUNT_STREAM,
-        TextOutbox(first, stream_pb2.CountStreamRequest, piece_bytes(defaults)),
+        TextOutbox(first, stream_pb2.CountStreamRequest, _piece_bytes(defaults)),
         _one_or_many(pieces),
         _stream_timeout(timeout),
         _count,
         answers_each=False,
     )
     whole = Whole(stream.whole_answers(), lambda answers: answers[-1])
-    return Call(COUNT_STREAM, first, stream.timeout, _count, lambda: whole, is_large=True)
+    return Call(COUNT_STREAM, first, stream.timeout, _count, lambda _: whole, is_large=True)
 
 
-def piece_bytes(defaults: Defaults) -> int:
+def _piece_bytes(defaults: Defaults) -> int:
     """How much text one request of a stream holds: never more than a server takes at once."""
     return min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
@@ -15,15 +16,17 @@ from bytepair_client.call import Call, StreamCall, Whole
 from bytepair_client.operations.common import Timeout, chosen_timeout
 from bytepair_client.options import NOT_GIVEN, Defaults
 
-#: An id counts as much as the English text that it stands for, as in the server's limits.
-BYTES_PER_ID = 4
-
 
 def has_more_bytes(text: str, limit: int) -> bool:
     """Whether the UTF-8 of `text` is longer than `limit`; lone surrogates count three bytes."""
     if len(text) > limit or text.isascii():
         return len(text) > limit
     return len(text) * 4 > limit and len(text.encode(errors="surrogatepass")) > limit
+
+
+def within(defaults: Defaults, limit: int | None) -> Defaults:
+    """The client's defaults, for a server of which `limit` is known: bytes, or None for nothing."""
+    return defaults if limit is None else replace(defaults, max_unary_bytes=max(1, limit))
 
 
 def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None:
@@ -43,7 +46,7 @@ def whole_count(
 ) -> Whole[tokenizer_pb2.CountResponse]:
     """The answer of Count, by CountStream."""
     assert call.whole is not None  # it is how count_stream is carried out
-    return Whole(call.whole().stream, _count)
+    return Whole(call.whole(None).stream, _count)
 
 
 def whole_encode(

@@ -1,0 +1,392 @@
+"""What the streams of both clients give, from a real server."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from bytepair_client import (
+    InvalidUtf8,
+    SpecialTokenInText,
+    TokenizerClient,
+    UnknownEncoding,
+    UnknownTokenId,
+)
+from support.clients import Clients
+from support.hard_text import random_texts
+from support.oracle import oracle
+from support.serving import RunningServer
+
+END = "<|endoftext|>"
+END_ID = 199999
+TEXT = "naïve 日本語 🙂🙂 삼겹살 \ufffd e\u0301 don't\r\n  x" * 3
+ENCODINGS = ["r50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony"]
+NO_TOKEN = 4_000_000_000
+
+
+@pytest.fixture
+def client(server: RunningServer, clients: Clients) -> TokenizerClient:
+    return clients(server.target, encoding="o200k_base")
+
+
+def ids_of(text: str) -> list[int]:
+    return oracle("o200k_base").encode(text)
+
+
+def cuts(rng: random.Random, items: Sequence[Any]) -> Iterator[Any]:
+    """`items` in pieces of random length, some of them empty."""
+    start = 0
+    while start < len(items):
+        length = rng.choice([0, 1, 1, 2, 3, 7, 50])
+        yield items[start : start + length]
+        start += length
+
+
+def as_source(rng: random.Random, ids: list[int]) -> Iterable[int | list[int]]:
+    """The ids one by one, or some of them in lists."""
+    for some in cuts(rng, ids):
+        if rng.random() < 0.5:
+            yield from some
+        else:
+            yield list(some)
+
+
+def random_ids(rng: random.Random, name: str) -> list[int]:
+    """Ids of text, of special tokens, and ids that are no text."""
+    encoding = oracle(name)
+    special = sorted(encoding.special_tokens_set)
+    tokens = encoding.token_byte_values()
+    ids: list[int] = []
+    for text in random_texts(rng, tokens, 6):
+        ids += encoding.encode(text, disallowed_special=())
+        ids.append(encoding.encode_single_token(rng.choice(special)))
+        ids.append(encoding.encode_single_token(rng.choice(tokens)))
+    return ids
+
+
+class Broke(Exception):
+    """Of a source."""
+
+
+def read(stream: Iterable[Any]) -> tuple[list[Any], Exception | None]:
+    """What a stream gives, and what it raises at the end."""
+    pieces = []
+    try:
+        for piece in stream:
+            pieces.append(piece)  # noqa: PERF402  # what came before an error counts
+    except Exception as error:
+        return pieces, error
+    return pieces, None
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_pieces_joined_are_what_decode_gives(client: TokenizerClient, name: str) -> None:
+    seed = random.randrange(2**32)
+    print(f"{seed = }")
+    rng = random.Random(seed)
+    for skip in (False, True):
+        ids = random_ids(rng, name)
+        options: dict[str, Any] = {"encoding": name, "skip_special_tokens": skip}
+        for source in (ids, tuple(ids), iter(ids), as_source(rng, ids), list(cuts(rng, ids))):
+            pieces = list(client.decode_stream(source, **options))
+            assert all(pieces)
+            assert "".join(pieces) == client.decode(ids, **options)
+        data = list(client.decode_stream(as_source(rng, ids), as_bytes=True, **options))
+        assert all(data)
+        assert b"".join(data) == client.decode_bytes(ids, **options)
+
+
+def test_no_ids_give_no_text(client: TokenizerClient) -> None:
+    sources: list[Any] = [[], iter(()), [[]], iter([[], []])]
+    for source in sources:
+        stream = client.decode_stream(source)
+        assert list(stream) == []
+        assert stream.last.finished
+    assert list(client.decode_stream([END_ID], skip_special_tokens=True)) == []
+
+
+def test_ids_before_the_stream_complete_its_first_character(client: TokenizerClient) -> None:
+    ids = ids_of("𐍈")
+    assert len(ids) > 2
+    for cut in range(1, len(ids)):
+        assert "".join(client.decode_stream(ids[cut:], prefill_ids=ids[:cut])) == "𐍈"
+    assert "".join(client.decode_stream(ids, prefill_ids=ids_of("before"))) == "𐍈"
+
+
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize("stop", [["日本"], ["語 🙂", "🙂🙂"], ["don", "don't"], ["nowhere"]])
+def test_the_text_ends_at_a_stop_string(
+    client: TokenizerClient, stop: list[str], include: bool
+) -> None:
+    ids = ids_of(TEXT)
+    for source in (ids, iter(ids), [[token_id] for token_id in ids]):
+        stream = client.decode_stream(source, stop=stop, include_stop=include)
+        text = "".join(stream)
+        if stop == ["nowhere"]:
+            assert (text, stream.last.stop_matched) == (TEXT, "")
+        else:
+            matched = stream.last.stop_matched
+            start = min(TEXT.find(string) for string in stop if string in TEXT)
+            longest = max((s for s in stop if TEXT.startswith(s, start)), key=len)
+            assert matched == longest
+            assert text == TEXT[:start] + (longest if include else "")
+        assert stream.last.finished
+
+
+def test_after_a_stop_string_the_source_is_not_read_on(
+    client: TokenizerClient, clients: Clients
+) -> None:
+    ended = threading.Event()
+
+    def model() -> Iterator[int]:
+        try:
+            while True:
+                yield from ids_of("tick tock ")
+                time.sleep(0.001)
+        finally:
+            ended.set()
+
+    stream = client.decode_stream(clients.source(model()), stop=["tock"])
+    assert "".join(stream) == "tick "
+    assert ended.wait(30)
+
+
+def test_a_piece_does_not_wait_for_the_next_id(client: TokenizerClient, clients: Clients) -> None:
+    seen = threading.Semaphore(0)
+    ids = ids_of("one two three four")
+
+    def model() -> Iterator[int]:
+        for token_id in ids:
+            yield token_id
+            assert seen.acquire(timeout=30)  # until the piece of this id was read
+
+    pieces = []
+    for piece in client.decode_stream(clients.source(model())):
+        pieces.append(piece)
+        seen.release()
+    assert pieces == ["one", " two", " three", " four"]
+
+
+def test_what_waits_goes_together(client: TokenizerClient) -> None:
+    answers = list(client.full.decode_stream(ids_of("a b ") * 10_000))
+    assert len(answers) < 10
+    assert "".join(answer.text for answer in answers) == "a b " * 10_000
+
+
+def test_a_slow_reader_holds_the_source(client: TokenizerClient) -> None:
+    taken = 0
+    many = 500_000
+
+    def model() -> Iterator[int]:
+        nonlocal taken
+        for _ in range(many):
+            taken += 1
+            yield 64
+
+    stream = client.decode_stream(model())
+    size = len(next(stream))
+    before = -1
+    while before < taken:  # until it stands still
+        before = taken
+        time.sleep(0.2)
+    assert taken < 100_000
+    assert size + sum(map(len, stream)) == many
+
+
+def test_what_the_source_raises_comes_after_the_text_before_it(
+    client: TokenizerClient, clients: Clients
+) -> None:
+    def model() -> Iterator[int]:
+        yield from ids_of("one two 𐍈")[:-1]
+        raise Broke
+
+    for source in (model(), clients.source(model())):
+        pieces, error = read(client.decode_stream(source))
+        assert "".join(pieces) == "one two "
+        assert isinstance(error, Broke)
+
+
+@pytest.mark.parametrize("bad", [NO_TOKEN, -1, 2**32, 2**70])
+@pytest.mark.parametrize("how", ["list", "one by one", "lists"])
+def test_an_unknown_id_comes_after_the_text_before_it(
+    client: TokenizerClient, clients: Clients, how: str, bad: int
+) -> None:
+    before = ids_of("one two three")
+    ids = [*before, bad, *before]
+    sources: dict[str, Any] = {
+        "list": ids,
+        "one by one": clients.source(iter(ids)),
+        "lists": [ids[:2], ids[2:]],
+    }
+    pieces, error = read(client.decode_stream(sources[how]))
+    assert "".join(pieces) == "one two three"
+    assert isinstance(error, UnknownTokenId)
+    assert error.index == len(before)
+    pieces, error = read(client.decode_stream(before, prefill_ids=[*before[:1], NO_TOKEN]))
+    assert (pieces, type(error)) == ([], UnknownTokenId)
+
+
+def test_an_item_that_is_no_id(client: TokenizerClient) -> None:
+    items: list[Any] = ["1", 1.5, None, ["1"], [[1.5]]]
+    for item in items:
+        pieces, error = read(client.decode_stream(iter([64, item])))
+        assert "".join(pieces) == "a"
+        assert isinstance(error, TypeError)
+
+
+def test_strict_decoding_fails_after_the_text_before(client: TokenizerClient) -> None:
+    ids = [*ids_of("one two"), *ids_of("𐍈")[:1], *ids_of("x")]
+    pieces, error = read(client.decode_stream(ids, errors="strict"))
+    assert "".join(pieces) == "one two"
+    assert isinstance(error, InvalidUtf8)
+    assert error.byte_offset == 7
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_text_in_pieces_gives_the_ids_of_the_whole(client: TokenizerClient, name: str) -> None:
+    seed = random.randrange(2**32)
+    print(f"{seed = }")
+    rng = random.Random(seed)
+    text = "".join(random_texts(rng, oracle(name).token_byte_values(), 12))
+    expected = oracle(name).encode(text, disallowed_special=())
+    data = text.encode()
+    sources: list[Any] = [
+        text,
+        data,
+        [text],
+        cuts(rng, text),
+        cuts(rng, data),
+        list(cuts(rng, bytearray(data))),
+        iter([text[:5], text[5:].encode()]),
+    ]
+    for source in sources:
+        pieces = list(client.encode_stream(source, encoding=name, disallowed_special=()))
+        assert all(pieces)
+        assert [token_id for ids in pieces for token_id in ids] == expected
+    assert client.count_stream(cuts(rng, text), encoding=name) == len(expected)
+    assert client.count_stream(cuts(rng, data), encoding=name, limit=5) == min(6, len(expected))
+
+
+def test_no_text_gives_no_ids(client: TokenizerClient) -> None:
+    sources: list[Any] = ["", b"", [], [""], iter([b"", ""])]
+    for source in sources:
+        assert list(client.encode_stream(source)) == []
+    assert client.count_stream([]) == 0
+
+
+def test_streams_compose(client: TokenizerClient) -> None:
+    ids = client.encode_stream(TEXT[i : i + 3] for i in range(0, len(TEXT), 3))
+    assert "".join(client.decode_stream(list(ids))) == TEXT
+
+
+def test_counting_takes_no_more_pieces_than_its_limit_needs(
+    client: TokenizerClient, clients: Clients
+) -> None:
+    def endless() -> Iterator[str]:
+        while True:
+            yield "more and more " * 1000
+
+    assert client.count_stream(clients.source(endless()), limit=10_000) == 10_001
+    answer = client.full.count_stream(clients.source(endless()), limit=10)
+    assert (answer.count, answer.limit_exceeded, answer.encoding) == (11, True, "o200k_base")
+
+
+def test_a_special_token_in_text_comes_after_the_ids_before_it(client: TokenizerClient) -> None:
+    text = "one two three four. " * 3
+    pieces, error = read(client.encode_stream([text, "five ", END[:4], END[4:]]))
+    ids = [token_id for piece in pieces for token_id in piece]
+    assert ids == ids_of(text + "five")[: len(ids)]
+    assert isinstance(error, SpecialTokenInText)
+    assert (error.token, error.byte_offset) == (END, len(text) + 5)
+    assert client.count_stream([END[:4], END[4:]]) == 7
+    with pytest.raises(SpecialTokenInText):
+        client.count_stream([END[:4], END[4:]], disallowed_special="all")
+
+
+@pytest.mark.parametrize(
+    ("offset", "pieces"),
+    [
+        (3, ["é", "a\ud800"]),
+        (2, [b"ab", b"\xff"]),
+        (2, [b"ab", b"\xf0\x9f"]),
+    ],
+)
+def test_what_is_not_utf8(client: TokenizerClient, offset: int, pieces: list[str | bytes]) -> None:
+    for call in (
+        lambda: list(client.encode_stream(pieces)),
+        lambda: client.count_stream(pieces),
+    ):
+        with pytest.raises(InvalidUtf8) as caught:
+            call()
+        assert caught.value.byte_offset == offset
+
+
+def test_a_piece_that_is_no_text(client: TokenizerClient) -> None:
+    with pytest.raises(TypeError, match="piece"):
+        list(client.encode_stream(["a", 1]))  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="piece"):
+        client.count_stream([None])  # type: ignore[list-item]
+
+
+def test_what_the_source_of_a_count_raises(client: TokenizerClient) -> None:
+    def pieces() -> Iterator[str]:
+        yield "a"
+        raise Broke
+
+    with pytest.raises(Broke):
+        client.count_stream(pieces())
+    with pytest.raises(Broke):
+        list(client.encode_stream(pieces()))
+
+
+def test_the_last_answer_tells_what_answered(client: TokenizerClient) -> None:
+    info = client.get_encoding()
+    decoding = client.decode_stream(iter(ids_of("one two")))
+    assert (decoding.last.encoding, decoding.last.tokens_consumed) == ("", 0)
+    assert "".join(decoding) == "one two"
+    assert decoding.last.tokens_consumed == 2
+    encoding = client.encode_stream(["one", " two"], encoding="gpt-4o")
+    assert [i for ids in encoding for i in ids] == ids_of("one two")
+    assert encoding.last.bytes_consumed == 7
+    for last in (decoding.last, encoding.last):
+        assert last.finished
+        assert (last.encoding, last.fingerprint) == (info.name, info.fingerprint)
+
+
+def test_full_streams_give_every_answer(client: TokenizerClient) -> None:
+    answers = list(client.full.decode_stream(ids_of("🙂 one")))
+    assert "".join(answer.text for answer in answers) == "🙂 one"
+    assert answers[0].encoding == "o200k_base"
+    assert [answer.encoding for answer in answers[1:]] == [""] * (len(answers) - 1)
+    assert [answer.finished for answer in answers] == [False] * (len(answers) - 1) + [True]
+    found = list(client.full.encode_stream(["one", " two"]))
+    assert [token_id for answer in found for token_id in answer.ids] == ids_of("one two")
+    assert found[0].encoding == "o200k_base"
+
+
+def test_an_end_is_an_end(client: TokenizerClient) -> None:
+    for stream in (
+        client.decode_stream([64]),
+        client.decode_stream([NO_TOKEN]),
+        client.decode_stream([64], encoding="nope"),
+    ):
+        read(stream)
+        assert list(stream) == []
+        stream.close()
+        assert list(stream) == []
+
+
+def test_an_encoding_that_is_not_there(client: TokenizerClient) -> None:
+    def model() -> Iterator[int]:
+        yield 64
+
+    with pytest.raises(UnknownEncoding):
+        next(client.decode_stream(model(), encoding="nope"))
+    with pytest.raises(UnknownEncoding):
+        next(client.encode_stream(["a"], encoding="nope"))
+    with pytest.raises(UnknownEncoding):
+        client.count_stream(["a"], encoding="nope")
