@@ -84,6 +84,10 @@ exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every
 interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
 	tests/interop/run.sh $(abspath $(BIN))
 
+.PHONY: bench-streams
+bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: two idle cores, two minutes
+	$(BIN)/python -m bench.streams.measure
+
 # Deployment
 
 .PHONY: check-deploy

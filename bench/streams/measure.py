@@ -1,0 +1,294 @@
+"""What do streams cost beside gRPC's own share? Measures the streaming RPCs and an empty echo.
+
+    make bench-streams
+
+Echo and service are handlers of one server process (server.py), in alternating rounds, and the
+medians of the rounds are shown. The server is pinned to the first core and the load to the second,
+but where a line says otherwise. Figures of one run may be compared with each other, not with those
+of another.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import bytepair_engine
+import grpc
+from bytepair.v1 import stream_pb2, tokenizer_pb2, tokenizer_pb2_grpc
+
+from bench.streams.http2 import Connection
+
+T = TypeVar("T")
+
+SERVER_CORE, LOAD_CORE = 0, 1
+ECHO, DECODE = "/bench.Bench/Echo", "/bytepair.v1.TokenizerService/DecodeStream"
+PATHS = {"echo": ECHO, "DecodeStream": DECODE}
+ENCODING = "cl100k_base"
+PROSE = "The river ran high that spring, and 47 of the old boats – naïvely moored – were lost. "
+
+ROUNDS, SECONDS = 7, 1.0
+#: Streams, and messages of each that are under way.
+SHAPES = ((1, 1), (1, 16), (100, 1))
+
+PACED_PER_SECOND, PACED_SECONDS = 200, 3.0
+COUNT_BYTES, COUNTS_IN_FLIGHT = 100_000, 2
+
+IDLE_STREAMS = 1000
+TEXT_BYTES, PIECE_BYTES = 100_000_000, 1 << 18
+
+CONFIG = stream_pb2.DecodeStreamRequest(
+    config=stream_pb2.DecodeStreamConfig(encoding=ENCODING)
+).SerializeToString()
+
+
+def main() -> None:
+    """Measure and print."""
+    cores = os.sched_getaffinity(0)
+    print(
+        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
+        f"grpcio {grpc.__version__}, {len(cores)} cores"
+    )
+    os.sched_setaffinity(0, {LOAD_CORE})
+    ids = bytepair_engine.get_encoding(ENCODING).encode_ordinary(PROSE)
+    messages = [stream_pb2.DecodeStreamRequest(ids=[i]).SerializeToString() for i in ids]
+    show_throughput(messages)
+    show_latency(messages, cores)
+    show_memory()
+    os.sched_setaffinity(0, cores)
+    show_count(cores)
+
+
+@contextmanager
+def server(cores: set[int]) -> Iterator[tuple[int, int]]:
+    """A server on these cores; its process id and its port."""
+    command = [sys.executable, "-m", "bench.streams.server"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    os.sched_setaffinity(process.pid, cores)
+    assert process.stdout is not None
+    try:
+        yield process.pid, int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def show_throughput(messages: list[bytes]) -> None:
+    """One id a message."""
+    print("\nMessages a second, one id in each; µs of the server's CPU for each")
+    print(f"{'streams':>8}{'under way':>11}", *(f"{name:>22}" for name in PATHS), "    ratio")
+    with server({SERVER_CORE}) as (pid, port):
+        for streams, window in SHAPES:
+            rounds = alternate(
+                lambda path, n=streams, w=window: exchange(pid, port, path, messages, n, w)  # type: ignore[misc]
+            )
+            rates = {name: median(row[0] for row in rows) for name, rows in rounds.items()}
+            costs = {name: median(row[1] for row in rows) for name, rows in rounds.items()}
+            pairs = zip(rounds["DecodeStream"], rounds["echo"], strict=True)
+            ratio = median(ours[0] / theirs[0] for ours, theirs in pairs)
+            cells = (f"{rates[name]:12,.0f} {costs[name]:6.1f} µs" for name in PATHS)
+            print(f"{streams:8}{window:11}", *cells, f"{ratio:9.2f}")
+
+
+def exchange(
+    pid: int, port: int, path: str, messages: list[bytes], streams: int, window: int
+) -> tuple[float, float]:
+    """Send on each stream as soon as there is an answer; messages a second, and CPU of each."""
+    connection = Connection(port)
+    opened = open_streams(connection, path, streams)
+    position = 0
+    for stream in opened * window:
+        connection.send(stream, messages[position % len(messages)])
+        position += 1
+    cpu, started = cpu_seconds(pid), time.perf_counter()
+    done, elapsed = 0, 0.0
+    while elapsed < SECONDS:
+        for stream, _ in connection.receive():
+            done += 1
+            connection.send(stream, messages[position % len(messages)])
+            position += 1
+        elapsed = time.perf_counter() - started
+    cost = (cpu_seconds(pid) - cpu) / done
+    connection.close()
+    return done / elapsed, cost * 1e6
+
+
+def show_latency(messages: list[bytes], cores: set[int]) -> None:
+    """Under the load of Counts, the server on both cores."""
+    print(
+        f"\nTime from an id to its delta, µs, one stream of {PACED_PER_SECOND} a second;\n"
+        f"the server on all cores, counting {COUNTS_IN_FLIGHT} texts of {COUNT_BYTES:,} bytes at "
+        "any time"
+    )
+    print(f"{'':14}{'median':>10}{'99 %':>10}")
+    with server(cores) as (_, port), counting(port):
+        rounds = alternate(lambda path: paced(port, path, messages), 3)
+    for name, rows in rounds.items():
+        times = sorted(each for row in rows for each in row)
+        print(f"{name:14}{median(times) * 1e6:10.0f}{times[int(len(times) * 0.99)] * 1e6:10.0f}")
+
+
+def paced(port: int, path: str, messages: list[bytes]) -> list[float]:
+    """Send at a steady pace; the time until each answer."""
+    connection = Connection(port)
+    (stream,) = open_streams(connection, path, 1)
+    times = []
+    for number in range(int(PACED_PER_SECOND * PACED_SECONDS)):
+        started = time.perf_counter()
+        connection.send(stream, messages[number % len(messages)])
+        while not list(connection.receive()):
+            pass
+        times.append(time.perf_counter() - started)
+        time.sleep(1 / PACED_PER_SECOND)
+    connection.close()
+    return times
+
+
+@contextmanager
+def counting(port: int) -> Iterator[None]:
+    """Calls of Count from another process while the block runs."""
+    command = [sys.executable, "-m", "bench.streams.measure", "--count", str(port)]
+    with subprocess.Popen(command) as process:
+        time.sleep(1)
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def count_for_ever(port: int) -> None:
+    """Keep so many Counts in flight."""
+    text = (PROSE * (COUNT_BYTES // len(PROSE)))[:COUNT_BYTES]
+    request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = tokenizer_pb2_grpc.TokenizerServiceStub(channel).Count  # type: ignore[no-untyped-call]
+        under_way = [call.future(request) for _ in range(COUNTS_IN_FLIGHT)]
+        while True:
+            under_way.pop(0).result()
+            under_way.append(call.future(request))
+
+
+def show_memory() -> None:
+    """A server of its own for each, as memory that is free is not always given back."""
+    print(f"\nMemory of each of {IDLE_STREAMS} idle streams, one id in, one delta out")
+    for name, path in PATHS.items():
+        with server({SERVER_CORE}) as (pid, port):
+            warm = Connection(port)
+            open_streams(warm, path, 20)
+            before = memory(pid, "VmRSS")
+            connection = Connection(port)
+            opened = open_streams(connection, path, IDLE_STREAMS)
+            message = stream_pb2.DecodeStreamRequest(ids=[9906]).SerializeToString()
+            for stream in opened:
+                connection.send(stream, message)
+            wait_for(connection, IDLE_STREAMS)
+            each = (memory(pid, "VmRSS") - before) / IDLE_STREAMS
+            print(f"{name:14}{each:10.1f} KiB")
+            connection.close()
+            warm.close()
+
+
+def show_count(cores: set[int]) -> None:
+    """CountStream of a text that no message could hold."""
+    data = text_of(TEXT_BYTES)
+    encoding = bytepair_engine.get_encoding(ENCODING)
+    encoding.count(PROSE)
+    print(f"\nCounting {len(data):,} bytes of text, in pieces of {PIECE_BYTES:,}; all cores")
+    started = time.perf_counter()
+    count = encoding.count(data.decode())
+    alone = time.perf_counter() - started
+    started = time.perf_counter()
+    counter = bytepair_engine.StreamCounter(encoding)
+    for start in range(0, len(data), PIECE_BYTES):
+        counter.feed(data[start : start + PIECE_BYTES])
+    assert counter.finish() == count
+    streamed = time.perf_counter() - started
+
+    def messages() -> Iterator[stream_pb2.CountStreamRequest]:
+        config = stream_pb2.CountStreamConfig(encoding=ENCODING)
+        yield stream_pb2.CountStreamRequest(config=config)
+        for start in range(0, len(data), PIECE_BYTES):
+            yield stream_pb2.CountStreamRequest(data=data[start : start + PIECE_BYTES])
+
+    with server(cores) as (pid, port), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
+        stub.Count(tokenizer_pb2.CountRequest(encoding=ENCODING, text=PROSE * 1000))
+        before = memory(pid, "VmHWM")
+        started = time.perf_counter()
+        answer = stub.CountStream(messages())
+        served = time.perf_counter() - started
+        peak = memory(pid, "VmHWM")
+    assert answer.count == count
+    rows = {"engine, at once": alone, "engine, streamed": streamed, "CountStream": served}
+    for name, seconds in rows.items():
+        print(f"{name:18}{len(data) / seconds / 1e6:8.1f} MB/s   {alone / seconds:5.2f}")
+    print(f"the server's peak memory rose from {before / 1024:.0f} to {peak / 1024:.0f} MiB")
+
+
+def text_of(size: int) -> bytes:
+    """Text from the corpora, where they are, or prose; at most `size` bytes of whole lines."""
+    repository = Path(__file__).resolve().parents[2]
+    folder = os.environ.get("BYTEPAIR_CORPORA", repository.parent / "shared" / "corpora")
+    files = sorted(Path(folder).glob("english_*.txt"))
+    part = b"".join(file.read_bytes() for file in files) or (PROSE + "\n").encode()
+    data = (part * (size // len(part) + 1))[:size]
+    return data[: data.rindex(b"\n") + 1]
+
+
+def open_streams(connection: Connection, path: str, number: int) -> list[int]:
+    """Open streams, and wait until each has answered its configuration."""
+    opened = [connection.open(path) for _ in range(number)]
+    for stream in opened:
+        connection.send(stream, CONFIG)
+    wait_for(connection, number)
+    return opened
+
+
+def wait_for(connection: Connection, number: int) -> None:
+    while number > 0:
+        number -= len(list(connection.receive()))
+
+
+def alternate(measure: Callable[[str], T], rounds: int = ROUNDS) -> dict[str, list[T]]:
+    """The figures of both paths, in rounds, after one that does not count."""
+    figures: dict[str, list[T]] = {name: [] for name in PATHS}
+    for number in range(rounds + 1):
+        for name, path in PATHS.items():
+            figure = measure(path)
+            if number:
+                figures[name].append(figure)
+    return figures
+
+
+def median(values: Iterator[float] | list[float]) -> float:
+    return statistics.median(values)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int, field: str) -> int:
+    """A line of a process's status, in KiB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1])
+    raise LookupError(field)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--count"]:
+        count_for_ever(int(sys.argv[2]))
+    else:
+        main()

@@ -1,0 +1,81 @@
+"""The service's handlers beside an empty echo, on one gRPC server: the same shape for both.
+
+Prints the port, then serves until it is killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+import uvloop
+from bytepair.v1 import stream_pb2
+from bytepair_server import catalog, logs
+from bytepair_server.callers import Callers
+from bytepair_server.endpoint import Endpoint
+from bytepair_server.gate import Gate
+from bytepair_server.metrics import Metrics
+from bytepair_server.policy import Policy
+from bytepair_server.service import Service
+from bytepair_server.settings import Settings
+from bytepair_server.streams import Streams
+from bytepair_server.work import Work
+
+#: As long as DecodeStream's answers to one id.
+ANSWER = stream_pb2.DecodeStreamResponse(text=" word", tokens_consumed=300).SerializeToString()
+
+
+async def echo(_: object, context: Any) -> None:
+    """Answer each message, and look into none."""
+    read, write = context.read, context.write
+    while await read() is not grpc.aio.EOF:
+        await write(ANSWER)
+
+
+async def serve() -> None:
+    """Serve, as `bytepair_server.lifecycle` does, without its stages."""
+    settings = Settings(builtin_encodings=("cl100k_base",), max_concurrent_streams=1 << 20)
+    loaded = catalog.load(settings, Path())
+    service = Service(settings, loaded, Policy({}, loaded, ()))
+    gate = Gate(
+        max_in_flight=settings.max_in_flight,
+        max_open_streams=settings.max_open_streams,
+        max_streams_bytes=settings.max_streams_bytes,
+    )
+    shared: dict[str, Any] = {
+        "gate": gate,
+        "callers": Callers({}),
+        "work": Work(settings.work_threads, settings.inline_max_bytes),
+        "metrics": Metrics(),
+        "log": logs.configure("json", "info"),
+        "log_calls": None,
+    }
+    endpoint, streams = Endpoint(**shared), Streams(**shared, idle_seconds=300)
+    endpoint.service, streams.options = service, service.options
+    gate.open()
+    echoes: dict[str, Any] = {"Echo": grpc.stream_stream_rpc_method_handler(echo)}
+    server = grpc.aio.server(
+        options=[
+            ("grpc.max_receive_message_length", settings.max_message_bytes),
+            ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ]
+    )
+    server.add_generic_rpc_handlers(
+        (
+            endpoint.handlers(),
+            streams.handlers(),
+            grpc.method_handlers_generic_handler("bench.Bench", echoes),
+        )
+    )
+    sys.stdout.write(f"{server.add_insecure_port('127.0.0.1:0')}\n")
+    sys.stdout.flush()
+    await server.start()
+    await server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    uvloop.run(serve())
