@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
 from bytepair_engine.backends import BackendName, resolve
-from bytepair_engine.builtin import SHA256, builtin_table
+from bytepair_engine.builtin import BUILTINS, SHA256, builtin_table
 from bytepair_engine.gpt2_files import BYTE_ALPHABET
 from bytepair_engine.rank_table import TableFault
 from hypothesis import given
@@ -144,8 +144,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
             load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"))
 
 
-@pytest.mark.parametrize("pattern", ["a(b", "[z-a]", "\\p{Nope}", "a\n\nb"])
-def test_a_pattern_that_does_not_compile(
+def test_every_built_in_encoding_names_its_pattern(tmp_path: Path) -> None:
+    """"r50k_base" once was a regular expression that matched nothing but itself."""
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(WHOLE)
+    for name, builtin in BUILTINS.items():
+        assert load_encoding(EncodingSpec(name="v", file=file, pattern=name)).pattern == (
+            builtin.pattern
+        )
+
+
+@pytest.mark.parametrize("pattern", ["a(b", "[z-a]", "\\p{Nope}", "a\n\nb", "cl100k", "qwen2.5"])
+def test_a_pattern_that_does_not_compile_or_is_no_name(
     backend: BackendName, tmp_path: Path, pattern: str
 ) -> None:
     file = tmp_path / "v.tiktoken"
@@ -298,6 +308,7 @@ def test_a_declared_file_is_relative_to_its_declaration(tmp_path: Path) -> None:
     [
         ('name = "v"', "no file"),
         ('file = "v"\npattern = "gpt2"', "name is missing"),
+        ('name = ""\nextends = "gpt2"', "name is missing"),
         ('name = "v"\nfile = "v"', "no pattern"),
         ('name = "v"\nfile = "v"\npatern = "gpt2"', "unknown key 'patern'"),
         ('name = "v"\nfile = 5', "file must be"),
@@ -314,6 +325,12 @@ def test_a_declared_file_is_relative_to_its_declaration(tmp_path: Path) -> None:
 def test_a_declaration_with_a_fault(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(VocabularyError, match=problem):
         load_encoding(declare(tmp_path, text))
+
+
+def test_a_declaration_without_a_name(tmp_path: Path) -> None:
+    """A request that names no encoding must never find one."""
+    with pytest.raises(VocabularyError, match="name is empty"):
+        EncodingSpec.from_mapping("", {"extends": "gpt2"}, tmp_path)
 
 
 def test_extending_what_does_not_exist(tmp_path: Path) -> None:

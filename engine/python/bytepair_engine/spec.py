@@ -128,6 +128,8 @@ class EncodingSpec:
             if not condition:
                 raise VocabularyError(f"encoding {self.name!r}", problem, remedy)
 
+        # A request that names no encoding must never find this one.
+        require(self.name != "", "its name is empty", "give it a name")
         if self.extends is not None:
             others = ("file", "encoder_file", "pattern", "sha256")
             clash = [key for key in others if getattr(self, key) is not None]
