@@ -145,7 +145,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_every_built_in_encoding_names_its_pattern(tmp_path: Path) -> None:
-    """"r50k_base" once was a regular expression that matched nothing but itself."""
+    """They once were regular expressions that match nothing but themselves."""
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE)
     for name, builtin in BUILTINS.items():
