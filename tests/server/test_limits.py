@@ -74,7 +74,7 @@ def item_ids(number: int) -> dict[str, Any]:
         (("Encode", "Count"), segments, "segments"),
         (("Encode", "Count"), segment_text, "text"),
         (("BatchEncode", "BatchCount"), items, "items"),
-        (("BatchEncode", "BatchCount"), item_text, "text"),
+        (("BatchEncode", "BatchCount"), item_text, "items.text"),
         (("BatchEncode", "BatchCount"), item_segments, "items.segments"),
         (("Decode",), ids, "ids"),
         (("BatchDecode",), id_items, "items"),

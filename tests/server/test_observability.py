@@ -36,6 +36,10 @@ def test_calls_are_counted(serve: Serve) -> None:
     assert server.metric("bytepair_requests_total", **unknown, code="NOT_FOUND") == 1
     assert server.metric("bytepair_errors_total", rpc="Count", reason="UNKNOWN_ENCODING") == 1
     assert server.metric("bytepair_request_seconds_count", rpc="Count") == 2
+    mismatch = tokenizer_pb2.CountRequest(encoding="gpt-4", expected_fingerprint="another")
+    failure(server.stub.Count, mismatch)
+    code = "FAILED_PRECONDITION"
+    assert server.metric("bytepair_requests_total", **cl100k, code=code) == 1
     assert server.metric("bytepair_in_flight") == 0
     fingerprint = server.stub.GetEncoding(
         tokenizer_pb2.GetEncodingRequest(encoding="gpt-4")

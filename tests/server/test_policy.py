@@ -205,23 +205,42 @@ def test_a_denied_segment_is_its_own_item_s_error(guarded: RunningServer) -> Non
 
 
 def test_what_the_policy_did_is_counted(guarded: RunningServer) -> None:
-    def counted(action: str) -> float:
-        return guarded.metric(
-            "bytepair_policy_total", rpc="Count", encoding="p50k_edit", action=action
-        )
+    def counted(rpc: str = "Count") -> dict[str, float]:
+        labels = {"rpc": rpc, "encoding": "p50k_edit"}
+        return {
+            action: guarded.metric("bytepair_policy_total", **labels, action=action)
+            for action in ("allowed", "denied", "rejected")
+        }
 
-    before = {action: counted(action) for action in ("allowed", "denied", "rejected")}
+    before = counted()
     request = tokenizer_pb2.CountRequest(encoding="p50k_edit", allowed_special=[END], text="a")
     guarded.stub.Count(request, **as_caller("billing"))
     request.allowed_special[:] = [FIM]
     failure(guarded.stub.Count, request, **as_caller("billing"))
     request = tokenizer_pb2.CountRequest(encoding="p50k_edit", text=END, disallowed_special=REJECT)
     failure(guarded.stub.Count, request, **as_caller("billing"))
-    assert {action: counted(action) - before[action] for action in before} == {
+    after = counted()
+    assert {action: after[action] - before[action] for action in before} == {
         "allowed": 1,
         "denied": 1,
         "rejected": 1,
     }
+
+    batch = tokenizer_pb2.BatchCountRequest(encoding="p50k_edit", disallowed_special=REJECT)
+    batch.items.add(segments=[text_pb2.Segment(special_token=FIM)])
+    batch.items.add(text=END)
+    batch.items.add(text=END)
+    guarded.stub.BatchCount(batch, **as_caller("billing"))
+    assert counted("BatchCount") == {"allowed": 0, "denied": 1, "rejected": 1}
+
+
+def test_all_of_an_empty_ceiling_allows_nothing(guarded: RunningServer) -> None:
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=["ALL"])
+    guarded.stub.Count(request, **as_caller("billing"))
+    labels = {"encoding": "cl100k_base", "action": "allowed"}
+    before = guarded.metric("bytepair_policy_total", rpc="Count", **labels)
+    guarded.stub.Count(request, **as_caller("billing"))
+    assert guarded.metric("bytepair_policy_total", rpc="Count", **labels) == before
 
 
 def test_a_call_without_a_known_key_is_unauthenticated(guarded: RunningServer) -> None:

@@ -31,15 +31,16 @@ class Call:
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
-        allowed_special: Whether the call may turn text into special tokens, or names any.
+        policy: What the special-token policy did: "allowed" where the call may use some, and
+            for items of a batch "denied" and "rejected".
     """
 
     __slots__ = (
-        "allowed_special",
         "authorization",
         "caller",
         "encoding",
         "input_bytes",
+        "policy",
         "request_id",
         "started",
         "tokens",
@@ -54,7 +55,7 @@ class Call:
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0
-        self.allowed_special = False
+        self.policy: set[str] = set()
         for key, value in metadata:
             if key == REQUEST_ID and isinstance(value, str) and _WELL_FORMED.fullmatch(value):
                 self.request_id = value

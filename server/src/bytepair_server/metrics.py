@@ -27,6 +27,12 @@ UNKNOWN_ENCODING: Final = "unknown"
 #: The label `encoding` of a call that names none, or that ended before it was looked up.
 NO_ENCODING: Final = ""
 
+#: What the policy did, by the reason of a failure that is its doing.
+POLICY_ACTIONS: Final = {
+    "SPECIAL_TOKEN_IN_TEXT": "rejected",
+    "SPECIAL_TOKEN_NOT_PERMITTED": "denied",
+}
+
 #: Upper bounds in seconds: from an empty call to the largest input on the slow backend.
 _SECONDS: Final = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -139,10 +145,8 @@ class RpcMetrics:
         metrics.errors.labels(rpc, reason).inc()
         if reason == "OVERLOADED":
             metrics.shed.labels(rpc).inc()
-        elif reason == "SPECIAL_TOKEN_IN_TEXT":
-            self.policy(encoding, "rejected")
-        elif reason == "SPECIAL_TOKEN_NOT_PERMITTED":
-            self.policy(encoding, "denied")
+        elif reason in POLICY_ACTIONS:
+            self.policy(encoding, POLICY_ACTIONS[reason])
         self._seconds.observe(seconds)
 
     def cancelled(self, encoding: str, seconds: float) -> None:

@@ -12,7 +12,7 @@ from bytepair_engine import UnknownEncoding
 from bytepair_server import limits
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.errors import InvalidField
+from bytepair_server.errors import FingerprintMismatch, InvalidField
 from bytepair_server.metrics import UNKNOWN_ENCODING
 from bytepair_server.policy import Policy, SpecialRule
 from bytepair_server.settings import Settings
@@ -67,6 +67,9 @@ class Options:
         except UnknownEncoding:
             call.encoding = UNKNOWN_ENCODING
             raise
+        except FingerprintMismatch as error:
+            call.encoding = error.encoding
+            raise
         call.encoding = entry.name
         return entry
 
@@ -77,10 +80,11 @@ class Options:
         if allowed:
             limit = self.settings.max_allowed_special
             limits.check("allowed_special", len(allowed), limit, "entries")
-            call.allowed_special = True
         rule = self._policy.rule(
             call.caller, entry, allowed, request.disallowed_special, default_action
         )
+        if rule.allowed:
+            call.policy.add("allowed")
         return entry, rule
 
     def decode(

@@ -41,8 +41,8 @@ class Outcomes:
         """Take note that a call is done; its answer is yet to be sent."""
         metrics = self._metrics
         metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
-        if call.allowed_special:
-            metrics.policy(call.encoding, "allowed")
+        for action in call.policy:
+            metrics.policy(call.encoding, action)
         if self._log_call is not None:
             self._tell(call, "OK", "")
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))

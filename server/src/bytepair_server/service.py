@@ -14,6 +14,7 @@ from bytepair_server import limits, segments
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.errors import Failure, InvalidField, failure_of
+from bytepair_server.metrics import POLICY_ACTIONS
 from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.segments import Part, Unit
@@ -51,7 +52,7 @@ class Service:
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         content = self._content(request, entry, call)
-        self._check_sizes([content], call)
+        self._check_sizes("text", [content], call)
         ids, offsets = _encode(entry, content, rule, unit)
         call.tokens = len(ids)
         return tokenizer_pb2.EncodeResponse(
@@ -71,7 +72,7 @@ class Service:
             try:
                 ids, offsets = _encode(entry, _good(content), rule, unit)
             except Exception as error:
-                result.error.CopyFrom(_item_failure(error).item_error())
+                result.error.CopyFrom(_item_failure(error, call).item_error())
             else:
                 result.ids.extend(ids)
                 result.offsets.extend(offsets)
@@ -81,7 +82,7 @@ class Service:
     def count(self, request: tokenizer_pb2.CountRequest, call: Call) -> tokenizer_pb2.CountResponse:
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, entry, call)
-        self._check_sizes([content], call)
+        self._check_sizes("text", [content], call)
         count, exceeded = _count(entry, content, rule, limit_of(request))
         call.tokens = count
         return tokenizer_pb2.CountResponse(
@@ -104,7 +105,7 @@ class Service:
             try:
                 count, exceeded = _count(entry, _good(content), rule, limit)
             except Exception as error:
-                result.error.CopyFrom(_item_failure(error).item_error())
+                result.error.CopyFrom(_item_failure(error, call).item_error())
             else:
                 result.count = count
                 result.limit_exceeded = exceeded
@@ -143,7 +144,7 @@ class Service:
             try:
                 decoded = _decode(entry, item.ids, errors, request.skip_special_tokens)
             except Exception as error:
-                result.error.CopyFrom(_item_failure(error).item_error())
+                result.error.CopyFrom(_item_failure(error, call).item_error())
                 continue
             call.tokens += len(item.ids)
             if isinstance(decoded, str):
@@ -181,13 +182,13 @@ class Service:
             if kind == "text":
                 parts.append(Part(segment.text))
             elif kind == "special_token":
-                call.allowed_special = True
                 self._policy.permit(
                     call.caller,
                     entry,
                     (segment.special_token,),
                     f"segments[{index}].special_token",
                 )
+                call.policy.add("allowed")
                 parts.append(Part(segment.special_token, is_special_token=True))
             else:
                 raise InvalidField(f"segments[{index}]", "set text or special_token")
@@ -206,21 +207,20 @@ class Service:
             try:
                 contents.append(self._content(item, entry, call))
             except Exception as error:
-                _item_failure(error)
+                _item_failure(error, call)
                 contents.append(error)
-        self._check_sizes(
-            (content for content in contents if not isinstance(content, Exception)), call
-        )
+        good = (content for content in contents if not isinstance(content, Exception))
+        self._check_sizes("items.text", good, call)
         return contents
 
-    def _check_sizes(self, contents: Iterable[Content], call: Call) -> None:
+    def _check_sizes(self, field: str, contents: Iterable[Content], call: Call) -> None:
         total = 0
         for content in contents:
             if isinstance(content, str):
                 total += limits.utf8_size(content)
             else:
                 total += sum(limits.utf8_size(p.text) for p in content if not p.is_special_token)
-        limits.check("text", total, self._settings.max_input_bytes, "bytes")
+        limits.check(field, total, self._settings.max_input_bytes, "bytes")
         call.input_bytes = total
 
 
@@ -295,11 +295,13 @@ def _good(content: Content | Exception) -> Content:
     return content
 
 
-def _item_failure(error: Exception) -> Failure:
+def _item_failure(error: Exception, call: Call) -> Failure:
     """What the caller is told of one item; an unexpected error is the whole call's."""
     failure = failure_of(error)
     if failure is None:
         raise error
+    if failure.reason in POLICY_ACTIONS:
+        call.policy.add(POLICY_ACTIONS[failure.reason])
     return failure
 
 
