@@ -188,11 +188,10 @@ def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) ->
 def test_an_encoding_whose_borders_are_not_known_cannot_be_streamed_into(
     tmp_path: Path, session_class: type[Session], first: Any
 ) -> None:
-    """The compiled core has scanners for known patterns alone, the reference runs any."""
     lines = [f"{b64encode(bytes([value])).decode()} {value}\n" for value in range(256)]
     (tmp_path / "bytes.tiktoken").write_text("".join(lines), encoding="utf-8")
     spec = EncodingSpec(name="odd", file=tmp_path / "bytes.tiktoken", pattern="[a-z]+|[^a-z]+")
-    encoding = load_encoding(spec, backend="reference")
+    encoding = load_encoding(spec)
     catalog = Catalog([Entry(encoding, "odd", encoding.fingerprint, ())])
     options = Options(Settings(), catalog, Policy({}, catalog, ()))
     with pytest.raises(InConfig) as caught:

@@ -28,7 +28,7 @@ DEFAULT_MAX_SEGMENTS: Final = 16_384
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are being answered or wait for a worker thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
-#: Streams that are open at once. An idle one costs some 30 KB (docs/streaming-service.md).
+#: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming-service.md).
 DEFAULT_MAX_OPEN_STREAMS: Final = 4096
 #: 5 min: models think for long, but not so long.
 DEFAULT_STREAM_IDLE_SECONDS: Final = 300.0
