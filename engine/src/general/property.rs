@@ -263,8 +263,18 @@ fn parsed(class: &str) -> ClassUnicode {
     let hir = regex_syntax::parse(class).expect("a class that regex-syntax knows");
     match hir.kind() {
         HirKind::Class(Class::Unicode(set)) => set.clone(),
-        _ => unreachable!("a property of more than one character"),
+        // A set of one character.
+        HirKind::Literal(literal) => {
+            let text = String::from_utf8_lossy(&literal.0);
+            text.chars().map(single).fold(ClassUnicode::empty(), united)
+        }
+        _ => unreachable!("a class that is no set of characters"),
     }
+}
+
+fn united(mut set: ClassUnicode, other: ClassUnicode) -> ClassUnicode {
+    set.union(&other);
+    set
 }
 
 pub fn single(character: char) -> ClassUnicode {
