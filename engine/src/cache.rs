@@ -97,32 +97,43 @@ pub fn long_hash(piece: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     tag: u32,
-    /// Where its bytes and ids start.
-    bytes_at: u32,
-    ids_at: u32,
+    /// Where its ids and, after them, its bytes start.
+    at: u32,
     len: u8,
     ids: u8,
 }
 
-/// Open addressing over two arenas; when they are full all is forgotten at once, which costs
-/// less than knowing what was used last.
+/// Open addressing over one arena; when it is full all is forgotten at once, which costs less
+/// than knowing what was used last.
 #[derive(Debug)]
 struct LongCache {
     slots: Vec<Slot>,
     used: usize,
-    bytes: Vec<u8>,
-    ids: Vec<u32>,
-    most: usize,
+    most_slots: usize,
+    /// For each piece its ids, then its bytes, four to a word. The room for all of it is
+    /// reserved at first use: what is not written to costs no memory.
+    arena: Vec<u32>,
+    most_words: usize,
 }
 
 impl LongCache {
     fn new(most: usize) -> Self {
+        // Slots take a quarter at the most, counting the old ones while they are copied.
+        let most_slots = match most / 6 / size_of::<Slot>() {
+            0..FIRST_ENTRIES => 0,
+            slots => 1 << slots.ilog2(),
+        };
+        let most_words = if most_slots == 0 {
+            0
+        } else {
+            most * 3 / 4 / size_of::<u32>()
+        };
         LongCache {
             slots: Vec::new(),
             used: 0,
-            bytes: Vec::new(),
-            ids: Vec::new(),
-            most,
+            most_slots,
+            arena: Vec::new(),
+            most_words,
         }
     }
 
@@ -138,10 +149,14 @@ impl LongCache {
                 return None;
             }
             if slot.tag == (hash >> 32) as u32 && slot.len as usize == piece.len() {
-                let start = slot.bytes_at as usize;
-                if &self.bytes[start..start + piece.len()] == piece {
-                    let start = slot.ids_at as usize;
-                    return Some(&self.ids[start..start + slot.ids as usize]);
+                let start = slot.at as usize;
+                let bytes = start + slot.ids as usize;
+                if words(piece).eq(self.arena[bytes..]
+                    .iter()
+                    .copied()
+                    .take(piece.len().div_ceil(4)))
+                {
+                    return Some(&self.arena[start..bytes]);
                 }
             }
             at = (at + 1) & mask;
@@ -149,57 +164,64 @@ impl LongCache {
     }
 
     fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
-        if self.used * 2 >= self.slots.len() {
-            self.grow();
-        }
-        // A vector that grows takes up to twice what it holds, and the old one meanwhile.
-        let taken = 3 * (self.bytes.len() + 4 * self.ids.len()) + self.slot_bytes();
-        if taken + 3 * (piece.len() + 4 * ids.len()) > self.most {
-            self.slots.fill(Slot::default());
-            self.used = 0;
-            self.bytes.clear();
-            self.ids.clear();
-        }
-        if self.used * 2 >= self.slots.len() || piece.len() > LONGEST_PIECE {
+        let needed = ids.len() + piece.len().div_ceil(4);
+        if piece.len() > LONGEST_PIECE || needed > self.most_words {
             return;
         }
+        if self.used * 2 >= self.slots.len() && self.slots.len() < self.most_slots {
+            self.grow();
+        }
+        let full = self.arena.len() + needed > self.most_words;
+        if full || self.used * 2 >= self.slots.len() {
+            self.slots.fill(Slot::default());
+            self.used = 0;
+            self.arena.clear();
+        }
+        if self.arena.capacity() == 0 {
+            self.arena.reserve_exact(self.most_words);
+        }
+        let free = self.free_slot(hash);
+        self.slots[free] = Slot {
+            tag: (hash >> 32) as u32,
+            at: self.arena.len() as u32,
+            len: piece.len() as u8,
+            ids: ids.len() as u8,
+        };
+        self.used += 1;
+        self.arena.extend_from_slice(ids);
+        self.arena.extend(words(piece));
+    }
+
+    fn free_slot(&self, hash: u64) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         while self.slots[at].len != 0 {
             at = (at + 1) & mask;
         }
-        self.slots[at] = Slot {
-            tag: (hash >> 32) as u32,
-            bytes_at: self.bytes.len() as u32,
-            ids_at: self.ids.len() as u32,
-            len: piece.len() as u8,
-            ids: ids.len() as u8,
-        };
-        self.used += 1;
-        self.bytes.extend_from_slice(piece);
-        self.ids.extend_from_slice(ids);
-    }
-
-    fn slot_bytes(&self) -> usize {
-        self.slots.len() * size_of::<Slot>()
+        at
     }
 
     fn grow(&mut self) {
         let capacity = (self.slots.len() * 2).max(FIRST_ENTRIES);
-        // Slots take a quarter at the most, counting the old ones while they are copied.
-        if capacity * size_of::<Slot>() * 6 > self.most {
-            return;
-        }
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); capacity]);
-        let mask = capacity - 1;
+        let mut piece = [0; LONGEST_PIECE + 1];
         for slot in old.into_iter().filter(|slot| slot.len != 0) {
-            let start = slot.bytes_at as usize;
-            let hash = hash(&self.bytes[start..start + slot.len as usize]);
-            let mut at = hash as usize & mask;
-            while self.slots[at].len != 0 {
-                at = (at + 1) & mask;
+            let len = slot.len as usize;
+            let start = slot.at as usize + slot.ids as usize;
+            for (four, word) in piece.chunks_exact_mut(4).zip(&self.arena[start..]) {
+                four.copy_from_slice(&word.to_le_bytes());
             }
-            self.slots[at] = slot;
+            let free = self.free_slot(hash(&piece[..len]));
+            self.slots[free] = slot;
         }
     }
+}
+
+/// The bytes, four to a word, padded with zeros.
+fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
+    piece.chunks(4).map(|chunk| {
+        let mut four = [0; 4];
+        four[..chunk.len()].copy_from_slice(chunk);
+        u32::from_le_bytes(four)
+    })
 }

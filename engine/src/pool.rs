@@ -34,7 +34,7 @@ pub struct Pool {
 impl Pool {
     /// Rooms whose caches take at most `cache_bytes` together.
     pub fn new(cache_bytes: usize) -> Self {
-        let rooms = 2 * thread::available_parallelism().map_or(1, usize::from);
+        let rooms = 1 + thread::available_parallelism().map_or(1, usize::from);
         Pool {
             rooms: (0..rooms).map(|_| Mutex::new(None)).collect(),
             cache_bytes: cache_bytes / rooms,

@@ -14,7 +14,11 @@ pub struct Vocabulary {
     short: ShortTable,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
-    longest: usize,
+    /// The longest token that begins with each two bytes, up to 255.
+    longest: Box<[u8]>,
+    /// Bits by hash: a key whose bit is clear is no token of at most 15 bytes. Most strings
+    /// that merging asks for are none, and this is small enough to stay in the cache.
+    filter: Box<[u64]>,
     /// Ids of the tokens that merging their own bytes does not give, sorted. As a pre-token
     /// such a token is what merging gives.
     exceptions: Vec<u32>,
@@ -25,11 +29,8 @@ impl Vocabulary {
         let mut vocabulary = Vocabulary {
             short: short_table(&table, &[]),
             pairs: pair_ranks(&table),
-            longest: table
-                .iter()
-                .map(|(token, _)| token.len())
-                .max()
-                .unwrap_or(0),
+            longest: longest_by_start(&table),
+            filter: filter(&table),
             exceptions: Vec::new(),
             table,
         };
@@ -51,17 +52,22 @@ impl Vocabulary {
         if len == 2 {
             return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
         }
+        if len > self.longest_from(text, start) {
+            return NO_RANK;
+        }
         if len > LONGEST {
-            if len > self.longest {
-                return NO_RANK;
-            }
             return self
                 .table
                 .id_of(&text[start..start + len])
                 .unwrap_or(NO_RANK);
         }
         let key = Key::of(text, start, len);
-        let found = self.short.find(key, key.hash());
+        let hash = key.hash();
+        let (word, bit) = filter_place(hash, self.filter.len());
+        if self.filter[word] & bit == 0 {
+            return NO_RANK;
+        }
+        let found = self.short.find(key, hash);
         match found {
             Some(ids) => ids.slots()[0],
             None if self.exceptions.is_empty() => NO_RANK,
@@ -74,6 +80,18 @@ impl Vocabulary {
         }
     }
 
+    /// No token that begins as `text[start..]` does, by two bytes at least, is longer.
+    #[inline(always)]
+    fn longest_from(&self, text: &[u8], start: usize) -> usize {
+        match text.get(start..start + 2) {
+            Some(&[first, second]) => match self.longest[(first as usize) << 8 | second as usize] {
+                u8::MAX => usize::MAX,
+                longest => longest as usize,
+            },
+            _ => 1,
+        }
+    }
+
     /// The id of a pre-token of at most 15 bytes that is one token.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<Ids> {
@@ -82,7 +100,7 @@ impl Vocabulary {
 
     /// The id of a longer pre-token that is one token.
     pub fn whole_long(&self, piece: &[u8]) -> Option<u32> {
-        if piece.len() > self.longest {
+        if piece.len() > self.longest_from(piece, 0) {
             return None;
         }
         let id = self.table.id_of(piece)?;
@@ -145,4 +163,31 @@ fn pair_ranks(table: &RankTable) -> Box<[u32]> {
         }
     }
     pairs
+}
+
+fn longest_by_start(table: &RankTable) -> Box<[u8]> {
+    let mut longest = vec![1; 1 << 16].into_boxed_slice();
+    for (token, _) in table.iter() {
+        if let &[first, second, ..] = token {
+            let entry: &mut u8 = &mut longest[(first as usize) << 8 | second as usize];
+            *entry = (*entry).max(u8::try_from(token.len()).unwrap_or(u8::MAX));
+        }
+    }
+    longest
+}
+
+/// Sixteen bits or more for each token.
+fn filter(table: &RankTable) -> Box<[u64]> {
+    let words = (table.len() / 4).next_power_of_two();
+    let mut filter = vec![0; words].into_boxed_slice();
+    for (token, _) in table.iter().filter(|(token, _)| token.len() <= LONGEST) {
+        let (word, bit) = filter_place(Key::of(token, 0, token.len()).hash(), words);
+        filter[word] |= bit;
+    }
+    filter
+}
+
+#[inline(always)]
+fn filter_place(hash: u64, words: usize) -> (usize, u64) {
+    ((hash >> 32) as usize & (words - 1), 1 << (hash >> 58))
 }
