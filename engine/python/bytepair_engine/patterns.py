@@ -9,6 +9,7 @@ engine, in bounded time.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import regex
@@ -65,7 +66,7 @@ _DEEPSEEK_V3: Final = "\n".join(
     ]
 )
 
-#: Name to pattern. r50k_base and p50k_base split as gpt2 does, o200k_harmony as o200k_base.
+#: Name to pattern, each pattern once.
 PATTERNS: Final[dict[str, str]] = {
     "gpt2": _GPT2,
     "cl100k_base": _CL100K,
@@ -76,27 +77,46 @@ PATTERNS: Final[dict[str, str]] = {
     "deepseek_v3": _DEEPSEEK_V3,
 }
 
+#: The built-in encodings that split as another one does; their names may be given too.
+_SPLIT_AS: Final = {
+    "r50k_base": "gpt2",
+    "p50k_base": "gpt2",
+    "p50k_edit": "gpt2",
+    "o200k_harmony": "o200k_base",
+}
+_NAMES: Final = ", ".join([*PATTERNS, *_SPLIT_AS])
+
+# As a regular expression it would match nothing but itself, and every id would be wrong.
+_MEANT_AS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
+
 
 def resolve_pattern(pattern: str, source: str) -> str:
     """Turn a pattern's name, or a regular expression, into a regular expression.
 
     Args:
-        pattern: A key of `PATTERNS`, or a regular expression in the syntax of the `regex`
-            package, one for each line.
+        pattern: A key of `PATTERNS` or the name of a built-in encoding, or a regular
+            expression in the syntax of the `regex` package, one for each line.
         source: What to blame in an error.
     Returns:
         The regular expression.
     Raises:
-        VocabularyError: It is empty or does not compile.
+        VocabularyError: It is empty or does not compile, or it is a word that is no name.
     """
-    if pattern in PATTERNS:
-        return PATTERNS[pattern]
+    name = _SPLIT_AS.get(pattern, pattern)
+    if name in PATTERNS:
+        return PATTERNS[name]
+    if _MEANT_AS_NAME.fullmatch(pattern):
+        raise VocabularyError(
+            source,
+            f"no split pattern has the name {pattern!r}",
+            f"give one of the names {_NAMES}, or a regular expression",
+        )
     for line in pattern.split("\n"):
         if not line:
             raise VocabularyError(
                 source,
                 "the split pattern is empty or has an empty line",
-                f"give a regular expression, or one of the names {', '.join(PATTERNS)}",
+                f"give a regular expression, or one of the names {_NAMES}",
             )
         try:
             regex.compile(line)
@@ -104,6 +124,6 @@ def resolve_pattern(pattern: str, source: str) -> str:
             raise VocabularyError(
                 source,
                 f"the split pattern {line!r} does not compile: {error}",
-                "correct the regular expression, or use one of the names " + ", ".join(PATTERNS),
+                f"correct the regular expression, or use one of the names {_NAMES}",
             ) from None
     return pattern
