@@ -22,10 +22,11 @@ else
     compose="docker-compose"
 fi
 
-say "compose file: alone, with the demo, and with room for three servers"
+say "compose file: alone, with the demo, with room for three servers, and behind Envoy"
 $compose config --quiet
 $compose --profile demo config --quiet
 BYTEPAIR_PUBLISH=127.0.0.1:50051-50053 $compose config --quiet
+$compose -f docker-compose.yml -f deploy/envoy/compose.yml config --quiet
 echo "ok ($($compose version --short))"
 
 say "Dockerfile"

