@@ -93,17 +93,26 @@ def test_settings_are_frozen() -> None:
         (["--grpc-address", "unix:"], {}, "", "a path must follow 'unix:'"),
         (["--http-address", ":1"], {}, "", "http_address (from flag --http-address): must be"),
         (["--builtin-encodings", "gpt9"], {}, "", "'gpt9' is not built in; these are: cl100k_base"),
-        ([], {}, "[ceiling.default]\ncl100k_base = 'SOME'", "ceiling.default.cl100k_base"),
+        ([], {}, "grace_seconds = true", "grace_seconds (from file "),
+        (["--max-connection-age-seconds", "inf"], {}, "", "max_connection_age_seconds (from flag"),
+        (
+            [],
+            {},
+            "[ceiling.default]\ncl100k_base = 'SOME'",
+            'ceiling.default.cl100k_base (from file {file}): must be "ALL" or a list of',
+        ),
+        ([], {}, "[ceiling.default]\ncl100k_base = [1]", 'must be "ALL" or a list of'),
     ],
 )
 def test_an_error_names_the_setting_its_source_and_the_remedy(
     tmp_path: Path, arguments: list[str], variables: dict[str, str], text: str, said: str
 ) -> None:
+    file = write_config(tmp_path, text)
     if text:
-        arguments = [*arguments, "--config", write_config(tmp_path, text)]
+        arguments = [*arguments, "--config", file]
     with pytest.raises(ConfigurationError) as caught:
         sources.load(arguments, variables)
-    assert said in str(caught.value)
+    assert said.replace("{file}", file) in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,20 @@ def _not_bool(value: object) -> object:
     return value
 
 
+def _special_tokens(value: object) -> object:
+    if value == "ALL" or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        return value
+    raise ValueError('must be "ALL" or a list of special tokens')
+
+
 #: TOML tells true from 1; Python does not.
 Whole = Annotated[int, BeforeValidator(_not_bool)]
+Seconds = Annotated[float, BeforeValidator(_not_bool)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 #: Special tokens by encoding; "ALL" is every special token of the encoding.
-Ceiling = Mapping[str, Literal["ALL"] | tuple[str, ...]]
+Ceiling = Mapping[
+    str, Annotated[Literal["ALL"] | tuple[str, ...], BeforeValidator(_special_tokens)]
+]
 
 
 class Settings(BaseModel):
@@ -179,7 +188,7 @@ class Settings(BaseModel):
         le=1 << 20,
         description="Streams that are open at once; more are OVERLOADED.",
     )
-    stream_idle_seconds: float = Field(
+    stream_idle_seconds: Seconds = Field(
         default=DEFAULT_STREAM_IDLE_SECONDS,
         ge=0,
         le=1e6,
@@ -222,12 +231,13 @@ class Settings(BaseModel):
         le=1 << 20,
         description="Calls at once on one connection; more wait in the client.",
     )
-    max_connection_age_seconds: float = Field(
+    max_connection_age_seconds: Seconds = Field(
         default=DEFAULT_MAX_CONNECTION_AGE_SECONDS,
         ge=0,
+        le=1e6,
         description="Age at which a connection is asked to reconnect, for balancing. 0: never.",
     )
-    grace_seconds: float = Field(
+    grace_seconds: Seconds = Field(
         default=DEFAULT_GRACE_SECONDS,
         ge=0,
         le=3600,
