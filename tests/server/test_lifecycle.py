@@ -219,7 +219,15 @@ def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
         assert process.wait(START_SECONDS) == 0
     assert "bytepair serves cl100k_base, o200k_base, o200k_harmony, p50k_base" in shown
     target = shown.split("gRPC   ")[1].split()[0]
-    assert f"bytepair count --target {target} --encoding " in shown
+    (line,) = [line for line in shown.splitlines() if " count " in line]
+    tried = subprocess.run(
+        line.partition("|")[2].split()[0] + " --version",
+        shell=True,
+        capture_output=True,
+        check=True,
+    )
+    assert tried.stdout.startswith(b"bytepair ")
+    assert f" --target {target} --encoding gpt-4o" in line
     assert f"grpcurl -plaintext {target} list bytepair.v1.TokenizerService" in shown
 
 
@@ -253,6 +261,25 @@ def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> N
 def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
     server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
     assert server.target == f"unix:{tmp_path}/grpc.sock"
+    assert server.stub.Count(QUICK).count == 1
+
+
+@pytest.mark.parametrize("prefix", ["unix:", "unix://"])
+def test_a_unix_socket_that_is_served_is_left_to_its_server(
+    serve: Serve, tmp_path: Path, prefix: str
+) -> None:
+    """gRPC itself would unlink it, and again when it stops."""
+    server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
+    ended = subprocess.run(
+        command("--grpc-address", f"{prefix}{tmp_path}/grpc.sock", "--http-address", "none"),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "grpc.sock: cannot listen there: another process does" in ended.stderr
     assert server.stub.Count(QUICK).count == 1
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
 from typing import Final
 
 from bytepair_server.catalog import Catalog
 from bytepair_server.settings import Settings
 
+#: What to try, where it is served: a name that people know.
+_MODEL: Final = "gpt-4o"
 _BANNER: Final = """
 bytepair serves {names}
   gRPC   {grpc_address}
   HTTP   {http_address}
 {notes}
 Try, in another terminal:
-  echo 'Hello, world!' | bytepair count --target {target} --encoding {encoding}
+  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}
 {reflection}
 Ctrl-C stops it.
 """
@@ -34,13 +39,24 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
     """
     host, colon, port = grpc_address.rpartition(":")
     target = f"localhost:{port}" if host in ("0.0.0.0", "[::]") else f"{host}{colon}{port}"
+    served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
     http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
     return _BANNER.format(
         names=", ".join(entry.name for entry in catalog.entries),
         grpc_address=grpc_address,
         http_address=http,
         target=target,
-        encoding=catalog.entries[-1].name,
+        command=_command(),
+        encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
         reflection=_WITH_REFLECTION.format(target=target) if settings.reflection else "",
         notes="" if catalog.all_native else _REFERENCE_NOTE,
     )
+
+
+def _command() -> str:
+    """How the client's command is called from another terminal: in a virtualenv that is not
+    activated, by its path."""
+    if shutil.which("bytepair"):
+        return "bytepair"
+    beside = Path(sys.executable).with_name("bytepair")
+    return str(beside) if beside.exists() else "bytepair"

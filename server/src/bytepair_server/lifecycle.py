@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -190,13 +191,20 @@ class Server:
         return idle
 
     def _bind(self, server: grpc.aio.Server, address: str) -> str:
+        if address.startswith("unix:") and _is_served(address):
+            # gRPC would take the file from the other server, unnoticed.
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there: another process does; "
+                "stop it, or set another address"
+            )
         try:
             port = server.add_insecure_port(address)
         except RuntimeError:
             port = 0
         if port == 0:
             raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there; is it in use by another process?"
+                f"grpc_address {address}: cannot listen there, for the reason that gRPC gives "
+                "above; if another process has the port, stop it, or set another address"
             )
         return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
 
@@ -240,6 +248,17 @@ class Server:
             text = banner(self._settings, loaded, self.grpc_address, self.http_address)
             sys.stdout.write(text)
             sys.stdout.flush()
+
+
+def _is_served(address: str) -> bool:
+    """Whether something listens on a Unix socket, given as gRPC's "unix:path" or "unix:///path"."""
+    path = address.removeprefix("unix:")
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(path.removeprefix("//"))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager
