@@ -98,6 +98,14 @@ check-deploy: ## Check compose file, Prometheus rules and dashboard (needs promt
 check-prometheus: $(VENV)/.dev ## Let a real Prometheus scrape a server and answer every query of the dashboard
 	$(BIN)/python deploy/check_prometheus.py
 
+.PHONY: check-envoy
+check-envoy: $(VENV)/.dev ## Put a real Envoy before servers, and kill one of them under load (Linux)
+	$(BIN)/python deploy/check_envoy.py
+
+.PHONY: envoy-descriptors
+envoy-descriptors: $(VENV)/.runtime ## Write deploy/envoy/bytepair.binpb, by which Envoy reads JSON
+	$(BIN)/python deploy/envoy/descriptors.py
+
 .PHONY: check-image
 check-image: ## Build the image with buildah and run it with podman, as compose would (needs root)
 	deploy/check-image.sh build/image
