@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from io import StringIO
 from itertools import count
+from logging import getLogger
 from time import sleep
 from typing import Any
 
@@ -12,8 +14,11 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair_server import logs, sources
+from bytepair_server.lifecycle import Server
 from bytepair_server.streams import SESSIONS
 from conftest import Serve
+from support.failures import Failed, read
 from support.serving import RunningServer
 from support.streaming import (
     DecodeRequest,
@@ -106,6 +111,43 @@ def test_a_stream_that_outlasts_the_grace_time_is_told_after_what_was_certain(
         assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
     assert server.wait_for_log("cut off calls that outlasted grace_seconds")["calls"] == 2
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_a_stream_that_comes_before_the_encodings_waits_for_them(in_time: bool) -> None:
+    """Unless the server drains before it has them."""
+    arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "none"]
+    arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
+    first = decode_config()
+    first.ids.extend([HELLO])
+
+    async def run() -> Failed | None:
+        server = Server(sources.load(arguments, {}), logs.configure("json", "error", StringIO()))
+        await server.start()
+        try:
+            async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+                method: Any = channel.stream_stream(DECODE_STREAM)
+                call = method()
+                await call.write(first.SerializeToString())
+                await call.wait_for_connection()
+                await asyncio.sleep(0.1)
+                await (server.load() if in_time else server.drain())
+                await call.done_writing()
+                answers = [answer async for answer in call]
+                text = [stream_pb2.DecodeStreamResponse.FromString(each).text for each in answers]
+                assert text == ["Hello", ""]
+        except grpc.RpcError as error:
+            return read(error)
+        finally:
+            await server.stop()
+        return None
+
+    handlers = getLogger().handlers[:]
+    try:
+        failed = asyncio.run(run())
+    finally:
+        getLogger().handlers[:] = handlers
+    assert (failed and failed.reason) == (None if in_time else "DRAINING")
 
 
 def test_one_stream_too_many_is_shed(serve: Serve) -> None:
@@ -207,19 +249,40 @@ def test_a_client_that_does_not_read_is_held(serve: Serve) -> None:
     assert answers[-1].finished
 
 
-def test_a_client_that_never_reads_is_idle(serve: Serve) -> None:
-    server = serve("--stream-idle-seconds", "1")
+def send_and_never_read(server: RunningServer) -> Any:
+    """A call whose client sends until it is held, and reads nothing."""
+    ended: list[None] = []
 
     def messages() -> Iterator[DecodeRequest]:
         yield decode_config()
-        while server.metric("bytepair_requests_total", rpc="DecodeStream", code="ABORTED") == 0:
+        while not ended:
             yield DecodeRequest(ids=[HELLO] * 4096)
 
-    talk = server.stub.DecodeStream(messages())
+    call = server.stub.DecodeStream(messages())
+    call.add_callback(lambda: ended.append(None))
+    return call
+
+
+def test_a_client_that_never_reads_is_idle_and_open_until_it_is_gone(serve: Serve) -> None:
+    server = serve("--stream-idle-seconds", "1")
+    call = send_and_never_read(server)
     while server.metric("bytepair_errors_total", rpc="DecodeStream", reason="STREAM_IDLE") == 0:
         sleep(0.02)
-    talk.cancel()
+    assert server.metric("bytepair_open_streams") == 1
+    call.cancel()
     wait_for_streams(server, 0)
+
+
+def test_a_client_that_never_reads_does_not_keep_the_server(serve: Serve) -> None:
+    server = serve("--grace-seconds", "0.2")
+    call = send_and_never_read(server)
+    wait_for_streams(server, 1)
+    sleep(0.5)
+    server.terminate()
+    assert server.wait() == 0
+    assert "Traceback" not in server.raw_log
+    assert server.wait_for_log("call", rpc="DecodeStream")["reason"] == "DRAINING"
+    call.cancel()
 
 
 def test_hundreds_of_streams_are_open_at_once(serve: Serve) -> None:

@@ -85,7 +85,7 @@ class Endpoint:
         gate.enter()
         try:
             if not gate.is_open:
-                await gate.opened()
+                await gate.waiting(gate.opened())
             if self._work.is_inline(len(raw)):
                 return self._answer(method, raw, call)
             return await gate.waiting(self._work.on_thread(self._answer, method, raw, call))

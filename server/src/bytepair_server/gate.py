@@ -106,7 +106,7 @@ class Gate:
 
     async def opened(self) -> None:
         """Wait until `open`. A server that has just started answers late, not with an error."""
-        await self.waiting(self._opened.wait())
+        await self._opened.wait()
 
     async def waiting(self, work: Awaitable[T]) -> T:
         """Await something on behalf of a call, which `drain` may have to cut off."""

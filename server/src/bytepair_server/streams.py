@@ -15,7 +15,6 @@ from typing import Any, Final
 import grpc
 
 from bytepair_server import logs
-from bytepair_server.call import Call
 from bytepair_server.callers import Callers
 from bytepair_server.errors import Overloaded, StreamIdle
 from bytepair_server.gate import Gate
@@ -92,27 +91,33 @@ class Streams:
         session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
 
         async def handle(_: object, context: Context) -> None:
-            call = outcomes.begin(context)
+            call, gate = outcomes.begin(context), self._gate
             try:
-                with self._entered(call) as stream:
-                    if not self._gate.is_open:
-                        await self._gate.opened()
+                call.caller = self._callers.authenticate(call.authorization)
+                gate.enter_stream()
+            except Exception as error:
+                await outcomes.failed(context, call, error)
+            try:
+                with self._watched() as stream:
+                    if not gate.is_open:
+                        await stream.working(gate.opened())
                     assert self.options is not None  # the gate opens once they are set
                     session = session_class(self.options, call, self._work.inline_max_bytes)
                     await self._converse(context, session, stream)
             except BaseException as error:
                 await outcomes.failed(context, call, error)
+            finally:
+                # Not before a caller that failed has its status: one that reads nothing would
+                # otherwise leave behind what it did not read, and open the next.
+                gate.leave_stream()
             outcomes.answered(context, call)
 
         return handle
 
     @contextmanager
-    def _entered(self, call: Call) -> Iterator[OpenStream]:
-        """Let a stream in, and whatever happens to it out again."""
-        call.caller = self._callers.authenticate(call.authorization)
-        gate = self._gate
-        gate.enter_stream()
-        stream = OpenStream(gate, self._idle_seconds)
+    def _watched(self) -> Iterator[OpenStream]:
+        """Watch over the stream of the current task; errors say why it was cancelled."""
+        stream = OpenStream(self._gate, self._idle_seconds)
         try:
             yield stream
         except grpc.aio.InternalError:
@@ -124,7 +129,6 @@ class Streams:
             raise
         finally:
             stream.close()
-            gate.leave_stream()
 
     async def _converse(self, context: Context, session: Session, stream: OpenStream) -> None:
         """Take messages until the stream is over."""
@@ -178,12 +182,9 @@ class Streams:
         except Overloaded as error:
             session.fault = error
             return session.abandon()
-        stream.busy = True
         try:
-            return await self._work.on_thread(step, *raw)
+            return await stream.working(self._work.on_thread(step, *raw))
         finally:
-            stream.busy = False
-            stream.active_at = asyncio.get_running_loop().time()
             stream.hold(session.held)
 
     async def _cut_off(self, context: Context, session: Session, stream: OpenStream) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Awaitable
+from typing import Final, TypeVar
 
 from bytepair_server.gate import Gate
+
+T = TypeVar("T")
 
 
 class OpenStream:
@@ -14,7 +17,6 @@ class OpenStream:
     Attributes:
         active_at: The event loop's time of the last message. Whoever reads one sets it: the
             look at the clock is all that a message costs here.
-        busy: A thread computes for the stream, which is thus not idle.
         idle: It is being cancelled for having been idle.
     """
 
@@ -22,11 +24,11 @@ class OpenStream:
         "_gate",
         "_held",
         "_idle_seconds",
+        "_is_working",
         "_loop",
         "_task",
         "_timer",
         "active_at",
-        "busy",
         "idle",
     )
 
@@ -43,10 +45,19 @@ class OpenStream:
         self._task: Final = gate.may_cut_off()
         self._held = 0
         self.active_at = self._loop.time()
-        self.busy = self.idle = False
+        self._is_working = self.idle = False
         self._timer: asyncio.TimerHandle | None = None
         if idle_seconds:
             self._timer = self._loop.call_later(idle_seconds, self._look)
+
+    async def working(self, work: Awaitable[T]) -> T:
+        """Await what the server does for the stream, which is not idle meanwhile."""
+        self._is_working = True
+        try:
+            return await work
+        finally:
+            self._is_working = False
+            self.active_at = self._loop.time()
 
     def hold(self, size: int) -> None:
         """Say how many bytes the stream holds now."""
@@ -73,7 +84,7 @@ class OpenStream:
         # One timer that is set anew when it fires, not at each message, which would cost
         # more than decoding it.
         now = self._loop.time()
-        left = self._idle_seconds if self.busy else self.active_at + self._idle_seconds - now
+        left = self._idle_seconds if self._is_working else self.active_at + self._idle_seconds - now
         if left > 0:
             self._timer = self._loop.call_later(left, self._look)
             return

@@ -38,6 +38,8 @@ class _TextSession(Session):
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._stream: Any = None  # StreamEncoder or StreamCounter
+        # The first message may need a pattern of a thousand special tokens: not on the loop.
+        self.inline_max_bytes = -1
 
     @abstractmethod
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder | StreamCounter:
