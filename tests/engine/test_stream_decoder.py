@@ -296,3 +296,51 @@ def test_a_finished_stream_takes_no_more() -> None:
     for call in (decoder.finish, lambda: decoder.feed([1])):
         with pytest.raises(StreamFinished):
             call()
+
+
+def test_a_stream_that_is_cut_off_releases_what_was_held_for_a_stop_string(load: Any) -> None:
+    """And not the bytes of an incomplete character, which are no text."""
+    encoding = load("cl100k_base")
+    smile = ids_of_bytes(encoding, "🙂".encode())
+    decoder = StreamDecoder(encoding, stop=["world!"])
+    assert decoder.feed(encoding.encode("hello wor") + smile[:2]) == "hello "
+    assert decoder.pending_bytes == len("wor") + 2
+    assert decoder.abandon() == "wor"
+    assert decoder.finished
+    assert decoder.abandon() == ""
+    with pytest.raises(StreamFinished):
+        decoder.feed(smile)
+    for stopped in (StreamDecoder(encoding), StreamDecoder(encoding, stop=["hello"])):
+        stopped.feed(encoding.encode("hello world"))
+        assert stopped.abandon() == ""
+
+
+def test_what_one_stream_learned_of_a_token_holds_for_every_other(load: Any) -> None:
+    """Texts of tokens are kept by encoding; whether an id is skipped, or its bytes complete a
+    character, is each stream's own."""
+    encoding = load("cl100k_base")
+    (end,) = encoding.encode("<|endoftext|>", allowed_special="all")
+    smile = ids_of_bytes(encoding, "🙂".encode())
+    hello = encoding.encode("hello")
+    for _ in range(3):
+        assert deltas(StreamDecoder(encoding), [end, *hello]) == ["<|endoftext|>", "hello", ""]
+        skipping = StreamDecoder(encoding, skip_special_tokens=True)
+        assert deltas(skipping, [end, *hello]) == ["", "hello", ""]
+        assert skipping.tokens_consumed == 2
+        broken = StreamDecoder(encoding)
+        assert deltas(broken, [smile[0], *hello, *smile]) == [
+            "",
+            "\ufffdhello",
+            "",
+            "",
+            "",
+            "🙂",
+            "",
+        ]
+        strict = StreamDecoder(encoding, errors="strict")
+        assert deltas(strict, [*hello, *smile]) == ["hello", "", "", "", "🙂", ""]
+        stopping = StreamDecoder(encoding, stop=["low"])
+        assert deltas(stopping, [*hello, *encoding.encode("wx")]) == ["hel", "", ""]
+        assert stopping.stop_matched == "low"
+        raw = StreamDecoder(encoding, as_bytes=True)
+        assert deltas(raw, hello + smile[:1]) == [b"hello", b"\xf0", b""]
