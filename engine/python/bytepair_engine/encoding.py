@@ -30,7 +30,8 @@ class Encoding:
 
     Attributes:
         name: The canonical name, or the one that the declaration gives.
-        source: "builtin", or "file:" and a path.
+        source: "builtin", "builtin:" and the built-in encoding that it extends, or "file:"
+            and a path.
         pattern: The split pattern: a regular expression, or several, one for each line.
         special_tokens: Spelling to id.
         max_token_id: The largest id, special tokens included.

@@ -24,6 +24,11 @@ from bytepair_client.errors import (
 _TOO_LARGE = (InputTooLarge, ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
 _OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
+# The server names the remedy as the API does; this is how a command line asks for it.
+_REMEDIES = {
+    SpecialTokenInText: "--disallowed-special as-text",
+    InvalidUtf8: "--errors replace, or --errors bytes",
+}
 
 
 class _Answer(Protocol):
@@ -74,6 +79,8 @@ class Results:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
             if isinstance(error, _TOO_LARGE):
                 message += "; have the server's limit raised"
+            elif type(error) in _REMEDIES:
+                message += f" (here: {_REMEDIES[type(error)]})"
             self.status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, TokenizerError) else None
             result.fields["error"] = {"reason": reason, "message": message}

@@ -29,7 +29,8 @@ class EncodingInfo:
         max_token_id: The largest token id, special tokens included.
         pattern: The regular expression that splits text into pre-tokens.
         special_tokens: Spelling to id, in the order of ids.
-        source: "builtin", or "file:" and a path on the server.
+        source: "builtin", "builtin:" and the built-in encoding that it extends, or "file:" and
+            a path on the server.
         backend: "native" or "reference". The ids are the same.
         splitter: How the pattern is run. The pre-tokens are the same.
     """
