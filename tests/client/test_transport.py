@@ -26,13 +26,18 @@ from bytepair_client import (
 )
 from bytepair_client.options import DEFAULT_TIMEOUT_S, SERVICE
 from support.clients import Clients
-from support.scripted import Held, ScriptedServer, fail, ok
+from support.scripted import Answer, Held, ScriptedServer, fail, ok
 
 REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
+#: https://github.com/grpc/grpc/issues/41785
+STOPPED = fail(grpc.StatusCode.CANCELLED)
 
 
-def test_unavailable_is_tried_again(clients: Clients) -> None:
-    with ScriptedServer(REFUSED, REFUSED, ok) as server:
+@pytest.mark.parametrize("failure", [REFUSED, STOPPED])
+def test_what_a_missing_or_stopping_server_ends_is_tried_again(
+    clients: Clients, failure: Answer
+) -> None:
+    with ScriptedServer(failure, failure, ok) as server:
         assert clients(server.target, encoding="e").count("text") == 7
     assert server.calls == [f"/{SERVICE}/Count"] * 3
     assert [call.get("grpc-previous-rpc-attempts") for call in server.metadata] == [None, "1", "2"]

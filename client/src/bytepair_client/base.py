@@ -56,8 +56,8 @@ class BaseClient(ABC):
             tls: True for TLS with gRPC's own roots, Tls(…) for other certificates; False for
                 none.
             metadata: Sent with every call: names in lower case, and values.
-            max_attempts: How often a call is tried while the answer is UNAVAILABLE: 1 (no
-                retries) to 5.
+            max_attempts: How often a call is tried while the server is missing or stopping: 1
+                (no retries) to 5.
             max_unary_bytes: A larger text, or more ids than a fourth of this, is streamed
                 instead of sent in one request. Best what the server's `max_input_bytes` is.
             max_request_bytes: A larger request is InputTooLarge before it is sent. The

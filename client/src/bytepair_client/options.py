@@ -157,7 +157,9 @@ def service_config(max_attempts: int) -> str:
     """Balancing and retries, in gRPC's own form.
 
     Every call of the service is idempotent, so UNAVAILABLE may always be tried again: on
-    another server, as round_robin picks the next. OVERLOADED is not: it asks for less.
+    another server, as round_robin picks the next. So may CANCELLED, with which gRPC ends what
+    reaches a server while it stops (https://github.com/grpc/grpc/issues/41785); a call that its
+    own caller gives up is never tried again. OVERLOADED is not: it asks for less.
 
     Args:
         max_attempts: The first attempt included, 1 (no retries) to MOST_ATTEMPTS.
@@ -173,7 +175,7 @@ def service_config(max_attempts: int) -> str:
             "initialBackoff": f"{RETRY_INITIAL_BACKOFF_S}s",
             "maxBackoff": f"{RETRY_MAX_BACKOFF_S}s",
             "backoffMultiplier": RETRY_BACKOFF_MULTIPLIER,
-            "retryableStatusCodes": ["UNAVAILABLE"],
+            "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
         }
         config["methodConfig"] = [{"name": [{"service": SERVICE}], "retryPolicy": retry_policy}]
     return json.dumps(config)
