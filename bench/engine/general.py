@@ -1,0 +1,90 @@
+"""How fast is a pattern that has no scanner? Encodes through the general engine and tiktoken.
+
+    PYTHONPATH=tests python bench/engine/general.py             all texts of the corpora folder
+    PYTHONPATH=tests python bench/engine/general.py FILE…       texts of your own
+
+The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
+The encodings are the built-in ones with an empty group before their pattern, so that it is not
+recognised. Ids are compared first. Then the engines take turns, one thread, ids to a list; the
+median of the rounds is shown, as MB/s and as a ratio to tiktoken's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import bytepair_engine
+from bytepair_engine import EncodingSpec, load_encoding
+from support.oracle import oracle
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAMES = ("cl100k_base", "o200k_base")
+ROUNDS = 7
+MAX_CHARACTERS = 2_000_000
+
+Encode = Callable[[str], list[int]]
+
+
+def main() -> int:
+    """Compare, measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
+    texts = parser.parse_args().files or corpora()
+    if not texts:
+        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    print(
+        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    )
+    print(f"{'':40}{'tiktoken':>10}{'general':>10}{'ratio':>8}{'scanner':>10}   (MB/s)")
+    ratios = []
+    for name in NAMES:
+        scanned, peer = bytepair_engine.get_encoding(name), oracle(name)
+        file = Path(str(files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"))
+        pattern = f"(?:){scanned.pattern}"
+        general = load_encoding(EncodingSpec(name=f"{name}-general", file=file, pattern=pattern))
+        if general.splitter != "general":
+            sys.exit(f"the splitter is {general.splitter}")
+        encoders: list[Encode] = [
+            peer.encode_ordinary,
+            general.encode_ordinary,
+            scanned.encode_ordinary,
+        ]
+        for file in texts:
+            text = file.read_text(encoding="utf-8", errors="replace")[:MAX_CHARACTERS]
+            expected = peer.encode_ordinary(text)
+            if any(encode(text) != expected for encode in encoders):
+                sys.exit(f"{name}: the ids of {file.name} differ")
+            theirs, ours, best = (len(text.encode()) / s / 1e6 for s in medians(encoders, text))
+            ratios.append(ours / theirs)
+            figures = f"{theirs:10.1f}{ours:10.1f}{ours / theirs:8.2f}{best:10.1f}"
+            print(f"{name:15}{file.stem:25}{figures}")
+    print(f"ratio to tiktoken: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}")
+    return 0
+
+
+def medians(encoders: list[Encode], text: str) -> list[float]:
+    """Seconds that each takes, in the median of rounds in turn."""
+    seconds: list[list[float]] = [[] for _ in encoders]
+    for _ in range(ROUNDS):
+        for encode, taken in zip(encoders, seconds, strict=True):
+            start = time.perf_counter()
+            encode(text)
+            taken.append(time.perf_counter() - start)
+    return [statistics.median(taken) for taken in seconds]
+
+
+def corpora() -> list[Path]:
+    folder = os.environ.get("BYTEPAIR_CORPORA", REPOSITORY.parent / "shared" / "corpora")
+    return sorted(Path(folder).glob("*.txt"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
