@@ -166,17 +166,16 @@ impl Bpe {
                 ends,
                 merger,
                 cache,
+                prepared,
             } = room;
-            sink.reserve(ends.as_slice().len());
-            for &end in ends.as_slice() {
-                let lookup = Lookup {
-                    vocabulary: &self.vocabulary,
-                    merger,
-                    cache,
-                };
-                lookup.encode_piece(text.as_bytes(), at, end, sink);
-                at = end;
-            }
+            let lookup = Lookup {
+                vocabulary: &self.vocabulary,
+                merger,
+                cache,
+            };
+            let ends = ends.as_slice();
+            lookup.encode_pieces(text.as_bytes(), at, ends, &mut prepared[..], sink);
+            at = ends.last().copied().unwrap_or(text.len());
         }
     }
 

@@ -1,7 +1,7 @@
 //! What pre-tokens became, remembered: bounded, and owned by one thread at a time.
 
 use crate::hash::hash;
-use crate::short_table::{Entry, Ids, Key};
+use crate::short_table::{Entry, Ids, Key, prefetch};
 
 /// How many neighbouring entries a short key may be in.
 const WAYS: usize = 4;
@@ -35,6 +35,21 @@ impl Cache {
             short_used: 0,
             most_short,
             long: LongCache::new(half),
+        }
+    }
+
+    /// Bring the entries of a short key closer.
+    #[inline(always)]
+    pub fn prefetch_short(&self, hash: u64) {
+        if let Some(mask) = self.short.len().checked_sub(1) {
+            prefetch(&self.short[(hash >> 32) as usize & mask]);
+        }
+    }
+
+    /// Bring the slot of a long piece closer.
+    pub fn prefetch_long(&self, hash: u64) {
+        if let Some(mask) = self.long.slots.len().checked_sub(1) {
+            prefetch(&self.long.slots[hash as usize & mask]);
         }
     }
 
@@ -224,4 +239,48 @@ fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
         four[..chunk.len()].copy_from_slice(chunk);
         u32::from_le_bytes(four)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Ids that a piece determines, so that a wrong answer shows.
+    fn ids_of(piece: &[u8], count: usize) -> Vec<u32> {
+        (0..count as u32)
+            .map(|i| hash(piece) as u32 >> 1 ^ i)
+            .collect()
+    }
+
+    #[test]
+    fn what_is_found_is_what_was_put_in_and_memory_is_bounded() {
+        let mut random = Random::new(7);
+        for bytes in [0, 100_000, 300_000] {
+            let mut cache = Cache::new(bytes);
+            for round in 0..if cfg!(miri) { 200 } else { 30_000 } {
+                let len = 1 + random.below(40);
+                let piece: Vec<u8> = (0..len).map(|_| random.below(3) as u8).collect();
+                let long = long_hash(&piece);
+                let ids = ids_of(&piece, 1 + len % 9);
+                match cache.find_long(&piece, long) {
+                    Some(found) => assert_eq!(found, ids, "round {round}"),
+                    None => cache.insert_long(&piece, long, &ids),
+                }
+                if len > 15 {
+                    continue;
+                }
+                let key = Key::of(&piece, 0, len);
+                let few = Ids::of(ids_of(&piece, 1 + len % 4).into_iter()).expect("four at most");
+                match cache.find_short(key, key.hash()) {
+                    Some(found) => assert_eq!(found, few, "round {round}"),
+                    None => cache.insert_short(key, key.hash(), few),
+                }
+            }
+            let long = &cache.long;
+            let slots = long.slots.capacity() * size_of::<Slot>();
+            let taken = cache.short.capacity() * size_of::<Entry>() + slots;
+            assert!(taken + long.arena.capacity() * size_of::<u32>() <= bytes);
+        }
+    }
 }

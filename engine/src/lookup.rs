@@ -6,6 +6,13 @@ use crate::short_table::{Ids, Key, LONGEST};
 use crate::sink::Sink;
 use crate::vocabulary::Vocabulary;
 
+/// A pre-token's key, if it is short, and its hash.
+#[derive(Clone, Copy, Default)]
+pub struct Prepared {
+    key: Key,
+    hash: u64,
+}
+
 pub struct Lookup<'a> {
     pub vocabulary: &'a Vocabulary,
     pub merger: &'a mut Merger,
@@ -13,27 +20,73 @@ pub struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Give the ids of `text[start..end]` to the sink, which has room for one `put`.
+    /// Give the ids of consecutive pre-tokens, the first of which starts at `start`, to the
+    /// sink. All are hashed before the first is looked up, so that they wait for memory
+    /// together.
+    pub fn encode_pieces<S: Sink>(
+        mut self,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        prepared: &mut [Prepared],
+        sink: &mut S,
+    ) {
+        let mut at = start;
+        for (&end, prepared) in ends.iter().zip(prepared.iter_mut()) {
+            *prepared = self.prepare(text, at, end);
+            at = end;
+        }
+        sink.reserve(ends.len());
+        let mut at = start;
+        for (&end, &prepared) in ends.iter().zip(prepared.iter()) {
+            self.encode_piece(text, at, end, prepared, sink);
+            at = end;
+        }
+    }
+
     #[inline(always)]
-    pub fn encode_piece<S: Sink>(self, text: &[u8], start: usize, end: usize, sink: &mut S) {
+    fn prepare(&self, text: &[u8], start: usize, end: usize) -> Prepared {
         let len = end - start;
         if len <= LONGEST {
             let key = Key::of(text, start, len);
             let hash = key.hash();
-            if let Some(ids) = self.vocabulary.whole_short(key, hash) {
-                sink.put(ids);
-            } else if let Some(ids) = self.cache.find_short(key, hash) {
-                sink.put(ids);
-            } else {
-                self.merge_short(&text[start..end], key, hash, sink);
+            self.vocabulary.prefetch_short(hash);
+            self.cache.prefetch_short(hash);
+            Prepared { key, hash }
+        } else if len <= LONGEST_PIECE {
+            let hash = long_hash(&text[start..end]);
+            self.cache.prefetch_long(hash);
+            Prepared {
+                key: Key::default(),
+                hash,
             }
         } else {
-            self.encode_long(&text[start..end], sink);
+            Prepared::default()
+        }
+    }
+
+    #[inline(always)]
+    fn encode_piece<S: Sink>(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        Prepared { key, hash }: Prepared,
+        sink: &mut S,
+    ) {
+        if end - start > LONGEST {
+            self.encode_long(&text[start..end], hash, sink);
+        } else if let Some(ids) = self.vocabulary.whole_short(key, hash) {
+            sink.put(ids);
+        } else if let Some(ids) = self.cache.find_short(key, hash) {
+            sink.put(ids);
+        } else {
+            self.merge_short(&text[start..end], key, hash, sink);
         }
     }
 
     #[inline(never)]
-    fn merge_short<S: Sink>(self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
+    fn merge_short<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         let long = long_hash(piece);
         if let Some(ids) = self.cache.find_long(piece, long) {
             sink.extend(ids);
@@ -48,7 +101,7 @@ impl Lookup<'_> {
     }
 
     #[inline(never)]
-    fn encode_long<S: Sink>(self, piece: &[u8], sink: &mut S) {
+    fn encode_long<S: Sink>(&mut self, piece: &[u8], hash: u64, sink: &mut S) {
         if piece.len() > LONGEST_PIECE {
             match self.vocabulary.whole_long(piece) {
                 Some(id) => sink.push(id),
@@ -56,7 +109,6 @@ impl Lookup<'_> {
             }
             return;
         }
-        let hash = long_hash(piece);
         if let Some(ids) = self.cache.find_long(piece, hash) {
             sink.extend(ids);
             return;

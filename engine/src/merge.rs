@@ -156,3 +156,116 @@ fn first_common(a: &[Part], b: &[Part]) -> Option<(usize, usize)> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::random::Random;
+    use crate::rank_table::RankTable;
+
+    /// The definition, word by word.
+    fn merge_by_definition(table: &RankTable, piece: &[u8]) -> Vec<u32> {
+        let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
+        loop {
+            let pairs = parts.windows(2).enumerate();
+            let ranked = pairs.filter_map(|(i, pair)| Some((table.id_of(&pair.concat())?, i)));
+            let Some((_, i)) = ranked.min() else { break };
+            let second = parts.remove(i + 1);
+            parts[i].extend(second);
+        }
+        parts.iter().filter_map(|part| table.id_of(part)).collect()
+    }
+
+    /// A vocabulary of random strings of few letters in random order: no training made it,
+    /// so that nothing but the definition can be relied on.
+    fn hostile(random: &mut Random) -> Vocabulary {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        let letters = 1 + random.below(3);
+        for _ in 0..random.below(60) {
+            let most = if random.below(4) == 0 { 24 } else { 4 };
+            let len = 2 + random.below(most);
+            let token = (0..len)
+                .map(|_| b'a' + random.below(letters) as u8)
+                .collect();
+            if !tokens.contains(&token) {
+                let at = random.below(tokens.len() + 1);
+                tokens.insert(at, token);
+            }
+        }
+        let items = tokens.into_iter().zip(0..);
+        Vocabulary::new(Arc::new(
+            RankTable::from_items(items).expect("no duplicates"),
+        ))
+    }
+
+    fn text(random: &mut Random, len: usize) -> Vec<u8> {
+        let letters = 1 + random.below(3);
+        (0..len)
+            .map(|_| b'a' + random.below(letters) as u8)
+            .collect()
+    }
+
+    #[test]
+    fn every_way_of_merging_is_the_definition() {
+        let mut random = Random::new(3);
+        for _ in 0..if cfg!(miri) { 3 } else { 300 } {
+            let vocabulary = hostile(&mut random);
+            let mut merger = Merger::default();
+            for _ in 0..8 {
+                let len = random.below(200);
+                let piece = text(&mut random, len);
+                let expected = merge_by_definition(vocabulary.table(), &piece);
+                assert_eq!(merger.merge(&vocabulary, &piece), expected, "{piece:?}");
+                let window = 16 << random.below(4);
+                merger.ids.clear();
+                merger.merge_windows(&vocabulary, &piece, window);
+                assert_eq!(merger.ids, expected, "windows of {window}: {piece:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_that_its_bytes_do_not_merge_to_is_an_exception() {
+        let mut items: Vec<(Vec<u8>, u32)> = (0..=255u8).map(|b| (vec![b], b as u32)).collect();
+        // "abc" would need "ab" or "bc".
+        items.extend([
+            (b"abc".to_vec(), 256),
+            (b"de".to_vec(), 257),
+            (b"def".to_vec(), 258),
+        ]);
+        let table = RankTable::from_items(items).expect("no duplicates");
+        let vocabulary = Vocabulary::new(Arc::new(table));
+        let whole = |piece: &[u8]| {
+            let key = crate::short_table::Key::of(piece, 0, piece.len());
+            vocabulary
+                .whole_short(key, key.hash())
+                .map(|ids| ids.slots()[0])
+        };
+        assert_eq!(whole(b"abc"), None);
+        assert_eq!(whole(b"def"), Some(258));
+        assert_eq!(vocabulary.rank(b"abc", 0, 3), 256);
+    }
+
+    #[test]
+    fn the_work_grows_as_the_piece_does() {
+        let mut random = Random::new(5);
+        for round in 0..if cfg!(miri) { 0 } else { 30 } {
+            let vocabulary = hostile(&mut random);
+            let unit_len = 1 + random.below(40);
+            let unit = text(&mut random, unit_len);
+            let work = |len: usize| {
+                let piece: Vec<u8> = unit.iter().copied().cycle().take(len).collect();
+                let mut merger = Merger::default();
+                merger.merge(&vocabulary, &piece);
+                merger.merges
+            };
+            let (once, twice) = (work(50_000), work(100_000));
+            assert!(
+                twice as f64 <= 2.3 * once as f64 + 100.0,
+                "round {round}: {once}, {twice}"
+            );
+        }
+    }
+}

@@ -4,14 +4,16 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 
 use crate::cache::Cache;
+use crate::lookup::Prepared;
 use crate::merge::Merger;
-use crate::split::Ends;
+use crate::split::{BATCH, Ends};
 
 /// What one call of encode works with.
 pub struct Room {
     pub ends: Ends,
     pub merger: Merger,
     pub cache: Cache,
+    pub prepared: [Prepared; BATCH],
 }
 
 impl Room {
@@ -20,6 +22,7 @@ impl Room {
             ends: Ends::new(),
             merger: Merger::default(),
             cache: Cache::new(cache_bytes),
+            prepared: [Prepared::default(); BATCH],
         }
     }
 }

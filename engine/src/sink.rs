@@ -2,6 +2,7 @@
 
 use crate::rank_table::RankTable;
 use crate::short_table::Ids;
+use crate::split::BATCH;
 
 /// Takes the ids of a text in order.
 pub trait Sink {
@@ -77,7 +78,8 @@ impl Sink for List {
     }
 
     fn extend(&mut self, ids: &[u32]) {
-        self.reserve(ids.len() / 4 + 1);
+        // What is left of the batch still finds the room that it was promised.
+        self.reserve(ids.len().div_ceil(4) + BATCH);
         self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
         self.len += ids.len();
     }
@@ -167,5 +169,33 @@ impl Sink for Packed {
             rest >>= 7;
         }
         self.0.push(rest as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_piece_leaves_room_for_the_rest_of_its_batch() {
+        let mut list = List::default();
+        list.reserve(BATCH);
+        let long: Vec<u32> = (0..5000).collect();
+        list.extend(&long);
+        for id in 0..BATCH as u32 {
+            list.put(Ids::one(id));
+        }
+        let ids = list.into_vec();
+        assert_eq!(ids[..5000], long);
+        assert_eq!(ids.len(), 5000 + BATCH);
+    }
+
+    #[test]
+    fn a_count_stops_one_past_its_limit() {
+        for (pushed, limit, expected) in [(0, 0, 0), (3, 2, 3), (9, 2, 3), (2, 2, 2)] {
+            let mut count = Count::new(Some(limit));
+            (0..pushed).for_each(|id| count.push(id));
+            assert_eq!(count.result(), expected);
+        }
     }
 }
