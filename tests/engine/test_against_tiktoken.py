@@ -7,10 +7,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from bytepair_engine import Encoding, SpecialTokenFound
+from bytepair_engine import Encoding, SpecialTokenFound, aliases
 from support.engines import Load
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_white_space, random_texts
 from support.oracle import oracle
+from tiktoken.model import MODEL_TO_ENCODING, encoding_name_for_model
 
 #: A text for each of many scripts, with punctuation, digits and line ends of its own.
 SCRIPTS = [
@@ -152,3 +153,12 @@ def test_both_backends_have_the_oracles_unicode_version(encoding: Encoding) -> N
     for letter in ("\u1c89", "\ua7cb", "\U00010940", "\ua7ce", "\U00011db0"):
         for text in (f"{letter}'s", f"1{letter}.", f".{letter}x\n", f"{letter}'LL{letter}"):
             assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text)
+
+
+def test_aliases() -> None:
+    """Every model that tiktoken names has its encoding, and none has another one."""
+    same = {"gpt2": "r50k_base"}  # two names of one encoding
+    assert MODEL_TO_ENCODING.keys() <= aliases().keys()
+    for model, name in aliases().items():
+        expected = encoding_name_for_model(model)
+        assert same.get(expected, expected) == name
