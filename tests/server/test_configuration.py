@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_engine import get_encoding
 from bytepair_server import sources
-from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT
+from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, prove
 from bytepair_server.settings import FILE_ONLY, Settings
 from bytepair_server.sources import ConfigurationError
 from conftest import Serve
@@ -229,6 +231,14 @@ def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", sorted(SELF_TEST_IDS))
 def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
     assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
+
+
+def test_an_encoding_that_answers_wrongly_is_not_served() -> None:
+    """A table, pattern or core that is not the published one's."""
+    right = get_encoding("r50k_base")
+    assert prove(right, ["gpt2"]).aliases == ("gpt2",)
+    with pytest.raises(SelfTestFailed, match="cl100k_base: the self-test's text has the wrong ids"):
+        prove(replace(right, name="cl100k_base"), [])
 
 
 def test_without_the_core_the_server_wants_to_be_told() -> None:

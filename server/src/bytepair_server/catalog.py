@@ -126,7 +126,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     for alias, name in aliases().items():
         alias_names.setdefault(name, []).append(alias)
     entries = [
-        _prove(get_encoding(name), alias_names.get(name, [])) for name in settings.builtin_encodings
+        prove(get_encoding(name), alias_names.get(name, [])) for name in settings.builtin_encodings
     ]
     entries += [_declared(name, table, base_dir) for name, table in settings.encodings.items()]
     catalog = Catalog(entries)
@@ -142,13 +142,21 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
 def _declared(name: str, table: Mapping[str, Any], base_dir: Path) -> Entry:
     try:
         spec = EncodingSpec.from_mapping(name, table, base_dir)
-        return _prove(load_encoding(spec), spec.aliases)
+        return prove(load_encoding(spec), spec.aliases)
     except (VocabularyError, UnknownEncoding) as error:
         raise ConfigurationError(f"encodings.{name}: {error}") from error
 
 
-def _prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:
-    """Raises SelfTestFailed unless known text gives known ids and comes back unchanged."""
+def prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:
+    """Hold an encoding to known text before it serves.
+
+    Args:
+        encoding: What was loaded.
+        other_names: Its aliases.
+    Raises:
+        SelfTestFailed: The text has other ids than the published ones of a built-in encoding,
+            does not come back unchanged, or is counted wrongly.
+    """
     ids = encoding.encode_ordinary(SELF_TEST_TEXT)
     if encoding.source == "builtin" and tuple(ids) != SELF_TEST_IDS[encoding.name]:
         raise SelfTestFailed(f"{encoding.name}: the self-test's text has the wrong ids")
