@@ -82,6 +82,11 @@ impl Bpe {
         self.vocabulary.table()
     }
 
+    /// Ids of the tokens that merging their own bytes does not give; for tests of `proven`.
+    pub fn unreachable_ids(&self) -> Vec<u32> {
+        self.vocabulary.find_exceptions()
+    }
+
     pub fn special_set(&self, names: Vec<String>) -> SpecialSet {
         SpecialSet::new(names, |name| self.specials.get(name).copied())
     }

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::proven::hex;
 use crate::rank_table::RankTable;
 
 /// `sha256:` and the hash of the content; the layout is that of `fingerprint.py`.
@@ -12,10 +13,7 @@ pub fn fingerprint(table: &RankTable, pattern: &str, specials: &[(String, u32)])
         content.extend_from_slice(&(field.len() as u64).to_le_bytes());
         content.extend_from_slice(field.as_bytes());
     }
-    content.extend_from_slice(&(table.len() as u64).to_le_bytes());
-    for (token, id) in table.iter() {
-        push_token(&mut content, id, token);
-    }
+    push_tokens(&mut content, table);
     let mut sorted: Vec<_> = specials
         .iter()
         .map(|(name, id)| (*id, name.as_bytes()))
@@ -26,8 +24,15 @@ pub fn fingerprint(table: &RankTable, pattern: &str, specials: &[(String, u32)])
         push_token(&mut content, id, name);
     }
     let digest = Sha256::digest(&content);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hex(&digest))
+}
+
+/// The number of tokens, and each with its id, in id order.
+pub fn push_tokens(content: &mut Vec<u8>, table: &RankTable) {
+    content.extend_from_slice(&(table.len() as u64).to_le_bytes());
+    for (token, id) in table.iter() {
+        push_token(content, id, token);
+    }
 }
 
 fn push_token(content: &mut Vec<u8>, id: u32, token: &[u8]) {

@@ -263,6 +263,10 @@ impl Bpe {
         self.core.fingerprint()
     }
 
+    fn unreachable_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        py.detach(|| guarded(|| self.core.unreachable_ids()))
+    }
+
     fn special_set(&self, names: &Bound<'_, PyFrozenSet>) -> PyResult<SpecialSet> {
         let mut strings = Vec::with_capacity(names.len());
         for name in names {

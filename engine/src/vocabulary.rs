@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::merge::{Merger, NO_RANK};
+use crate::proven::is_proven;
 use crate::rank_table::RankTable;
 use crate::short_table::{Ids, Key, LONGEST, ShortTable};
 
@@ -34,6 +35,9 @@ impl Vocabulary {
             exceptions: Vec::new(),
             table,
         };
+        if is_proven(&vocabulary.table) {
+            return vocabulary;
+        }
         let exceptions = vocabulary.find_exceptions();
         if !exceptions.is_empty() {
             vocabulary.short = short_table(&vocabulary.table, &exceptions);
@@ -114,7 +118,7 @@ impl Vocabulary {
     }
 
     /// Merge every token's own bytes, on all cores.
-    fn find_exceptions(&self) -> Vec<u32> {
+    pub fn find_exceptions(&self) -> Vec<u32> {
         let workers = thread::available_parallelism()
             .map_or(1, usize::from)
             .min(4);

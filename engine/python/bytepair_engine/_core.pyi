@@ -39,6 +39,10 @@ class Bpe:
     def splitter(self) -> str: ...
     @property
     def fingerprint(self) -> str: ...
+    def unreachable_ids(self) -> list[int]:
+        """The ids of the ordinary tokens that merging their own bytes does not give: as
+        pre-tokens they are not themselves. Computed anew; takes as long as loading."""
+
     def special_set(self, names: frozenset[str]) -> SpecialSet: ...
     def split(self, text: str) -> list[str]:
         """The pre-tokens of ordinary text; the twin of `reference.split`."""
