@@ -5,22 +5,12 @@ from __future__ import annotations
 import random
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import bytepair_engine
 import grpc
 import pytest
-from bytepair.v1 import stream_pb2, text_pb2
-from bytepair_engine import EncodingSpec, load_encoding
-from bytepair_server.call import Call
-from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.errors import InConfig, failure_of
-from bytepair_server.options import Options
-from bytepair_server.policy import Policy
-from bytepair_server.settings import Settings
-from bytepair_server.streams_session import Session
-from bytepair_server.streams_text import CountSession, EncodeSession
+from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.failures import Failed, read
 from support.hard_text import random_texts
@@ -43,13 +33,19 @@ CEILING = """
 builtin_encodings = ["cl100k_base"]
 [ceiling.default]
 cl100k_base = ["<|endoftext|>"]
+[encodings.odd]
+file = "bytes.tiktoken"
+pattern = '[a-z]+|[^a-z]+'
 """
 
 
 @pytest.fixture(scope="module")
 def permissive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose ceiling has <|endoftext|>."""
-    path = write_config(tmp_path_factory.mktemp("server"), CEILING)
+    """A server whose ceiling has <|endoftext|>, and an encoding with a pattern of its own."""
+    folder = tmp_path_factory.mktemp("server")
+    lines = [f"{b64encode(bytes([value])).decode()} {value}\n" for value in range(256)]
+    (folder / "bytes.tiktoken").write_text("".join(lines), encoding="utf-8")
+    path = write_config(folder, CEILING)
     with RunningServer("--config", path) as running:
         yield running
 
@@ -181,26 +177,23 @@ def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) ->
     assert server.metric("bytepair_policy_total", rpc="EncodeStream", action="denied") == 1
 
 
-@pytest.mark.parametrize(
-    ("session_class", "first"),
-    [(EncodeSession, encode_config("odd")), (CountSession, count_config("odd"))],
-)
 def test_an_encoding_whose_borders_are_not_known_cannot_be_streamed_into(
-    tmp_path: Path, session_class: type[Session], first: Any
+    permissive: RunningServer,
 ) -> None:
-    lines = [f"{b64encode(bytes([value])).decode()} {value}\n" for value in range(256)]
-    (tmp_path / "bytes.tiktoken").write_text("".join(lines), encoding="utf-8")
-    spec = EncodingSpec(name="odd", file=tmp_path / "bytes.tiktoken", pattern="[a-z]+|[^a-z]+")
-    encoding = load_encoding(spec)
-    catalog = Catalog([Entry(encoding, "odd", encoding.fingerprint, ())])
-    options = Options(Settings(), catalog, Policy({}, catalog, ()))
-    with pytest.raises(InConfig) as caught:
-        session_class(options, Call(()), 1000).take(first.SerializeToString())
-    failed = failure_of(caught.value)
-    assert failed is not None
-    assert (failed.reason, failed.field) == ("INVALID_OPTION", "config.encoding")
-    assert failed.metadata == {"field": "config.encoding"}
-    assert failed.message.startswith("config.encoding: texts cannot be streamed into odd")
+    permissive.wait_for_log(
+        "EncodeStream and CountStream refuse this encoding: its pattern is none of the named ones",
+        encoding="odd",
+    )
+    for failed in (
+        answers_of(permissive.stub.EncodeStream, [encode_config("odd")])[1],
+        count_stream(permissive, [count_config("odd")]),
+    ):
+        assert isinstance(failed, Failed)
+        assert (failed.reason, failed.field) == ("INVALID_OPTION", "config.encoding")
+        assert failed.metadata == {"field": "config.encoding"}
+        assert failed.message.startswith("config.encoding: texts cannot be streamed into odd")
+    request = tokenizer_pb2.CountRequest(encoding="odd", text="a1")
+    assert permissive.stub.Count(request).count == 2
 
 
 def test_a_count_that_is_over_its_limit_does_not_wait_for_the_end(server: RunningServer) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import grpc
+from bytepair_engine import can_stream
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -234,6 +235,13 @@ class Server:
             self._log.warning(
                 "no api_keys_file: whoever reaches the port may call", caller=callers.ANONYMOUS
             )
+        for entry in loaded.entries:
+            if not can_stream(entry.encoding):
+                self._log.warning(
+                    "EncodeStream and CountStream refuse this encoding: its pattern is none of the "
+                    "named ones",
+                    encoding=entry.name,
+                )
         for variable in self._configuration.ignored_variables:
             self._log.warning("ignored: this variable names no setting", variable=variable)
         self._log.info(

@@ -150,10 +150,11 @@ class Streams:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None:
                 continue
-            if len(answer) > small:
+            if len(answer) <= small:
+                await write(answer)
+            else:
                 stream.hold(session.held + len(answer))
-            await write(answer)
-            if len(answer) > small:
+                await write(answer)
                 stream.hold(session.held)
         if session.fault is not None:
             raise session.fault
