@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import regex
 
@@ -53,6 +54,7 @@ def random_character(rng: random.Random) -> str:
     return chr(code) if not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
+@cache
 def every_white_space() -> list[str]:
     """Every code point with the property White_Space."""
-    return [chr(c) for c in range(0x110000) if regex.match(r"\s", chr(c))]
+    return regex.findall(r"\s", "".join(map(chr, range(0x110000))))
