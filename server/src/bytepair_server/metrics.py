@@ -17,10 +17,15 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
+    values,
 )
 
 from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
+
+# PROMETHEUS_MULTIPROC_DIR, set for some other program, would keep values in files that outlive
+# this process: a server whose process id comes again would start as ready, with old counts.
+values.ValueClass = values.MutexValue
 
 #: The label `encoding` of a call that names one that is not loaded.
 UNKNOWN_ENCODING: Final = "unknown"
