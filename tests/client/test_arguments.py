@@ -113,6 +113,7 @@ def test_no_encoding_is_ever_assumed(clients: Clients, act: Act) -> None:
 def test_a_lone_surrogate_is_not_utf8(
     client: TokenizerClient, offset: int, item: int | None, act: Act
 ) -> None:
+    """tiktoken's core.py makes U+FFFD of them silently."""
     with pytest.raises(InvalidUtf8) as caught:
         act(client)
     assert (caught.value.byte_offset, caught.value.item) == (offset, item)

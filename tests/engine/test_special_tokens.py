@@ -63,7 +63,8 @@ def test_the_longest_disallowed_is_named(prefixes: Encoding) -> None:
 
 
 def test_two_names_for_one_id(load: Load) -> None:
-    """200018 in o200k_harmony: both encode to it, and it decodes to the first by spelling."""
+    """200018 in o200k_harmony (tiktoken's openai_public.py): both encode to it, and it decodes
+    to the first by spelling."""
     encoding = load("o200k_harmony")
     both = "<|endofprompt|><|reserved_200018|>"
     assert encoding.encode(both, allowed_special="all") == [200018, 200018]

@@ -76,6 +76,7 @@ def test_health_is_served_for_the_server_and_the_service(server: RunningServer) 
 
 
 def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
+    """The health servicer of grpcio-health-checking starts as SERVING; here it does not."""
     arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"]
     arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
 
@@ -116,6 +117,7 @@ def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
 
 
 def test_a_call_that_runs_is_finished_before_the_server_ends(serve: Serve) -> None:
+    """grpc #37239: stop(grace) of grpc.aio alone lets new calls in and cuts off old ones."""
     server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         server.terminate()
@@ -143,6 +145,7 @@ def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
 
 
 def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
+    """grpc #29248: a CancelledError that leaves a handler can leave its client waiting."""
     server = serve(*SLOW_FLAGS, "--grace-seconds", "0", environment=WITHOUT_CORE)
 
     def outlast() -> Failed:
@@ -179,6 +182,8 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
 
 
 def test_signals_are_as_before_after_the_server() -> None:
+    """grpc #26123: grpc.aio installs no handlers of signals."""
+
     async def run() -> None:
         stopping, again = asyncio.Event(), asyncio.Event()
         with stop_signals(stopping, logs.configure("json", "error", StringIO()), again.set):

@@ -28,6 +28,7 @@ def text(size: int) -> dict[str, Any]:
 
 
 def wide_text(size: int) -> dict[str, Any]:
+    """text-embeddings-inference compared a limit in bytes with a number of characters."""
     return {"text": "a" * (size % 2) + "é" * (size // 2)}
 
 
@@ -117,6 +118,7 @@ def test_a_message_far_over_the_limits_is_refused_by_grpc(small: RunningServer) 
 
 
 def test_a_message_that_grows_far_over_the_limits_is_refused_by_grpc(small: RunningServer) -> None:
+    """tonic #2484, grpc #41996: the limit was applied to what is compressed."""
     bomb = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 24))
     failed = failure(small.stub.Count, bomb, compression=grpc.Compression.Gzip)
     assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
