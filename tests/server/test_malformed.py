@@ -10,6 +10,15 @@ import grpc
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 from support.serving import RunningServer
+from support.streaming import (
+    CountRequest,
+    DecodeRequest,
+    EncodeRequest,
+    answers_of,
+    count_config,
+    decode_config,
+    encode_config,
+)
 
 MUTANTS = 2000
 END = "<|endoftext|>"
@@ -82,6 +91,59 @@ def test_damaged_requests_never_fail_the_server(server: RunningServer) -> None:
             codes["OK"] += 1
         except grpc.RpcError as error:
             codes[error.code().name] += 1
+    assert codes.keys() <= EXPECTED
+    assert codes["OK"]
+    assert codes["INVALID_ARGUMENT"]
+
+
+#: The messages of a stream, any of which may be damaged.
+STREAMS: list[tuple[str, list[Message]]] = [
+    (
+        "DecodeStream",
+        [
+            decode_config("gpt-4", prefill_ids=[1, 300], stop=["lo", "é"], include_stop=True),
+            DecodeRequest(ids=[15339]),
+            DecodeRequest(ids=[9468, 247, 224]),
+            DecodeRequest(ids=[300], flush=True),
+        ],
+    ),
+    (
+        "DecodeStream",
+        [
+            decode_config("gpt-4", as_bytes=True, skip_special_tokens=True),
+            *[DecodeRequest(ids=[token_id]) for token_id in (15339, 100257, 9468)],
+        ],
+    ),
+    (
+        "EncodeStream",
+        [
+            encode_config("gpt-4", disallowed_special=text_pb2.DISALLOWED_SPECIAL_AS_TEXT),
+            EncodeRequest(text="hello wor"),
+            EncodeRequest(data=b"ld \xf0\x9f"),
+            EncodeRequest(data=b"\x99\x82" + END.encode()),
+        ],
+    ),
+    ("CountStream", [count_config("gpt-4", limit=3), *[CountRequest(text="hello ")] * 3]),
+]
+
+
+def test_damaged_streams_never_fail_the_server(server: RunningServer) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    methods: dict[str, Any] = {
+        rpc: server.channel.stream_stream(f"/bytepair.v1.TokenizerService/{rpc}")
+        for rpc, _ in STREAMS
+    }
+    codes: Counter[str] = Counter()
+    for _ in range(MUTANTS):
+        rpc, messages = rng.choice(STREAMS)
+        raw = [message.SerializeToString() for message in messages]
+        raw = [damaged(rng, each) if rng.random() < 0.3 else each for each in raw]
+        if rng.random() < 0.2:
+            rng.shuffle(raw)
+        _, failed = answers_of(methods[rpc], raw)
+        codes["OK" if failed is None else failed.code.name] += 1
     assert codes.keys() <= EXPECTED
     assert codes["OK"]
     assert codes["INVALID_ARGUMENT"]
