@@ -34,7 +34,16 @@ class Bpe:
     """One encoding; see `backend.Backend` for each method."""
 
     name: ClassVar[Literal["native"]]
-    def __new__(cls, table: RankTable, pattern: str, special_tokens: dict[str, int]) -> Bpe: ...
+    def __new__(
+        cls,
+        table: RankTable,
+        pattern: str,
+        special_tokens: dict[str, int],
+        *,
+        cache_bytes: int = ...,
+    ) -> Bpe:
+        """`cache_bytes` bounds the memory of the caches of what pre-tokens became, all threads
+        together; 0 for none."""
     @property
     def splitter(self) -> str: ...
     @property

@@ -1,0 +1,98 @@
+"""What only the native core has: scanners, the proof of whole pre-tokens, bounded memory."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import bytepair_engine
+import pytest
+from bytepair_engine import _core
+from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.reference import split
+from support.hard_text import HARD_CHARACTERS, random_texts
+
+BYTES = _core.RankTable.from_items((bytes([byte]), byte) for byte in range(256))
+
+#: Its blocks are of this many bytes.
+BLOCK = 64
+
+
+def _core_of(pattern: str) -> _core.Bpe:
+    return _core.Bpe(BYTES, pattern, {})
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_each_named_pattern_has_a_scanner(name: str) -> None:
+    assert _core_of(PATTERNS[name]).splitter != "general"
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_scanners_split_as_the_reference(name: str) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    core = _core_of(PATTERNS[name])
+    tokens = bytepair_engine.get_encoding("cl100k_base").token_byte_values()
+    for text in random_texts(random.Random(seed), tokens, 300):
+        assert core.split(text) == split(text, PATTERNS[name]), text
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_scanners_split_as_the_reference_at_every_alignment(name: str) -> None:
+    core = _core_of(PATTERNS[name])
+    rng = random.Random(20261120)
+    for shift in range(2 * BLOCK + 2):
+        hard = "".join(rng.choice(HARD_CHARACTERS) for _ in range(12))
+        for before in ("a", " x", "é", "中", "1", " "):
+            text = before * shift + hard + "word" * (shift % 5)
+            assert core.split(text) == split(text, PATTERNS[name]), text
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
+def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
+    """The core takes this as proven for these tables (`proven.rs`)."""
+    encoding = bytepair_engine.get_encoding(name, backend="native")
+    core = _core.Bpe(
+        _core.RankTable.from_items(
+            (token, encoding.encode_single_token(token)) for token in encoding.token_byte_values()
+        ),
+        encoding.pattern,
+        {},
+    )
+    assert core.unreachable_ids() == []
+
+
+def test_without_a_cache_and_with_a_small_one_the_ids_are_the_same() -> None:
+    table = _core.RankTable.from_items([*BYTES.items(), (b"ab", 256), (b"abc", 257)])
+    texts = list(random_texts(random.Random(1), [b"ab", b"abc", b"cb"], 200))
+    every = [
+        [core.encode(text, none, none) for text in texts for _ in range(2)]
+        for size in (0, 1 << 16, 1 << 24)
+        for core in [_core.Bpe(table, PATTERNS["cl100k_base"], {}, cache_bytes=size)]
+        for none in [core.special_set(frozenset())]
+    ]
+    assert every[0] == every[1] == every[2]
+
+
+def test_more_threads_than_rooms() -> None:
+    encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
+    texts = list(random_texts(random.Random(2), encoding.token_byte_values(), 64))
+    long = [text * (20_000 // (len(text) + 1) + 1) for text in texts]
+    alone = [encoding.encode_ordinary(text) for text in long]
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(encoding.encode_ordinary, long)) == alone
+
+
+@pytest.mark.parametrize("bad", [True, 1.0, "1", None])
+def test_an_id_is_an_integer_and_nothing_else(bad: object) -> None:
+    encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
+    with pytest.raises(TypeError):
+        encoding.decode([1, bad])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("bad", [-1, 2**31, 2**32, 2**32 + 1, 2**70, -(2**70), 100256])
+def test_an_unknown_id_is_named_with_its_place(bad: int) -> None:
+    encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
+    with pytest.raises(bytepair_engine.UnknownTokenId) as caught:
+        encoding.decode([1, 2, bad, -5])
+    assert (caught.value.token_id, caught.value.index) == (bad, 2)
