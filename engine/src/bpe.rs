@@ -213,7 +213,7 @@ impl Bpe {
 
     /// The bytes of the tokens, joined.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
-        let mut joined = Joined::default();
+        let mut joined = Joined::for_tokens(ids.len());
         for (index, &id) in ids.iter().enumerate() {
             match self.table().window(id) {
                 Some((window, len)) => joined.push_window(window, len),

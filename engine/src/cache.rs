@@ -1,7 +1,7 @@
 //! What pre-tokens became, remembered: bounded, and owned by one thread at a time.
 
 use crate::hash::hash;
-use crate::short_table::{Entry, Ids, Key, prefetch};
+use crate::short_table::{Key, prefetch};
 
 /// How many neighbouring entries a short key may be in.
 const WAYS: usize = 4;
@@ -11,6 +11,31 @@ const FIRST_ENTRIES: usize = 1 << 10;
 
 /// The longest piece that is remembered, in bytes.
 pub const LONGEST_PIECE: usize = 255;
+
+/// How many ids an entry of a short key holds: what makes it one cache line.
+pub const MOST_IDS: usize = 11;
+
+/// A short piece and its ids.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Entry {
+    key: Key,
+    pub ids: [u32; MOST_IDS],
+    pub count: u32,
+}
+
+impl Entry {
+    /// None for too many ids.
+    pub fn new(key: Key, ids: &[u32]) -> Option<Self> {
+        let mut entry = Entry {
+            key,
+            ids: [0; MOST_IDS],
+            count: ids.len() as u32,
+        };
+        entry.ids.get_mut(..ids.len())?.copy_from_slice(ids);
+        Some(entry)
+    }
+}
 
 /// Ids of pre-tokens that are not one token.
 #[derive(Debug)]
@@ -54,7 +79,7 @@ impl Cache {
     }
 
     #[inline(always)]
-    pub fn find_short(&self, key: Key, hash: u64) -> Option<Ids> {
+    pub fn find_short(&self, key: Key, hash: u64) -> Option<&Entry> {
         if self.short.is_empty() {
             return None;
         }
@@ -63,11 +88,10 @@ impl Cache {
         (0..WAYS)
             .map(|way| &self.short[(first + way) & mask])
             .find(|entry| entry.key == key)
-            .map(|entry| entry.ids)
     }
 
     /// Remember a key that was not found; it may take the place of another.
-    pub fn insert_short(&mut self, key: Key, hash: u64, ids: Ids) {
+    pub fn insert_short(&mut self, hash: u64, entry: Entry) {
         if self.short_used * 2 >= self.short.len() && self.short.len() < self.most_short {
             self.grow_short();
         }
@@ -78,9 +102,9 @@ impl Cache {
         let first = (hash >> 32) as usize;
         let free = (0..WAYS).find(|way| self.short[(first + way) & mask].key == Key::default());
         // Which one goes is as good as random: the ids of the newcomer decide.
-        let way = free.unwrap_or(ids.slots()[0] as usize % WAYS);
+        let way = free.unwrap_or(entry.ids[0] as usize % WAYS);
         self.short_used += free.is_some() as usize;
-        self.short[(first + way) & mask] = Entry { key, ids };
+        self.short[(first + way) & mask] = entry;
     }
 
     fn grow_short(&mut self) {
@@ -88,11 +112,11 @@ impl Cache {
         let old = std::mem::replace(&mut self.short, vec![Entry::default(); capacity]);
         self.short_used = 0;
         for entry in old.into_iter().filter(|entry| entry.key != Key::default()) {
-            self.insert_short(entry.key, entry.key.hash(), entry.ids);
+            self.insert_short(entry.key.hash(), entry);
         }
     }
 
-    /// The ids of a piece of 16 to `LONGEST_PIECE` bytes, or of a short one with many ids.
+    /// The ids of a piece of 16 to `LONGEST_PIECE` bytes, or of a short one with too many ids.
     #[inline]
     pub fn find_long(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
         self.long.find(piece, hash)
@@ -166,11 +190,7 @@ impl LongCache {
             if slot.tag == (hash >> 32) as u32 && slot.len as usize == piece.len() {
                 let start = slot.at as usize;
                 let bytes = start + slot.ids as usize;
-                if words(piece).eq(self.arena[bytes..]
-                    .iter()
-                    .copied()
-                    .take(piece.len().div_ceil(4)))
-                {
+                if same(piece, &self.arena[bytes..]) {
                     return Some(&self.arena[start..bytes]);
                 }
             }
@@ -232,6 +252,18 @@ impl LongCache {
     }
 }
 
+/// Whether the words begin with those of the piece.
+fn same(piece: &[u8], words: &[u32]) -> bool {
+    let (fours, rest) = piece.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    fours
+        .iter()
+        .zip(words)
+        .all(|(four, &word)| u32::from_le_bytes(*four) == word)
+        && (rest.is_empty() || words[fours.len()] == u32::from_le_bytes(last))
+}
+
 /// The bytes, four to a word, padded with zeros.
 fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
     piece.chunks(4).map(|chunk| {
@@ -271,10 +303,10 @@ mod tests {
                     continue;
                 }
                 let key = Key::of(&piece, 0, len);
-                let few = Ids::of(ids_of(&piece, 1 + len % 4).into_iter()).expect("four at most");
+                let few = Entry::new(key, &ids_of(&piece, 1 + len % MOST_IDS)).expect("few");
                 match cache.find_short(key, key.hash()) {
-                    Some(found) => assert_eq!(found, few, "round {round}"),
-                    None => cache.insert_short(key, key.hash(), few),
+                    Some(found) => assert_eq!(found.ids, few.ids, "round {round}"),
+                    None => cache.insert_short(key.hash(), few),
                 }
             }
             let long = &cache.long;

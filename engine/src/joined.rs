@@ -3,7 +3,6 @@
 /// How many bytes are copied at once, of which the token is a part.
 pub const WINDOW: usize = 16;
 
-#[derive(Default)]
 pub struct Joined {
     /// Anything past `len`.
     bytes: Vec<u8>,
@@ -11,6 +10,14 @@ pub struct Joined {
 }
 
 impl Joined {
+    /// With room for what so many tokens usually are.
+    pub fn for_tokens(count: usize) -> Self {
+        Joined {
+            bytes: vec![0; 5 * count + WINDOW],
+            len: 0,
+        }
+    }
+
     /// Add the first `len` bytes of a window.
     #[inline(always)]
     pub fn push_window(&mut self, window: &[u8; WINDOW], len: usize) {

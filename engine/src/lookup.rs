@@ -1,8 +1,8 @@
 //! From one pre-token to its ids: the vocabulary, then the cache, then merging.
 
-use crate::cache::{Cache, LONGEST_PIECE, long_hash};
+use crate::cache::{Cache, Entry, LONGEST_PIECE, long_hash};
 use crate::merge::Merger;
-use crate::short_table::{Ids, Key, LONGEST};
+use crate::short_table::{Key, LONGEST};
 use crate::sink::Sink;
 use crate::vocabulary::Vocabulary;
 
@@ -76,10 +76,10 @@ impl Lookup<'_> {
     ) {
         if end - start > LONGEST {
             self.encode_long(&text[start..end], hash, sink);
-        } else if let Some(ids) = self.vocabulary.whole_short(key, hash) {
-            sink.put(ids);
-        } else if let Some(ids) = self.cache.find_short(key, hash) {
-            sink.put(ids);
+        } else if let Some(id) = self.vocabulary.whole_short(key, hash) {
+            sink.push_reserved(id);
+        } else if let Some(entry) = self.cache.find_short(key, hash) {
+            sink.put_entry(entry);
         } else {
             self.merge_short(&text[start..end], key, hash, sink);
         }
@@ -93,8 +93,8 @@ impl Lookup<'_> {
             return;
         }
         let ids = self.merger.merge(self.vocabulary, piece);
-        match Ids::of(ids.iter().copied()) {
-            Some(few) => self.cache.insert_short(key, hash, few),
+        match Entry::new(key, ids) {
+            Some(entry) => self.cache.insert_short(hash, entry),
             None => self.cache.insert_long(piece, long, ids),
         }
         sink.extend(ids);

@@ -5,9 +5,6 @@ use crate::hash::fold;
 /// The longest string that has a key.
 pub const LONGEST: usize = 15;
 
-/// Bit 31 of an id in `Ids`: another one follows.
-const MORE: u32 = 1 << 31;
-
 /// At most 15 bytes, padded with zeros, and their number in the last byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Key {
@@ -59,47 +56,11 @@ impl Key {
     }
 }
 
-/// One to four ids in a fixed place, so that they are copied without a branch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ids([u32; 4]);
-
-impl Ids {
-    pub fn one(id: u32) -> Self {
-        Ids([id, 0, 0, 0])
-    }
-
-    /// None for more than four.
-    pub fn of(ids: impl ExactSizeIterator<Item = u32>) -> Option<Self> {
-        let count = ids.len();
-        let mut slots = [0; 4];
-        if count > slots.len() {
-            return None;
-        }
-        for (i, id) in ids.enumerate() {
-            slots[i] = id | if i + 1 < count { MORE } else { 0 };
-        }
-        Some(Ids(slots))
-    }
-
-    /// How many there are.
-    #[inline(always)]
-    pub fn count(self) -> usize {
-        let [a, b, c, _] = self.0;
-        1 + (a >> 31) as usize + (b >> 31) as usize + (c >> 31) as usize
-    }
-
-    /// All four slots; those past `count` are zero.
-    #[inline(always)]
-    pub fn slots(self) -> [u32; 4] {
-        self.0.map(|id| id & !MORE)
-    }
-}
-
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C, align(32))]
-pub struct Entry {
-    pub key: Key,
-    pub ids: Ids,
+struct Entry {
+    key: Key,
+    id: u32,
 }
 
 /// Open addressing, at most half full, never changed after it is built.
@@ -118,13 +79,13 @@ impl ShortTable {
     }
 
     /// Add a key that is not there yet.
-    pub fn insert(&mut self, key: Key, ids: Ids) {
+    pub fn insert(&mut self, key: Key, id: u32) {
         let mask = self.entries.len() - 1;
         let mut at = key.hash() as usize & mask;
         while !self.entries[at].key.is_free() {
             at = (at + 1) & mask;
         }
-        self.entries[at] = Entry { key, ids };
+        self.entries[at] = Entry { key, id };
     }
 
     /// Bring the entry where a search begins into the processor's cache.
@@ -134,13 +95,13 @@ impl ShortTable {
     }
 
     #[inline(always)]
-    pub fn find(&self, key: Key, hash: u64) -> Option<Ids> {
+    pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
         let mask = self.entries.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let entry = &self.entries[at];
             if entry.key == key {
-                return Some(entry.ids);
+                return Some(entry.id);
             }
             if entry.key.is_free() {
                 return None;

@@ -1,20 +1,26 @@
 //! Where token ids go: a list, a packed wire field, or only a count.
 
+use crate::cache::{Entry, MOST_IDS};
 use crate::rank_table::RankTable;
-use crate::short_table::Ids;
 use crate::split::BATCH;
 
 /// Takes the ids of a text in order.
 pub trait Sink {
     fn push(&mut self, id: u32);
 
-    /// Make room for `count` calls of `put`.
+    /// Make room for `count` calls of the next two.
     fn reserve(&mut self, _count: usize) {}
 
-    /// One to four ids.
+    /// As `push`, where there is room.
     #[inline(always)]
-    fn put(&mut self, ids: Ids) {
-        for &id in &ids.slots()[..ids.count()] {
+    fn push_reserved(&mut self, id: u32) {
+        self.push(id);
+    }
+
+    /// The ids of an entry of the cache, where there is room.
+    #[inline(always)]
+    fn put_entry(&mut self, entry: &Entry) {
+        for &id in &entry.ids[..entry.count as usize] {
             self.push(id);
         }
     }
@@ -37,7 +43,7 @@ pub trait Sink {
 /// All ids, one after the other.
 #[derive(Default)]
 pub struct List {
-    /// Zeros past `len`, so that four ids are written at once whatever their number.
+    /// Zeros past `len`, so that an entry's ids are written at once whatever their number.
     ids: Vec<u32>,
     len: usize,
 }
@@ -46,7 +52,7 @@ impl List {
     /// A list with room for what a text of so many bytes usually becomes.
     pub fn for_bytes(bytes: usize) -> Self {
         let mut list = List::default();
-        list.reserve(bytes / 4);
+        list.reserve(bytes / (4 * MOST_IDS));
         list
     }
 
@@ -62,24 +68,28 @@ impl Sink for List {
     }
 
     fn reserve(&mut self, count: usize) {
-        let needed = self.len + 4 * count + 4;
+        let needed = self.len + MOST_IDS * (count + 1);
         if needed > self.ids.len() {
             // Growing by half wastes less of a large buffer than doubling.
-            self.ids
-                .reserve_exact(needed.max(self.ids.len() * 3 / 2) - self.ids.len());
-            self.ids.resize(self.ids.capacity(), 0);
+            self.ids.resize(needed.max(self.ids.len() * 3 / 2), 0);
         }
     }
 
     #[inline(always)]
-    fn put(&mut self, ids: Ids) {
-        self.ids[self.len..self.len + 4].copy_from_slice(&ids.slots());
-        self.len += ids.count();
+    fn push_reserved(&mut self, id: u32) {
+        self.ids[self.len] = id;
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    fn put_entry(&mut self, entry: &Entry) {
+        self.ids[self.len..self.len + MOST_IDS].copy_from_slice(&entry.ids);
+        self.len += entry.count as usize;
     }
 
     fn extend(&mut self, ids: &[u32]) {
         // What is left of the batch still finds the room that it was promised.
-        self.reserve(ids.len().div_ceil(4) + BATCH);
+        self.reserve(ids.len().div_ceil(MOST_IDS) + BATCH);
         self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
         self.len += ids.len();
     }
@@ -144,8 +154,8 @@ impl Sink for Count {
     }
 
     #[inline(always)]
-    fn put(&mut self, ids: Ids) {
-        self.count += ids.count();
+    fn put_entry(&mut self, entry: &Entry) {
+        self.count += entry.count as usize;
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -183,7 +193,7 @@ mod tests {
         let long: Vec<u32> = (0..5000).collect();
         list.extend(&long);
         for id in 0..BATCH as u32 {
-            list.put(Ids::one(id));
+            list.push_reserved(id);
         }
         let ids = list.into_vec();
         assert_eq!(ids[..5000], long);

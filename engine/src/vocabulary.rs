@@ -6,7 +6,7 @@ use std::thread;
 use crate::merge::{Merger, NO_RANK};
 use crate::proven::is_proven;
 use crate::rank_table::RankTable;
-use crate::short_table::{Ids, Key, LONGEST, ShortTable};
+use crate::short_table::{Key, LONGEST, ShortTable};
 
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -73,13 +73,11 @@ impl Vocabulary {
         }
         let found = self.short.find(key, hash);
         match found {
-            Some(ids) => ids.slots()[0],
+            Some(id) => id,
             None if self.exceptions.is_empty() => NO_RANK,
             None => {
                 let hidden = key.hidden();
-                self.short
-                    .find(hidden, hidden.hash())
-                    .map_or(NO_RANK, |ids| ids.slots()[0])
+                self.short.find(hidden, hidden.hash()).unwrap_or(NO_RANK)
             }
         }
     }
@@ -104,7 +102,7 @@ impl Vocabulary {
 
     /// The id of a pre-token of at most 15 bytes that is one token.
     #[inline(always)]
-    pub fn whole_short(&self, key: Key, hash: u64) -> Option<Ids> {
+    pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
         self.short.find(key, hash)
     }
 
@@ -160,7 +158,7 @@ fn short_table(table: &RankTable, exceptions: &[u32]) -> ShortTable {
     for (token, id) in table.iter().filter(|(token, _)| token.len() <= LONGEST) {
         let key = Key::of(token, 0, token.len());
         let hide = exceptions.binary_search(&id).is_ok();
-        short.insert(if hide { key.hidden() } else { key }, Ids::one(id));
+        short.insert(if hide { key.hidden() } else { key }, id);
     }
     short
 }
