@@ -67,6 +67,50 @@ impl Node {
             Node::Atomic(node) => node.is_nullable(),
         }
     }
+
+    /// The sets of which one holds the first character that it matches or looks at; but for
+    /// alternatives that all start with one character, as (?i:'s|'t).
+    pub fn starts<'a>(&'a self, out: &mut Vec<&'a ClassUnicode>) {
+        match self {
+            Node::Class(class) => out.push(class),
+            Node::Concat(nodes) => {
+                for node in nodes {
+                    node.starts(out);
+                    if !node.is_nullable() {
+                        break;
+                    }
+                }
+            }
+            Node::Alternation(nodes) => {
+                if !share_first_character(nodes) {
+                    nodes.iter().for_each(|node| node.starts(out));
+                }
+            }
+            Node::Repeat { node, .. } | Node::Atomic(node) | Node::Ahead { node, .. } => {
+                node.starts(out);
+            }
+            Node::Empty | Node::Behind { .. } | Node::Assertion(_) => {}
+        }
+    }
+}
+
+fn share_first_character(nodes: &[Node]) -> bool {
+    let first = |node: &Node| match node {
+        Node::Concat(parts) => match &parts[0] {
+            Node::Class(class) => single_of(class),
+            _ => None,
+        },
+        _ => None,
+    };
+    let shared = nodes.first().and_then(first);
+    nodes.len() > 1 && shared.is_some() && nodes.iter().all(|node| first(node) == shared)
+}
+
+/// The only character of `class`.
+pub fn single_of(class: &ClassUnicode) -> Option<char> {
+    let mut ranges = class.iter();
+    let range = ranges.next()?;
+    (range.start() == range.end() && ranges.next().is_none()).then(|| range.start())
 }
 
 /// `nodes` one after the other.

@@ -91,7 +91,7 @@ fn named(parser: &mut Parser, start: usize, negate: bool) -> Result<Escape, Patt
 pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFault> {
     let start = parser.at - 1;
     let negative = parser.eat("^");
-    let mut members = ClassUnicode::empty();
+    let (mut members, mut holds_class) = (ClassUnicode::empty(), false);
     let first = parser.at;
     loop {
         let at = parser.at;
@@ -111,6 +111,7 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
                     return Err(parser.fault(parser.at, "a range that starts with a class"));
                 }
                 members.union(&set);
+                holds_class = true;
             }
             Escape::Character(low) => {
                 let mut range = single(low);
@@ -127,9 +128,15 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
         }
     }
     parser.at += 1;
-    members = parser.folded(members, flags);
+    if flags.ignore_case {
+        members = case_closure(&members);
+    }
     if negative {
         members.negate();
+    }
+    parser.note_folded(&members, flags);
+    if negative || holds_class {
+        parser.note_negated(&members, flags);
     }
     Ok(members)
 }

@@ -4,7 +4,7 @@
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-use super::ast::{Assertion, Greed, Node, alternation, concat};
+use super::ast::{Assertion, Greed, Node, alternation, concat, single_of};
 use super::property::{case_closure, single};
 use super::{class_parser, lookbehind};
 use crate::split::PatternFault;
@@ -28,8 +28,10 @@ pub struct Parser<'a> {
     /// Of the first character in the whole pattern.
     offset: usize,
     depth: usize,
-    /// Where (?i) widened a character or a set.
-    widened: Vec<usize>,
+    /// The sets and characters under (?i).
+    folded_sets: Vec<ClassUnicode>,
+    /// Negated sets outside of (?i) that (?i) would narrow.
+    narrowable_sets: Vec<ClassUnicode>,
 }
 
 /// Parse one line of a pattern; `offset` is where it starts, in characters.
@@ -39,14 +41,16 @@ pub fn parse(line: &[char], offset: usize) -> Result<Node, PatternFault> {
         at: 0,
         offset,
         depth: 0,
-        widened: Vec::new(),
+        folded_sets: Vec::new(),
+        narrowable_sets: Vec::new(),
     };
     let flags = parser.leading_flags()?;
     let node = parser.alternatives(flags)?;
-    match parser.peek() {
-        None => Ok(node),
-        Some(_) => Err(parser.fault(parser.at, "a parenthesis closes nothing")),
+    if parser.peek().is_some() {
+        return Err(parser.fault(parser.at, "a parenthesis closes nothing"));
     }
+    parser.check_starts(&node)?;
+    Ok(node)
 }
 
 impl Parser<'_> {
@@ -110,13 +114,15 @@ impl Parser<'_> {
     }
 
     fn alternatives(&mut self, flags: Flags) -> Result<Node, PatternFault> {
-        let (mut nodes, mut widened) = (Vec::new(), Vec::new());
+        let (mut nodes, mut folded) = (Vec::new(), Vec::new());
         let start = self.at;
         loop {
-            let known = self.widened.len();
+            let known = self.folded_sets.len();
             let node = self.sequence(flags)?;
-            if has_single_branch(&node) {
-                widened.push(self.widened.len() > known);
+            let mut singles = Vec::new();
+            single_branches(&node, &mut singles);
+            if !singles.is_empty() {
+                folded.push(self.folded_sets.len() > known);
             }
             nodes.push(node);
             if !self.eat("|") {
@@ -125,23 +131,61 @@ impl Parser<'_> {
         }
         // `regex` makes one set of such branches, and applies (?i) to too many of them:
         // (?i:c)|[b]|[^a] does not match A.
-        if widened.contains(&true) && widened.contains(&false) {
+        if folded.contains(&true) && folded.contains(&false) {
             let problem = "branches of one character each, some under (?i) and some not";
+            return Err(self.fault(start, problem));
+        }
+        // And of these it makes one that lacks both: [^a]|[^b] does not match a.
+        let mut singles = Vec::new();
+        nodes
+            .iter()
+            .for_each(|node| single_branches(node, &mut singles));
+        let mut lacked: Vec<char> = singles.into_iter().filter_map(lacking).collect();
+        lacked.dedup();
+        if lacked.len() > 1 {
+            let problem = "two branches of one character each that match all but one character";
             return Err(self.fault(start, problem));
         }
         Ok(alternation(nodes))
     }
 
-    /// `class`, under (?i) if that is set.
-    pub fn folded(&mut self, class: ClassUnicode, flags: Flags) -> ClassUnicode {
-        let closure = if flags.ignore_case {
-            case_closure(&class)
-        } else {
-            return class;
-        };
-        if closure != class {
-            self.widened.push(self.at);
+    /// `regex` looks for a start by one set of all that a match can start with, and applies (?i)
+    /// to all of it if to any: (?i:c)|[^ab] does not match A.
+    fn check_starts(&self, node: &Node) -> Result<(), PatternFault> {
+        let mut starts = Vec::new();
+        node.starts(&mut starts);
+        let any = |sets: &[ClassUnicode]| starts.iter().any(|&start| sets.contains(start));
+        if any(&self.folded_sets) && any(&self.narrowable_sets) {
+            let problem = "a match can start with a character under (?i), or with one of a \
+                           negated set that is not under it";
+            return Err(self.fault(0, problem));
         }
+        Ok(())
+    }
+
+    /// Note a set that is written as what it does not hold.
+    pub fn note_negated(&mut self, class: &ClassUnicode, flags: Flags) {
+        let mut complement = class.clone();
+        complement.negate();
+        if !flags.ignore_case && case_closure(&complement) != complement {
+            self.narrowable_sets.push(class.clone());
+        }
+    }
+
+    /// Note a set under (?i).
+    pub fn note_folded(&mut self, class: &ClassUnicode, flags: Flags) {
+        if flags.ignore_case {
+            self.folded_sets.push(class.clone());
+        }
+    }
+
+    /// `class`, under (?i) if that is set.
+    fn folded(&mut self, class: ClassUnicode, flags: Flags) -> ClassUnicode {
+        if !flags.ignore_case {
+            return class;
+        }
+        let closure = case_closure(&class);
+        self.note_folded(&closure, flags);
         closure
     }
 
@@ -268,6 +312,8 @@ impl Parser<'_> {
                         Ok(Node::Class(self.folded(single(c), flags)))
                     }
                     class_parser::Escape::Class { set, cased } => {
+                        self.note_negated(&set, flags);
+                        self.note_folded(&set, flags);
                         if cased && flags.ignore_case {
                             return Err(self.fault(start, "a class of case under (?i)"));
                         }
@@ -357,11 +403,18 @@ pub fn everything() -> ClassUnicode {
     ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)])
 }
 
-/// Whether `node` is one character, or an alternation, however deep, with such a branch.
-fn has_single_branch(node: &Node) -> bool {
+/// The sets of `node` if it is one character, or of such branches of an alternation, however deep.
+fn single_branches<'a>(node: &'a Node, out: &mut Vec<&'a ClassUnicode>) {
     match node {
-        Node::Class(_) => true,
-        Node::Alternation(nodes) => nodes.iter().any(has_single_branch),
-        _ => false,
+        Node::Class(class) => out.push(class),
+        Node::Alternation(nodes) => nodes.iter().for_each(|node| single_branches(node, out)),
+        _ => {}
     }
+}
+
+/// The character that `class` alone lacks.
+fn lacking(class: &ClassUnicode) -> Option<char> {
+    let mut complement = class.clone();
+    complement.negate();
+    single_of(&complement)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::ast::{Assertion, Greed, Node};
+use super::ast::{Assertion, Greed, Node, single_of};
 use super::char_set::CharSet;
 use super::first;
 use crate::split::PatternFault;
@@ -345,10 +345,8 @@ impl Compiler {
 }
 
 fn only_character(node: &Node) -> Option<char> {
-    let Node::Class(class) = node else {
-        return None;
-    };
-    let mut ranges = class.iter();
-    let range = ranges.next()?;
-    (range.start() == range.end() && ranges.next().is_none()).then(|| range.start())
+    match node {
+        Node::Class(class) => single_of(class),
+        _ => None,
+    }
 }

@@ -72,6 +72,8 @@ fn what_is_not_supported_is_refused_where_it_stands() {
         ("(?|a|b)", 0),
         ("a\nb\n\\X", 4),
         (r"(?i:[\p{L}\d])", 5),
+        ("x\n(?i:c)d?|[^ab]e", 2),
+        (r"(?i:c)?\P{Lu}", 0),
         ("a(b", 1),
         ("ab)", 2),
         ("a**", 2),
