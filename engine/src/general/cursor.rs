@@ -47,6 +47,14 @@ impl Cursor {
         self.stages.iter().map(|stage| stage.matcher.steps).sum()
     }
 
+    /// Remember from the first step on.
+    #[cfg(test)]
+    pub fn always_remember(&mut self) {
+        for stage in &mut self.stages {
+            stage.matcher.always_remembers = true;
+        }
+    }
+
     /// The end of the next pre-token of `text`, which is the text since `reset`.
     #[inline]
     pub fn next_end(&mut self, general: &General, text: &[u8]) -> Option<usize> {

@@ -39,6 +39,8 @@ pub struct Matcher {
     free_steps: u64,
     /// Where the match that is being looked for starts.
     start: usize,
+    #[cfg(test)]
+    pub always_remembers: bool,
 }
 
 struct Room<'a> {
@@ -67,6 +69,10 @@ impl Matcher {
         self.start = start;
         self.free_steps = FREE_STEPS + FREE_STEPS_PER_BYTE * start as u64;
         self.remembering = self.steps > self.free_steps;
+        #[cfg(test)]
+        {
+            self.remembering |= self.always_remembers;
+        }
         if self.remembering {
             self.memo.forget_before(start);
         }

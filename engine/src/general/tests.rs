@@ -1,4 +1,5 @@
 use super::{Cursor, General};
+use crate::random::Random;
 
 fn pieces(pattern: &str, text: &str) -> Vec<String> {
     walked(pattern, text).0
@@ -136,5 +137,42 @@ fn twice_the_text_takes_twice_the_steps() {
         let (once, twice) = (steps(size), steps(2 * size));
         assert!(twice * 10 <= once * 22, "{pattern}: {once} and {twice}");
         assert!(twice <= 1000 * 2 * size as u64, "{pattern}: {twice}");
+    }
+}
+
+#[test]
+fn what_is_remembered_changes_nothing() {
+    let units = [
+        "a",
+        "b",
+        "ab",
+        "c",
+        "x",
+        "é",
+        " ",
+        "\n",
+        "d",
+        "aaaaaaaaaaaaaaaaaaaaaaaa",
+    ];
+    let mut random = Random::new(20_261_120);
+    let rounds = if cfg!(miri) { 1 } else { 300 };
+    for &(pattern, _, _) in HOSTILE {
+        let general = General::new(pattern).expect("a supported pattern");
+        for _ in 0..rounds {
+            let parts = random.below(9);
+            let text: String = (0..parts)
+                .map(|_| units[random.below(units.len())])
+                .collect();
+            let ends = |remember: bool| {
+                let mut cursor = Cursor::new();
+                cursor.reset(&general);
+                if remember {
+                    cursor.always_remember();
+                }
+                std::iter::from_fn(|| cursor.next_end(&general, text.as_bytes())).collect()
+            };
+            let (plain, remembered): (Vec<usize>, Vec<usize>) = (ends(false), ends(true));
+            assert_eq!(remembered, plain, "{pattern} {text:?}");
+        }
     }
 }
