@@ -210,6 +210,8 @@ def channel_arguments(
         arguments += [
             ("grpc.keepalive_time_ms", round(keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+            # A ping that measures the connection may stand in for ours; its own limit is a minute.
+            ("grpc.http2.ping_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
             ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
         ]
     if server_name is not None:

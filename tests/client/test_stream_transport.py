@@ -1,0 +1,284 @@
+"""How streams travel: when they start, are tried again, are cancelled and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import pytest
+from bytepair_client import (
+    AsyncTokenizerClient,
+    Cancelled,
+    ClientClosed,
+    DeadlineExceeded,
+    InvalidOption,
+    TokenizerClient,
+    Unavailable,
+    UnknownTokenId,
+    options,
+)
+from conftest import Serve
+from support.clients import Clients
+from support.scripted_streams import Open, ScriptedStreams, echo, refuse, text
+from support.serving import RunningServer
+
+UNAVAILABLE = refuse(grpc.StatusCode.UNAVAILABLE)
+
+
+class Model:
+    """Gives the id 64 for as long as it is asked; notes when it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def __iter__(self) -> Iterator[int]:
+        try:
+            while True:
+                yield 64
+                time.sleep(0.001)
+        finally:
+            self.let_go.set()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; the time limit of the test is the limit."""
+    while not condition():
+        time.sleep(0.01)
+
+
+def test_nothing_is_sent_before_the_first_piece_is_asked_for(clients: Clients) -> None:
+    with ScriptedStreams(echo) as server:
+        client = clients(server.target, encoding="e")
+        model = Model()
+        stream = client.decode_stream(iter(model))
+        stream.close()
+        assert list(stream) == []
+        del stream
+        client.decode_stream([1])
+        assert not server.metadata
+        assert "".join(client.decode_stream([1, 2])) == "1 2 "
+        assert len(server.metadata) == 1
+
+
+def test_a_stream_is_tried_again_until_something_was_answered(clients: Clients) -> None:
+    with ScriptedStreams(UNAVAILABLE, UNAVAILABLE, echo) as server:
+        client = clients(server.target, encoding="e")
+        assert "".join(client.decode_stream(iter([1, 2, 3]))) == "1 2 3 "
+        assert len(server.metadata) == 3
+
+
+def test_a_stream_is_not_tried_again_once_something_was_answered(clients: Clients) -> None:
+    def break_off(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        next(requests)
+        yield text("first")
+        context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    with ScriptedStreams(break_off, echo) as server:
+        stream = clients(server.target, encoding="e").decode_stream([1])
+        assert next(stream) == "first"
+        with pytest.raises(Unavailable, match="gone"):
+            next(stream)
+        assert len(server.metadata) == 1
+
+
+def test_a_stream_has_a_deadline_only_if_it_is_told_one(clients: Clients) -> None:
+    left: list[float] = []
+
+    def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        left.append(context.time_remaining() or 0)  # gRPC says "for ever" by a very large number
+        return echo(requests, context)
+
+    with ScriptedStreams(answer) as server:
+        client = clients(server.target, encoding="e", timeout=5)
+        list(client.decode_stream([1]))
+        list(client.encode_stream(["a"]))
+        list(client.decode_stream([1], timeout=None))
+        list(client.decode_stream([1], timeout=7))
+    assert min(left[:3]) > 1e9
+    assert 0 < left[3] < 1.1 * 7  # gRPC sends it rounded
+
+
+def test_a_deadline_is_for_the_whole_stream(clients: Clients) -> None:
+    with ScriptedStreams(Open()) as server:
+        stream = clients(server.target, encoding="e").decode_stream([1], timeout=1)
+        assert next(stream) == "first"
+        with pytest.raises(DeadlineExceeded, match="within 1 s"):
+            next(stream)
+
+
+def drop(stream: Any) -> None:
+    """Do nothing: it is dropped on return."""
+
+
+def leave(stream: Any) -> None:
+    """Go out of its block."""
+    with stream:
+        next(stream)
+
+
+@pytest.mark.parametrize("how", [drop, leave, lambda stream: stream.close()])
+def test_dropping_a_stream_cancels_its_call(
+    clients: Clients, server: RunningServer, how: Callable[[Any], None]
+) -> None:
+    client = clients(server.target, encoding="cl100k_base")
+    wait_for(lambda: server.metric("bytepair_open_streams") == 0)
+    cancelled = server.metric("bytepair_cancelled_total", rpc="DecodeStream")
+    model = Model()
+    stream = client.decode_stream(clients.source(model))
+    next(stream)
+    assert server.metric("bytepair_open_streams") == 1
+    how(stream)
+    del stream
+    wait_for(lambda: server.metric("bytepair_open_streams") == 0)
+    assert server.metric("bytepair_cancelled_total", rpc="DecodeStream") == cancelled + 1
+    assert model.let_go.wait(60)
+
+
+def test_leaving_a_loop_cancels_the_call(clients: Clients, server: RunningServer) -> None:
+    client = clients(server.target, encoding="cl100k_base")
+    model = Model()
+
+    def use() -> None:
+        for _ in client.decode_stream(clients.source(model)):
+            break
+
+    use()
+    wait_for(lambda: server.metric("bytepair_open_streams") == 0)
+    assert model.let_go.wait(60)
+
+
+def test_a_stream_that_ends_leaves_nothing_behind(server: RunningServer) -> None:
+    with TokenizerClient(server.target, encoding="cl100k_base") as client:
+        for ids in ([64], iter([64]), [64, 4_000_000_000]):
+            with contextlib.suppress(UnknownTokenId):
+                list(client.decode_stream(ids))
+        wait_for(lambda: not [t for t in threading.enumerate() if t.name == "bytepair-stream"])
+
+    async def tasks_after_streams() -> int:
+        async with AsyncTokenizerClient(server.target, encoding="cl100k_base") as client:
+            async for _ in client.decode_stream(iter([64])):
+                pass
+            async for _ in client.decode_stream(iter(Model())):
+                break
+            while len(asyncio.all_tasks()) > 1:
+                gc.collect()
+                await asyncio.sleep(0.01)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(tasks_after_streams()) == 1
+
+
+def test_cancelling_the_task_that_reads_cancels_call_and_source() -> None:
+    open_stream = Open()
+    ended: list[str] = []
+
+    async def model() -> Any:
+        try:
+            yield 1
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream(model())
+            assert await anext(stream) == "first"
+            reading = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0.05)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            await asyncio.to_thread(open_stream.over.wait)
+            assert [piece async for piece in stream] == []
+
+    with ScriptedStreams(open_stream) as server:
+        asyncio.run(main(server.target))
+    assert ended == ["cancelled"]
+
+
+def test_a_source_may_itself_be_cancelled() -> None:
+    async def model() -> Any:
+        yield 1
+        raise asyncio.CancelledError("of something that it waited for")
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream(model())
+            assert await anext(stream) == "1 "
+            with pytest.raises(asyncio.CancelledError, match="waited"):
+                await anext(stream)
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+
+
+def test_closing_the_client_ends_its_streams(clients: Clients) -> None:
+    open_stream = Open()
+    with ScriptedStreams(open_stream) as server:
+        client = clients(server.target, encoding="e")
+        stream = client.decode_stream(clients.source(Model()))
+        assert next(stream) == "first"
+        client.close()
+        with pytest.raises(Cancelled):
+            next(stream)
+        assert open_stream.over.wait(60)
+        with pytest.raises(ClientClosed):
+            next(client.decode_stream([1]))
+        with pytest.raises(ClientClosed):
+            client.count_stream(["a"])
+
+
+def test_a_server_that_died_is_noticed(
+    clients: Clients, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "KEEPALIVE_TIMEOUT_S", 1.0)
+    server = serve()
+    client = clients(server.target, encoding="cl100k_base", keepalive=1)
+    stopped = threading.Event()
+
+    def model() -> Iterator[int]:
+        yield 64
+        stopped.wait()
+        yield 64
+
+    stream = client.decode_stream(clients.source(model()))
+    next(stream)
+    os.kill(server.pid, signal.SIGSTOP)  # it keeps its connections, and says nothing more
+    try:
+        stopped.set()
+        with pytest.raises(Unavailable):
+            next(stream)
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    ("field", "act"),
+    [
+        ("stop", lambda c: c.decode_stream([1], stop="text")),
+        ("stop", lambda c: c.decode_stream([1], stop=["\ud800"])),
+        ("errors", lambda c: c.decode_stream([1], errors="ignore")),
+        ("timeout", lambda c: c.decode_stream([1], timeout=0)),
+        ("encoding", lambda c: c.decode_stream([1], encoding="\udcff")),
+        ("allowed_special", lambda c: c.encode_stream(["a"], allowed_special={"ALL"})),
+        ("disallowed_special", lambda c: c.encode_stream(["a"], disallowed_special={"x"})),
+        ("timeout", lambda c: c.encode_stream(["a"], timeout=-1)),
+        ("limit", lambda c: c.count_stream(["a"], limit=-1)),
+        ("max_unary_bytes", lambda c: TokenizerClient(max_unary_bytes=0)),
+    ],
+)
+def test_an_option_outside_its_domain_is_refused_at_once(
+    clients: Clients, field: str, act: Callable[[Any], object]
+) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        act(clients(encoding="e"))
+    assert (caught.value.field, caught.value.code) == (field, None)
