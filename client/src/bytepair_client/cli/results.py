@@ -25,7 +25,7 @@ _TOO_LARGE = (InputTooLarge, ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
 _OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
 # The server names the remedy as the API does; this is how a command line asks for it.
-_REMEDIES = {
+_REMEDIES: dict[type[Exception], str] = {
     SpecialTokenInText: "--disallowed-special as-text",
     InvalidUtf8: "--errors replace, or --errors bytes",
 }
