@@ -269,6 +269,21 @@ def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
     assert server.stub.Count(QUICK).count == 1
 
 
+def test_two_servers_never_share_a_port(serve: Serve) -> None:
+    """With SO_REUSEPORT, gRPC's default, each would get some of the calls, unnoticed."""
+    server = serve()
+    ended = subprocess.run(
+        command("--grpc-address", server.target, "--http-address", "none"),
+        env=clean_environment(GRPC_VERBOSITY="NONE"),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert f"grpc_address {server.target}: cannot listen" in ended.stderr
+
+
 @pytest.mark.parametrize("prefix", ["unix:", "unix://"])
 def test_a_unix_socket_that_is_served_is_left_to_its_server(
     serve: Serve, tmp_path: Path, prefix: str

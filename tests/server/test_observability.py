@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+from io import StringIO
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server import logs
 from conftest import Serve
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
@@ -112,6 +115,25 @@ def test_no_log_line_holds_the_text(serve: Serve) -> None:
     calls = [line for line in server.log if line["event"] == "call"]
     assert len(calls) == len(requests) + 2
     assert SECRET[:6] not in server.raw_log
+
+
+def test_a_library_s_traceback_is_logged_without_its_message() -> None:
+    """An exception's message may quote what was worked on, as that of a KeyError does."""
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    stream = StringIO()
+    try:
+        logs.configure("json", "info", stream)
+        try:
+            dict[str, int]()[SECRET]
+        except KeyError:
+            logging.getLogger("grpc").exception("a task failed")
+    finally:
+        logging.getLogger().handlers[:] = handlers
+        logging.getLogger().setLevel(level)
+    line = json.loads(stream.getvalue())
+    assert line["event"] == "a task failed"
+    assert line["error"][-1] == "KeyError"
+    assert SECRET not in stream.getvalue()
 
 
 def test_a_line_tells_of_each_call(serve: Serve) -> None:
