@@ -1,7 +1,7 @@
 //! What pre-tokens became, remembered: bounded, and owned by one thread at a time.
 
 use crate::hash::hash;
-use crate::short_table::{Key, prefetch};
+use crate::short_table::Key;
 
 /// How many neighbouring entries a short key may be in.
 const WAYS: usize = 4;
@@ -60,21 +60,6 @@ impl Cache {
             short_used: 0,
             most_short,
             long: LongCache::new(half),
-        }
-    }
-
-    /// Bring the entries of a short key closer.
-    #[inline(always)]
-    pub fn prefetch_short(&self, hash: u64) {
-        if let Some(mask) = self.short.len().checked_sub(1) {
-            prefetch(&self.short[(hash >> 32) as usize & mask]);
-        }
-    }
-
-    /// Bring the slot of a long piece closer.
-    pub fn prefetch_long(&self, hash: u64) {
-        if let Some(mask) = self.long.slots.len().checked_sub(1) {
-            prefetch(&self.long.slots[hash as usize & mask]);
         }
     }
 

@@ -88,12 +88,6 @@ impl ShortTable {
         self.entries[at] = Entry { key, id };
     }
 
-    /// Bring the entry where a search begins into the processor's cache.
-    #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.entries[hash as usize & (self.entries.len() - 1)]);
-    }
-
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
         let mask = self.entries.len() - 1;
@@ -109,18 +103,4 @@ impl ShortTable {
             at = (at + 1) & mask;
         }
     }
-}
-
-/// Ask for a cache line that is needed soon. A lookup waits for memory longer than for all
-/// else that it does, unless several wait at once.
-#[inline(always)]
-pub fn prefetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of every x86-64, and a prefetch has no effect on what is read.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }

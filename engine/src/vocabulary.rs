@@ -94,12 +94,6 @@ impl Vocabulary {
         }
     }
 
-    /// Bring what `whole_short` will look at closer.
-    #[inline(always)]
-    pub fn prefetch_short(&self, hash: u64) {
-        self.short.prefetch(hash);
-    }
-
     /// The id of a pre-token of at most 15 bytes that is one token.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
