@@ -82,9 +82,9 @@ impl Bpe {
         self.vocabulary.table()
     }
 
-    /// Ids of the tokens that merging their own bytes does not give; for tests of `proven`.
+    /// Ids of the tokens that merging their own bytes does not give, in id order.
     pub fn unreachable_ids(&self) -> Vec<u32> {
-        self.vocabulary.find_exceptions()
+        self.vocabulary.unreachable_ids()
     }
 
     pub fn special_set(&self, names: Vec<String>) -> SpecialSet {

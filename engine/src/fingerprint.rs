@@ -2,7 +2,6 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::proven::hex;
 use crate::rank_table::RankTable;
 
 /// `sha256:` and the hash of the content; the layout is that of `fingerprint.py`.
@@ -24,11 +23,12 @@ pub fn fingerprint(table: &RankTable, pattern: &str, specials: &[(String, u32)])
         push_token(&mut content, id, name);
     }
     let digest = Sha256::digest(&content);
-    format!("sha256:{}", hex(&digest))
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
 }
 
 /// The number of tokens, and each with its id, in id order.
-pub fn push_tokens(content: &mut Vec<u8>, table: &RankTable) {
+fn push_tokens(content: &mut Vec<u8>, table: &RankTable) {
     content.extend_from_slice(&(table.len() as u64).to_le_bytes());
     for (token, id) in table.iter() {
         push_token(content, id, token);

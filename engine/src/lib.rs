@@ -15,7 +15,6 @@ mod lookup;
 mod merge;
 pub mod offsets;
 mod pool;
-mod proven;
 #[cfg(feature = "python")]
 mod python;
 #[cfg(test)]

@@ -35,14 +35,6 @@ impl Key {
         }
     }
 
-    /// A key that no string has, for a token that must not be found as a whole piece.
-    pub fn hidden(self) -> Self {
-        Key {
-            low: self.low,
-            high: self.high | 1 << 63,
-        }
-    }
-
     #[inline(always)]
     pub fn hash(self) -> u64 {
         fold(

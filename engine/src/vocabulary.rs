@@ -1,17 +1,15 @@
 //! A vocabulary made ready: ranks of byte strings, and which pre-tokens are one token.
 
 use std::sync::Arc;
-use std::thread;
 
 use crate::merge::{Merger, NO_RANK};
-use crate::proven::is_proven;
 use crate::rank_table::RankTable;
 use crate::short_table::{Key, LONGEST, ShortTable};
 
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
-    /// Tokens of at most 15 bytes; the exceptions under hidden keys.
+    /// Tokens of at most 15 bytes.
     short: ShortTable,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
@@ -20,30 +18,17 @@ pub struct Vocabulary {
     /// Bits by hash: a key whose bit is clear is no token of at most 15 bytes. Most strings
     /// that merging asks for are none, and this is small enough to stay in the cache.
     filter: Box<[u64]>,
-    /// Ids of the tokens that merging their own bytes does not give, sorted. As a pre-token
-    /// such a token is what merging gives.
-    exceptions: Vec<u32>,
 }
 
 impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
-        let mut vocabulary = Vocabulary {
-            short: short_table(&table, &[]),
+        Vocabulary {
+            short: short_table(&table),
             pairs: pair_ranks(&table),
             longest: longest_by_start(&table),
             filter: filter(&table),
-            exceptions: Vec::new(),
             table,
-        };
-        if is_proven(&vocabulary.table) {
-            return vocabulary;
         }
-        let exceptions = vocabulary.find_exceptions();
-        if !exceptions.is_empty() {
-            vocabulary.short = short_table(&vocabulary.table, &exceptions);
-            vocabulary.exceptions = exceptions;
-        }
-        vocabulary
     }
 
     pub fn table(&self) -> &RankTable {
@@ -71,15 +56,7 @@ impl Vocabulary {
         if self.filter[word] & bit == 0 {
             return NO_RANK;
         }
-        let found = self.short.find(key, hash);
-        match found {
-            Some(id) => id,
-            None if self.exceptions.is_empty() => NO_RANK,
-            None => {
-                let hidden = key.hidden();
-                self.short.find(hidden, hidden.hash()).unwrap_or(NO_RANK)
-            }
-        }
+        self.short.find(key, hash).unwrap_or(NO_RANK)
     }
 
     /// No token that begins as `text[start..]` does, by two bytes at least, is longer.
@@ -105,54 +82,30 @@ impl Vocabulary {
         if piece.len() > self.longest_from(piece, 0) {
             return None;
         }
-        let id = self.table.id_of(piece)?;
-        self.exceptions.binary_search(&id).is_err().then_some(id)
+        self.table.id_of(piece)
     }
 
-    /// Merge every token's own bytes, on all cores.
-    pub fn find_exceptions(&self) -> Vec<u32> {
-        let workers = thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(4);
-        let check = |worker: usize| {
-            let mut merger = Merger::default();
-            let mut found = Vec::new();
-            // Tokens are longer towards the end: deal them out in turn.
-            for (token, id) in self.table.iter().skip(worker).step_by(workers) {
-                if token.len() > 1 && merger.merge(self, token) != [id] {
-                    found.push(id);
-                }
-            }
-            found
-        };
-        let mut exceptions = thread::scope(|scope| {
-            let others: Vec<_> = (1..workers)
-                .map(|worker| scope.spawn(move || check(worker)))
-                .collect();
-            let mut found = check(0);
-            for other in others {
-                match other.join() {
-                    Ok(more) => found.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            found
-        });
-        exceptions.sort_unstable();
-        exceptions
+    /// Ids of the tokens that merging their own bytes does not give, in id order: they are given
+    /// for a whole pre-token alone.
+    pub fn unreachable_ids(&self) -> Vec<u32> {
+        let mut merger = Merger::default();
+        let mut merges_to = |token: &[u8], id| merger.merge(self, token) == [id];
+        let tokens = self.table.iter().filter(|(token, _)| token.len() > 1);
+        tokens
+            .filter(|&(token, id)| !merges_to(token, id))
+            .map(|(_, id)| id)
+            .collect()
     }
 }
 
-fn short_table(table: &RankTable, exceptions: &[u32]) -> ShortTable {
+fn short_table(table: &RankTable) -> ShortTable {
     let count = table
         .iter()
         .filter(|(token, _)| token.len() <= LONGEST)
         .count();
     let mut short = ShortTable::with_room(count);
     for (token, id) in table.iter().filter(|(token, _)| token.len() <= LONGEST) {
-        let key = Key::of(token, 0, token.len());
-        let hide = exceptions.binary_search(&id).is_ok();
-        short.insert(if hide { key.hidden() } else { key }, id);
+        short.insert(Key::of(token, 0, token.len()), id);
     }
     short
 }

@@ -50,7 +50,7 @@ def test_scanners_split_as_the_reference_at_every_alignment(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
 def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
-    """The core takes this as proven for these tables (`proven.rs`)."""
+    """`reference.py` says so; what it says of whole pre-tokens then changes nothing for them."""
     encoding = bytepair_engine.get_encoding(name, backend="native")
     core = _core.Bpe(
         _core.RankTable.from_items(

@@ -49,8 +49,9 @@ class Bpe:
     @property
     def fingerprint(self) -> str: ...
     def unreachable_ids(self) -> list[int]:
-        """The ids of the ordinary tokens that merging their own bytes does not give: as
-        pre-tokens they are not themselves. Computed anew; takes as long as loading."""
+        """The ids of the ordinary tokens that merging their own bytes does not give, in order:
+        they are given for a whole pre-token alone. Computed anew; takes as long as encoding
+        every token."""
 
     def special_set(self, names: frozenset[str]) -> SpecialSet: ...
     def split(self, text: str) -> list[str]:

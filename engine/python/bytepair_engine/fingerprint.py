@@ -31,7 +31,7 @@ def fingerprint(
         ranks: Ordinary token to id.
         pattern: The split pattern, as it is written: two spellings of one language differ.
         special_tokens: Spelling to id; several may share one.
-        merge_rule: How adjacent parts are chosen; "rank" is `reference.merge`.
+        merge_rule: How a pre-token becomes tokens; "rank" is step 3 of `reference`.
         normaliser: What is done to text before it is split; "none" for nothing.
     Returns:
         "sha256:" and 64 hexadecimal digits.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from bytepair_engine.errors import VocabularyError
+from bytepair_engine.reference import merge
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -47,12 +48,13 @@ def parse_gpt2_files(
     Raises:
         VocabularyError: A file is not what it must be, or the two do not agree: each merge
             must have the id that follows the one before it, as rank and id are one number
-            here.
+            here. Or a merge is not the last one that its token's bytes come to by rank: GPT-2
+            applies only the merges that it lists, so that ids by rank could differ from its own.
     """
     ids = _parse_encoder(encoder, encoder_source)
     tokens = [bytes([byte]) for byte in BYTE_ALPHABET.values()]
     spellings = list(BYTE_ALPHABET)
-    known = set(tokens)
+    known = {token: rank for rank, token in enumerate(tokens)}
     for number, line in enumerate(_lines(merges, merges_source), 1):
         if number == 1:
             continue  # "#version: 0.2"
@@ -69,7 +71,11 @@ def parse_gpt2_files(
             raise _bad_merge(merges_source, number, "a part is not a byte or an earlier merge")
         if left + right in known:
             raise _bad_merge(merges_source, number, "the merge gives a token of an earlier line")
-        known.add(left + right)
+        known[left + right] = len(tokens)
+        if merge(left + right, known, until=2) != [left, right]:
+            raise _bad_merge(
+                merges_source, number, "the two parts are not what their bytes merge to"
+            )
         tokens.append(left + right)
         spellings.append("".join(parts))
 

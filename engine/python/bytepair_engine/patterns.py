@@ -36,7 +36,9 @@ _O200K: Final = "|".join(
     ]
 )
 
-# Llama-3's tokenizer.json; Qwen 2, 2.5 and 3 differ in splitting every digit.
+# Llama-3's tokenizer.json; Qwen 2, 2.5 and 3 differ in splitting every digit. Qwen's tokenizer
+# turns text into NFC first, which a rank file with this pattern does not: its ids are Qwen's for
+# text that is in NFC.
 _LLAMA3: Final = (
     r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"""
     r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""

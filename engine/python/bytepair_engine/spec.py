@@ -3,12 +3,12 @@
 A declaration is a TOML table, the same in a file of its own and in the server's
 configuration:
 
-    file = "qwen.tiktoken"
+    file = "llama3.tiktoken"
     format = "tiktoken"             # or "gpt2", with encoder_file
-    pattern = "qwen2"               # a name in patterns.py, or a regular expression
-    special_tokens = { "<|endoftext|>" = 151643 }
+    pattern = "llama3"              # a name in patterns.py, or a regular expression
+    special_tokens = { "<|begin_of_text|>" = 128000 }
     sha256 = "…"                    # of the file, uncompressed
-    aliases = ["qwen"]
+    aliases = ["llama-3"]
 
 or extends a built-in encoding:
 

@@ -1,0 +1,61 @@
+"""Rank files of any content against tiktoken, which takes a pre-token that is a token whole even
+where no merge reaches it: Llama-3 counts on it (llama.cpp #7193, tokenizers #1537), and a
+"whole piece in the vocabulary" shortcut that is not the rule breaks others (rust-gems #95)."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import tiktoken
+from bytepair_engine import Encoding, EncodingSpec, load_encoding
+from bytepair_engine.backends import BackendName
+from hypothesis import given
+from hypothesis import strategies as st
+from support.engines import BACKENDS
+
+PATTERN = r" ?[abc]+|\s+|."
+
+#: Tokens of several bytes, in any order of rank; most are reached by merging others, many not.
+vocabularies = st.lists(
+    st.text(alphabet="abc ", min_size=2, max_size=6).map(str.encode), unique=True, max_size=25
+)
+texts = st.text(alphabet="abc xé", max_size=40)
+
+
+def load(tokens: list[bytes], backend: BackendName) -> Encoding:
+    table = [bytes([b]) for b in range(256)] + tokens
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "v.tiktoken"
+        lines = (base64.b64encode(token) + b" %d\n" % i for i, token in enumerate(table))
+        file.write_bytes(b"".join(lines))
+        return load_encoding(EncodingSpec(name="v", file=file, pattern=PATTERN), backend=backend)
+
+
+def oracle(tokens: list[bytes]) -> tiktoken.Encoding:
+    ranks = {bytes([b]): b for b in range(256)} | {t: 256 + i for i, t in enumerate(tokens)}
+    return tiktoken.Encoding("v", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
+
+
+def test_a_token_that_no_merge_reaches_is_given_for_a_whole_pre_token(
+    backend: BackendName,
+) -> None:
+    """As " Việt", 101798 in Llama-3."""
+    tokens = [b"bc", b"abca"]
+    encoding = load(tokens, backend)
+    assert encoding.encode("abca") == oracle(tokens).encode("abca") == [257]
+    assert encoding.encode("babca") == oracle(tokens).encode("babca") == [98, 97, 256, 97]
+    assert encoding.count("abca babca") == len(oracle(tokens).encode("abca babca"))
+
+
+@given(vocabularies, st.lists(texts, min_size=1, max_size=5))
+def test_any_rank_file_gives_tiktokens_ids(tokens: list[bytes], samples: list[str]) -> None:
+    peer = oracle(tokens)
+    for backend in BACKENDS:
+        encoding = load(tokens, backend)
+        for text in [*samples, *(token.decode() for token in tokens)]:
+            ids = peer.encode_ordinary(text)
+            assert encoding.encode_ordinary(text) == ids
+            assert encoding.count(text) == len(ids)
+            assert encoding.decode(ids) == text
