@@ -71,6 +71,7 @@ class Server:
         self._work: Final = Work(settings.work_threads, settings.inline_max_bytes)
         self._metrics: Final = Metrics()
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
+        self._metrics.queued.set_function(lambda: self._work.queued)
         self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
         self._callers: Final = callers.load(settings.api_keys_file, configuration.base_dir)
         self._health: Final = health.aio.HealthServicer()

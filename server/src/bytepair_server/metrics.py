@@ -61,7 +61,7 @@ class Metrics:
         self.seconds: Final = Histogram(
             "bytepair_request_seconds",
             "Time from a request's arrival at the handler to its answer.",
-            ("rpc",),
+            by_encoding,
             buckets=_SECONDS,
             registry=self.registry,
         )
@@ -84,6 +84,11 @@ class Metrics:
         self.in_flight: Final = Gauge(
             "bytepair_in_flight",
             "Calls being answered or waiting for a thread.",
+            registry=self.registry,
+        )
+        self.queued: Final = Gauge(
+            "bytepair_queued",
+            "Requests that wait for a thread.",
             registry=self.registry,
         )
         self.open_streams: Final = Gauge(
@@ -123,8 +128,7 @@ class RpcMetrics:
     def __init__(self, metrics: Metrics, rpc: str) -> None:
         self._metrics: Final = metrics
         self._rpc: Final = rpc
-        self._seconds: Final = metrics.seconds.labels(rpc)
-        self._succeeded: Final[dict[str, tuple[Counter, Counter, Counter]]] = {}
+        self._succeeded: Final[dict[str, tuple[Counter, Counter, Counter, Histogram]]] = {}
 
     def succeeded(self, encoding: str, seconds: float, input_bytes: int, tokens: int) -> None:
         """Count a call that was answered."""
@@ -134,14 +138,15 @@ class RpcMetrics:
                 self._metrics.requests.labels(self._rpc, encoding, "OK"),
                 self._metrics.input_bytes.labels(self._rpc, encoding),
                 self._metrics.tokens.labels(self._rpc, encoding),
+                self._metrics.seconds.labels(self._rpc, encoding),
             )
-        requests, all_bytes, all_tokens = children
+        requests, all_bytes, all_tokens, all_seconds = children
         requests.inc()
         if input_bytes:
             all_bytes.inc(input_bytes)
         if tokens:
             all_tokens.inc(tokens)
-        self._seconds.observe(seconds)
+        all_seconds.observe(seconds)
 
     def failed(self, encoding: str, seconds: float, code: str, reason: str) -> None:
         """Count a call that failed."""
@@ -152,13 +157,13 @@ class RpcMetrics:
             metrics.shed.labels(rpc).inc()
         elif reason in POLICY_ACTIONS:
             self.policy(encoding, POLICY_ACTIONS[reason])
-        self._seconds.observe(seconds)
+        metrics.seconds.labels(rpc, encoding).observe(seconds)
 
     def cancelled(self, encoding: str, seconds: float) -> None:
         """Count a call that its caller gave up."""
         self._metrics.requests.labels(self._rpc, encoding, "CANCELLED").inc()
         self._metrics.cancelled.labels(self._rpc).inc()
-        self._seconds.observe(seconds)
+        self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
 
     def policy(self, encoding: str, action: str) -> None:
         """Count what the policy did: "allowed", "denied" or "rejected"."""

@@ -32,9 +32,8 @@ class Work:
             threads: How many; 0 for one for each core that this process may use.
             inline_max_bytes: Requests up to this size stay on the event loop.
         """
-        self._threads: Final = ThreadPoolExecutor(
-            threads or _usable_cores(), thread_name_prefix="work"
-        )
+        self._count: Final = threads or _usable_cores()
+        self._threads: Final = ThreadPoolExecutor(self._count, thread_name_prefix="work")
         self.inline_max_bytes = inline_max_bytes
         self._running: Final[set[Future[Any]]] = set()
 
@@ -45,6 +44,11 @@ class Work:
     def is_inline(self, request_bytes: int) -> bool:
         """Whether a request of this size is computed on the event loop."""
         return request_bytes <= self.inline_max_bytes
+
+    @property
+    def queued(self) -> int:
+        """How many functions wait for a thread."""
+        return max(0, len(self._running) - self._count)
 
     def on_thread(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         """Call a function on a thread, as soon as one is free."""
