@@ -7,8 +7,6 @@ BUF_VERSION := 1.75.0
 BUF := build/buf/node_modules/.bin/buf
 
 ENGINE_SOURCES := $(shell find engine -type f -not -path '*/target/*' -not -name '*.so' -not -path '*/__pycache__/*')
-PYTHON_PATHS := engine/python client/src server/src
-CHECKED := $(PYTHON_PATHS) tests bench deploy
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -84,6 +82,19 @@ exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every
 interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
 	tests/interop/run.sh $(abspath $(BIN))
 
+.PHONY: exactness-hard
+exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on every code point in many surroundings: minutes
+	PYTHONPATH=tests $(BIN)/python bench/engine/hard_strings.py
+
+.PHONY: bench-engine
+bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
+	PYTHONPATH=tests $(BIN)/python bench/engine/peers.py
+	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
+
+.PHONY: bench-worst-case
+bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, and how it grows
+	$(BIN)/python bench/engine/worst_case.py
+
 .PHONY: bench-streams
 bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: two idle cores, two minutes
 	$(BIN)/python -m bench.streams.measure
@@ -138,6 +149,10 @@ $(VENV)/.runtime: $(VENV)/.engine client/pyproject.toml server/pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@touch $@
 
 # The oldest grpcio-tools whose stubs import on every supported grpcio and protobuf: newer ones
