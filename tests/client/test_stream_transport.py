@@ -48,6 +48,20 @@ class Model:
             self.let_go.set()
 
 
+class CancelledLate:
+    """gRPC's call, whose thread has time to send more while it is being cancelled."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __next__(self) -> Any:
+        return next(self._call)
+
+    def cancel(self) -> None:
+        time.sleep(0.2)
+        self._call.cancel()
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
     """Wait until it holds; the time limit of the test is the limit."""
     while not condition():
@@ -140,6 +154,21 @@ def test_dropping_a_stream_cancels_its_call(
     wait_for(lambda: server.metric("bytepair_open_streams") == 0)
     assert server.metric("bytepair_cancelled_total", rpc="DecodeStream") == cancelled + 1
     assert model.let_go.wait(60)
+
+
+def test_a_stream_that_is_given_up_does_not_look_like_one_that_ended(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = {"rpc": "DecodeStream", "encoding": "cl100k_base", "code": "OK"}
+    before = server.metric("bytepair_requests_total", **ended)
+    with TokenizerClient(server.target, encoding="cl100k_base") as client:
+        send = client._send
+        monkeypatch.setattr(client, "_send", lambda *args: CancelledLate(send(*args)))
+        stream = client.decode_stream(iter(Model()))
+        next(stream)
+        stream.close()
+        wait_for(lambda: server.metric("bytepair_open_streams") == 0)
+    assert server.metric("bytepair_requests_total", **ended) == before
 
 
 def test_leaving_a_loop_cancels_the_call(clients: Clients, server: RunningServer) -> None:

@@ -187,8 +187,11 @@ class _Requests(Iterator[bytes], Generic[Response, Plain]):
     def stop(self, *, cancel: bool) -> None:
         """Let all threads end."""
         with self._changed:
-            self.exchange.over = True
             call, self.call = self.call, None
-            self._changed.notify_all()
         if cancel and call is not None:
+            # Before gRPC's thread is let go, which would tell the server that the source has
+            # ended: a stream that is given up would be answered, and counted as done.
             call.cancel()
+        with self._changed:
+            self.exchange.over = True
+            self._changed.notify_all()
