@@ -121,6 +121,14 @@ def test_held_text_is_counted_and_released_at_flush(server: RunningServer) -> No
     assert talk.rest() == ([], None)
 
 
+def test_bytes_that_are_held_are_counted_in_the_answer_to_a_single_id(
+    server: RunningServer,
+) -> None:
+    answers, failed = decode_stream(server, decode_config(), [[i] for i in SMILE])
+    assert failed is None
+    assert [answer.pending_bytes for answer in answers] == [0, 2, 3, 0, 0]
+
+
 def test_the_prefill_completes_the_first_character_and_gives_no_text(
     server: RunningServer,
 ) -> None:
