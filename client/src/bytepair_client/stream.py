@@ -153,8 +153,10 @@ class _Requests(Iterator[bytes], Generic[Response, Plain]):
             exchange.source_ended = True
             exchange.failure = failure
             self._changed.notify_all()
-            if exchange.has_failed and self.call is not None:
-                self.call.cancel()  # wakes the reader
+            call = self.call if exchange.has_failed else None
+        # Without the lock: gRPC's own thread may hold the call and wait for it.
+        if call is not None:
+            call.cancel()  # wakes the reader
 
     def __next__(self) -> bytes:
         """The next request: what gRPC's thread asks for."""

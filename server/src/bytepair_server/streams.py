@@ -156,6 +156,7 @@ class Streams:
                 stream.hold(session.held + len(answer))
                 await write(answer)
                 stream.hold(session.held)
+            stream.active_at = now()
         if session.fault is not None:
             raise session.fault
 
