@@ -10,6 +10,7 @@ of another.
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import statistics
@@ -299,4 +300,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--count"]:
         count_for_ever(int(sys.argv[2]))
     else:
+        argparse.ArgumentParser(prog="bench.streams.measure", description=__doc__).parse_args()
         main()
