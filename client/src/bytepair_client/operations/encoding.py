@@ -128,7 +128,8 @@ def encode_with_offsets(
         timeout: Seconds; None for no deadline.
     Returns:
         Ids and offsets, of equal length; both [] for "". Offsets start at 0 and never
-        decrease; a token that starts inside a character has the offset of that character.
+        decrease. In bytes they are exact; in the other units a token that starts inside a
+        character has the offset of that character.
     Raises:
         TokenizerError: See `bytepair_client.errors`.
     """
