@@ -1,0 +1,276 @@
+//! `_core.Bpe`: one encoding, as `backend.py` says what it owes.
+
+use std::sync::Arc;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
+
+use super::guard::{ERRORS, guarded, raise, released};
+use super::ids::{Integers, array_of, token_ids};
+use super::table::RankTable;
+use super::text::{on_text, on_texts, utf8};
+use crate::bpe;
+use crate::offsets::OffsetUnit;
+use crate::special;
+
+/// What the caches of one encoding take at most, unless the caller says otherwise.
+const DEFAULT_CACHE_BYTES: usize = 64 << 20;
+
+/// A compiled set of special tokens.
+///
+/// Boxed, because it holds vectors of 32 bytes that must be aligned to 32 (memchr's searcher),
+/// while CPython aligns objects to 16: unboxed it crashed, now and then.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct SpecialSet(Box<special::SpecialSet>);
+
+/// One encoding.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct Bpe {
+    core: bpe::Bpe,
+    integers: Integers,
+}
+
+#[pymethods]
+impl Bpe {
+    #[new]
+    #[pyo3(signature = (table, pattern, special_tokens, *, cache_bytes = DEFAULT_CACHE_BYTES))]
+    fn new(
+        py: Python<'_>,
+        table: &RankTable,
+        pattern: &str,
+        special_tokens: &Bound<'_, PyDict>,
+        cache_bytes: usize,
+    ) -> PyResult<Self> {
+        let mut specials: Vec<(String, u32)> = Vec::new();
+        for (name, id) in special_tokens {
+            specials.push((name.extract()?, id.extract()?));
+        }
+        let table = Arc::clone(&table.0);
+        let built =
+            py.detach(|| guarded(|| bpe::Bpe::new(table, pattern, specials, cache_bytes)))?;
+        built
+            .map(|core| Bpe {
+                integers: Integers::up_to(core.max_id()),
+                core,
+            })
+            .map_err(|fault| {
+                let problem = format!("at character {}: {}", fault.position, fault.problem);
+                let remedy = "write the pattern without it, or use one of the named patterns";
+                raise(
+                    py,
+                    ERRORS,
+                    "VocabularyError",
+                    ("the split pattern", problem, remedy),
+                )
+            })
+    }
+
+    #[classattr]
+    fn name() -> &'static str {
+        "native"
+    }
+
+    #[getter]
+    fn splitter(&self) -> &'static str {
+        self.core.splitter()
+    }
+
+    #[getter]
+    fn fingerprint(&self) -> &str {
+        self.core.fingerprint()
+    }
+
+    fn unreachable_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        py.detach(|| guarded(|| self.core.unreachable_ids()))
+    }
+
+    fn special_set(&self, names: &Bound<'_, PyFrozenSet>) -> PyResult<SpecialSet> {
+        let mut strings = Vec::with_capacity(names.len());
+        for name in names {
+            // A name with a lone surrogate is in no text.
+            if let Ok(name) = name.cast::<PyString>()?.to_str() {
+                strings.push(name.to_owned());
+            }
+        }
+        let set = guarded(|| self.core.special_set(strings))?;
+        Ok(SpecialSet(Box::new(set)))
+    }
+
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let text = utf8(text)?;
+        let pieces = released(py, text.len(), || self.core.split(text))?;
+        PyList::new(py, pieces)
+    }
+
+    fn encode<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ids = on_text(text, |text| {
+            self.core.encode(text, &allowed.0, &disallowed.0)
+        })?;
+        self.integers.list(text.py(), &ids)
+    }
+
+    fn encode_array<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ids = on_text(text, |text| {
+            self.core.encode(text, &allowed.0, &disallowed.0)
+        })?;
+        array_of(text.py(), &ids)
+    }
+
+    fn encode_packed<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
+        Ok(PyBytes::new(text.py(), &on_text(text, encode)?))
+    }
+
+    fn encode_with_offsets<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        unit: &str,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
+        let unit = match unit {
+            "byte" => OffsetUnit::Byte,
+            "utf16" => OffsetUnit::Utf16,
+            _ => OffsetUnit::CodePoint,
+        };
+        let encode = |text: &str| {
+            self.core
+                .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
+        };
+        let (ids, offsets) = on_text(text, encode)?;
+        Ok((self.integers.list(text.py(), &ids)?, offsets))
+    }
+
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<Bound<'py, PyString>>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
+        let batch = on_texts(py, &texts, encode)?;
+        batch
+            .iter()
+            .map(|ids| self.integers.list(py, ids))
+            .collect()
+    }
+
+    fn count(
+        &self,
+        text: &Bound<'_, PyString>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+        limit: Option<usize>,
+    ) -> PyResult<usize> {
+        on_text(text, |text| {
+            self.core.count(text, &allowed.0, &disallowed.0, limit)
+        })
+    }
+
+    fn count_batch(
+        &self,
+        py: Python<'_>,
+        texts: Vec<Bound<'_, PyString>>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
+        limit: Option<usize>,
+    ) -> PyResult<Vec<usize>> {
+        on_texts(py, &texts, |text| {
+            self.core.count(text, &allowed.0, &disallowed.0, limit)
+        })
+    }
+
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        errors: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = self.joined(py, ids)?;
+        if errors == "strict"
+            && let Err(error) = std::str::from_utf8(&bytes)
+        {
+            let args = (error.valid_up_to(), "invalid UTF-8");
+            return Err(raise(py, ERRORS, "InvalidUnicode", args));
+        }
+        // Python's own notion of what one replacement character stands for.
+        // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;
+        // the result is a new reference or null with an error.
+        unsafe {
+            let (start, len) = (bytes.as_ptr().cast(), bytes.len() as ffi::Py_ssize_t);
+            let text = ffi::PyUnicode_DecodeUTF8(start, len, c"replace".as_ptr());
+            Bound::from_owned_ptr_or_err(py, text)
+        }
+    }
+
+    fn decode_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.joined(py, ids)?))
+    }
+
+    fn token_id(&self, token: &[u8]) -> Option<u32> {
+        self.core.table().id_of(token)
+    }
+
+    fn token_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        token_id: &Bound<'py, PyInt>,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let id = token_id.extract().ok()?;
+        self.core
+            .token_bytes(id)
+            .map(|bytes| PyBytes::new(py, bytes))
+    }
+
+    fn token_byte_values<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let mut tokens: Vec<&[u8]> = self.core.table().iter().map(|(token, _)| token).collect();
+        tokens.sort_unstable();
+        tokens
+            .into_iter()
+            .map(|token| PyBytes::new(py, token))
+            .collect()
+    }
+}
+
+impl Bpe {
+    /// The bytes of the tokens of `ids`, joined.
+    fn joined<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
+        let (known, stranger) = token_ids(ids)?;
+        let bytes = released(py, known.len(), || self.core.decode_bytes(&known))?;
+        let unknown = match (&bytes, stranger) {
+            // The first one counts, and all before the stranger came before it.
+            (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
+            (Ok(_), Some(id)) => Some((id, known.len())),
+            (Ok(_), None) => None,
+        };
+        match unknown {
+            Some(facts) => Err(raise(py, ERRORS, "UnknownTokenId", facts)),
+            None => Ok(bytes.unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Token ids as Python has them: integers, lists and arrays.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyInt, PyList};
+
+/// Python integers made once for each id: a list of them costs a third of making them anew.
+pub(super) struct Integers(Vec<PyOnceLock<Py<PyInt>>>);
+
+/// Ids from here on are made anew: a vocabulary that has them is no dense one.
+const MOST_INTEGERS: usize = 1 << 20;
+
+impl Integers {
+    pub(super) fn up_to(max_id: u32) -> Self {
+        let count = (max_id as usize + 1).min(MOST_INTEGERS);
+        Integers((0..count).map(|_| PyOnceLock::new()).collect())
+    }
+
+    fn get<'py>(&self, py: Python<'py>, id: u32) -> Bound<'py, PyInt> {
+        match self.0.get(id as usize) {
+            Some(known) => known
+                .get_or_init(py, || PyInt::new(py, id).unbind())
+                .bind(py)
+                .clone(),
+            None => PyInt::new(py, id),
+        }
+    }
+
+    pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, ids.iter().map(|&id| self.get(py, id)))
+    }
+}
+
+/// Ids as u32, up to the first integer that no u32 holds, which is returned too.
+pub(super) fn token_ids<'py>(
+    ids: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
+    let py = ids.py();
+    if let Ok(list) = ids.cast::<PyList>() {
+        let mut known = Vec::with_capacity(list.len());
+        for item in list {
+            match token_id(&item)? {
+                Some(id) => known.push(id),
+                None => return Ok((known, Some(item))),
+            }
+        }
+        return Ok((known, None));
+    }
+    if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
+        return Ok((buffer.to_vec(py)?, None));
+    }
+    let mut known = Vec::with_capacity(ids.len().unwrap_or(0));
+    for item in ids.try_iter()? {
+        let item = item?;
+        match token_id(&item)? {
+            Some(id) => known.push(id),
+            None => return Ok((known, Some(item))),
+        }
+    }
+    Ok((known, None))
+}
+
+/// One id; None for an integer that no u32 holds.
+#[inline]
+fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    // SAFETY: `item` is a live object, and an exact int where its value is asked for; an
+    // overflow is an error in the interpreter, which `take` clears.
+    let value = unsafe {
+        if ffi::PyLong_CheckExact(item.as_ptr()) == 0 {
+            return indexed_id(item);
+        }
+        ffi::PyLong_AsLongLong(item.as_ptr())
+    };
+    if value == -1 {
+        PyErr::take(item.py());
+    }
+    Ok(u32::try_from(value).ok())
+}
+
+/// One id that is not exactly an `int`: an integer of another kind, and no bool.
+#[cold]
+fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    if item.is_instance_of::<PyBool>() {
+        return Err(PyTypeError::new_err(
+            "a token id must be an int, not a bool",
+        ));
+    }
+    let index = item
+        .py()
+        .import("operator")?
+        .getattr("index")?
+        .call1((item,))?;
+    token_id(&index)
+}
+
+/// `array("I")` of the ids.
+pub(super) fn array_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyAny>> {
+    let array = py.import("array")?.getattr("array")?.call1(("I",))?;
+    let bytes = size_of_val(ids) as ffi::Py_ssize_t;
+    // SAFETY: the view is read-only, spans exactly `ids`, and is dropped before `ids` is:
+    // `frombytes` copies.
+    let view = unsafe {
+        let start = ids.as_ptr().cast_mut().cast();
+        let view = ffi::PyMemoryView_FromMemory(start, bytes, ffi::PyBUF_READ);
+        Bound::from_owned_ptr_or_err(py, view)
+    }?;
+    array.call_method1("frombytes", (view,))?;
+    Ok(array)
+}

@@ -1,0 +1,29 @@
+//! The Python module `bytepair_engine._core`: the only room that knows PyO3.
+//!
+//! Arguments become Rust here, errors become the classes of `errors.py`, and a panic becomes
+//! an ordinary RuntimeError.
+
+mod encoding;
+mod guard;
+mod ids;
+mod table;
+mod text;
+
+use pyo3::prelude::*;
+
+use encoding::{Bpe, SpecialSet};
+use table::RankTable;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // The default hook prints the panic's message, which may quote the text.
+    std::panic::set_hook(Box::new(|panic| {
+        if let Some(place) = panic.location() {
+            eprintln!("bytepair_engine._core: panic at {place}");
+        }
+    }));
+    module.add_class::<RankTable>()?;
+    module.add_class::<SpecialSet>()?;
+    module.add_class::<Bpe>()?;
+    module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
+}
