@@ -22,7 +22,7 @@ run: $(VENV)/.runtime ## Start the server on localhost:50051; ARGS="…" are its
 	$(BIN)/bytepair-server --log-format console --reflection true $(ARGS)
 
 .PHONY: install
-install: $(VENV)/.runtime ## Install engine, client and server into .venv
+install: $(VENV)/.runtime ## Install engine, client, tools and server into .venv
 
 # Check
 
@@ -143,8 +143,8 @@ $(VENV)/.engine: $(VENV)/bin/python $(ENGINE_SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check ./engine
 	@touch $@
 
-$(VENV)/.runtime: $(VENV)/.engine client/pyproject.toml server/pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./client --editable ./server
+$(VENV)/.runtime: $(VENV)/.engine client/pyproject.toml tools/pyproject.toml server/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./client --editable ./tools --editable ./server
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt

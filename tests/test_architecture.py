@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ROOT / "engine" / "python" / "bytepair_engine"
 CLIENT = ROOT / "client" / "src" / "bytepair_client"
 SERVER = ROOT / "server" / "src" / "bytepair_server"
+TOOLS = ROOT / "tools" / "src" / "bytepair_tools"
 
 
 def imported(file: Path) -> set[str]:
@@ -36,9 +37,16 @@ def importers(folder: Path, package: str) -> list[str]:
 @pytest.mark.parametrize(
     ("folder", "forbidden"),
     [
-        (ENGINE, ("grpc", "google", "bytepair", "bytepair_client", "bytepair_server")),
-        (CLIENT, ("bytepair_engine", "bytepair_server", "grpc_health", "grpc_status")),
-        (SERVER, ("bytepair_client", "regex")),
+        (
+            ENGINE,
+            ("grpc", "google", "bytepair", "bytepair_client", "bytepair_server", "bytepair_tools"),
+        ),
+        (
+            CLIENT,
+            ("bytepair_engine", "bytepair_server", "bytepair_tools", "grpc_health", "grpc_status"),
+        ),
+        (TOOLS, ("grpc", "google", "bytepair", "bytepair_client", "bytepair_server", "regex")),
+        (SERVER, ("bytepair_client", "bytepair_tools", "regex")),
     ],
 )
 def test_no_part_knows_what_it_must_not(folder: Path, forbidden: tuple[str, ...]) -> None:
@@ -72,7 +80,7 @@ def test_each_file_is_small_enough_to_hold_one_idea() -> None:
     """Generated tables and stubs apart."""
     long = {
         str(file.relative_to(ROOT)): lines
-        for folder in ("engine", "client", "server", "tests", "bench", "deploy")
+        for folder in ("engine", "client", "tools", "server", "tests", "bench", "deploy")
         for suffix in ("py", "rs")
         for file in (ROOT / folder).rglob(f"*.{suffix}")
         if "target" not in file.parts and "_pb2" not in file.name

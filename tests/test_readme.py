@@ -73,7 +73,14 @@ def test_the_reading_order_names_every_source_file() -> None:
         listed += [folder + file for file in files]
     sources = {
         str(file.relative_to(ROOT))
-        for folder in ("proto", "engine/python", "engine/src", "client/src", "server/src")
+        for folder in (
+            "proto",
+            "engine/python",
+            "engine/src",
+            "client/src",
+            "tools/src",
+            "server/src",
+        )
         for file in (ROOT / folder).rglob("*")
         if file.suffix in (".py", ".rs", ".proto")
         and "_pb2" not in file.name

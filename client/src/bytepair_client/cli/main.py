@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bytepair_client.cli import extensions
 from bytepair_client.cli.commands import COMMANDS
 from bytepair_client.cli.parser import (
     API_KEY_VARIABLE,
@@ -37,13 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status, as `bytepair --help` describes it.
     """
-    args = build_parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command = arguments[0] if arguments else ""
     try:
+        if command not in COMMANDS:
+            return _run_other(command, arguments)
+        args = build_parser().parse_args(arguments)
         with _connect(args, os.environ) as client:
-            return COMMANDS[args.command](client, args)
+            return COMMANDS[command](client, args)
     except (CommandError, TokenizerError) as error:
         sys.stderr.write(f"bytepair: {error}{_advice(error)}\n")
-        return _status(error, args.command)
+        return _status(error, command)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
@@ -51,6 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
         return ExitStatus.FAILED
+
+
+def _run_other(command: str, arguments: Sequence[str]) -> int:
+    """Run a command that another distribution adds, or let the parser say what is wrong."""
+    if command and not command.startswith("-"):
+        extension = extensions.load(command)
+        if extension is not None:
+            return extension.run(arguments[1:])
+    build_parser(extensions.summaries()).parse_args(arguments)
+    raise AssertionError("unreachable: without a command of its own the parser exits")
 
 
 def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from bytepair_client.options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S
 from bytepair_client.version import __version__
@@ -34,8 +35,13 @@ exit status:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command; `command` of its result names the chosen one."""
+def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command; `command` of its result names the chosen one.
+
+    Args:
+        others: Commands that other distributions add, with a summary each: they are listed, and
+            parse their arguments themselves.
+    """
     parser = _Parser(prog="bytepair", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"bytepair {__version__}")
     commands = parser.add_subparsers(
@@ -92,6 +98,9 @@ def build_parser() -> argparse.ArgumentParser:
         description="Ask the server's health service; the exit status is 0 if it is serving "
         "and 1 otherwise.",
     )
+    for name, summary in (others or {}).items():
+        if name not in commands.choices:
+            commands.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
     return parser
 
 

@@ -1,0 +1,1 @@
+"""Offline commands over the engine: they need no server."""
