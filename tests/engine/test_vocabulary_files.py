@@ -13,7 +13,7 @@ import pytest
 from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
 from bytepair_engine.backends import BackendName, resolve
 from bytepair_engine.builtin import BUILTINS, SHA256, builtin_table
-from bytepair_engine.gpt2_files import BYTE_ALPHABET
+from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
 from bytepair_engine.rank_table import TableFault
 from bytepair_engine.reference import merge
 from hypothesis import given

@@ -1,29 +1,16 @@
 """GPT-2's own pair of files: vocab.bpe, the merges, and encoder.json, the ids.
 
-Both write a byte as a printable character, by a permutation that GPT-2's encoder.py made
-up: bytes that Latin-1 prints stand for themselves, the others for U+0100 and on, in order.
+Both write a byte as a printable character; see `pipeline.byte_alphabet`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final
 
 from bytepair_engine.errors import VocabularyError
+from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
 from bytepair_engine.reference import merge
-
-
-def _byte_alphabet() -> dict[str, int]:
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    alphabet = {chr(byte): byte for byte in printable}
-    alphabet.update({chr(0x100 + i): byte for i, byte in enumerate(others)})
-    return alphabet
-
-
-#: The character that stands for each byte, in the order that gives the first 256 ids.
-BYTE_ALPHABET: Final = _byte_alphabet()
 
 
 def parse_gpt2_files(
