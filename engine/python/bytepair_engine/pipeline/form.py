@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 _NONE: Final[Mapping[int, int]] = MappingProxyType({})
+_NO_PARTS: Final[Mapping[int, tuple[bytes, bytes]]] = MappingProxyType({})
 _NO_BYTES: Final[Mapping[int, bytes]] = MappingProxyType({})
 
 # Normalisers: text to text, applied one after the other to each stretch of ordinary text.
@@ -60,21 +61,39 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class CharsMap:
-    """A precompiled map from strings to strings: a double-array trie and what its values point
-    at, as SentencePiece writes it.
+    """A precompiled map from strings to strings, applied to each grapheme cluster: one of less
+    than 6 bytes becomes the value of the shortest key that starts it, if there is one, and
+    otherwise each of its characters does.
 
     Attributes:
-        table: The map: the size of the trie in 4 bytes (little-endian), the trie, the strings.
-        by: "longest": at each place the longest key; a character that starts none stays.
-            "grapheme": for each grapheme cluster of less than 6 bytes the shortest key that
-            starts it, in place of all of it; else for each of its characters.
+        table: The map as SentencePiece writes it: the size of a double-array trie in 4 bytes
+            (little-endian), the trie, and the strings that its values point at.
     """
 
     table: bytes
-    by: Literal["longest", "grapheme"]
 
 
-Normaliser = UnicodeForm | Lowercase | Prepend | Replace | Strip | CharsMap
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """One walk over a stretch that maps strings to strings and makes its spaces regular;
+    docs/formats.md defines it.
+
+    Attributes:
+        table: A map as that of `CharsMap`, of which the longest key counts here; b"" for none.
+        kept: Strings that the map leaves as they are; no space is added to or taken from within.
+        tidy: Whether spaces at the ends go, and of several in a row all but one.
+        pad: Where a space is put if the stretch is not empty: before it, after it or nowhere.
+        mark: What takes the place of each space in the end: one character, which may be a space.
+    """
+
+    table: bytes
+    kept: tuple[str, ...]
+    tidy: bool
+    pad: Literal["before", "after", "nowhere"]
+    mark: str
+
+
+Normaliser = UnicodeForm | Lowercase | Prepend | Replace | Strip | CharsMap | Spacing
 
 # Pre-tokenizers: a piece to pieces, applied one after the other, each to the pieces of the last.
 # Pieces that are empty are dropped after each.
@@ -148,13 +167,17 @@ class Merges:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Two neighbours merge if their concatenation is a token; the highest score first.
+    """Two neighbours merge if their concatenation is a token; the highest score first. Parts are
+    looked up only after that, so that what is no token can still merge.
 
     Attributes:
         scores: Id to score, for every token that merging may give.
+        taken_apart: Id to two parts: a token that merging may give and text never becomes. It is
+            replaced by these two, and they by theirs.
     """
 
     scores: Mapping[int, float]
+    taken_apart: Mapping[int, tuple[bytes, bytes]] = field(default=_NO_PARTS)
 
 
 MergeRule = Ranks | Merges | Scores
@@ -220,6 +243,8 @@ class Decoder:
     Attributes:
         middle: Id to bytes, for every id.
         first: Id to bytes for a sequence's first token, where they are others than in `middle`.
+        first_until_text: Whether a token counts as the first as long as those before it gave no
+            bytes.
         last: The same for its last token.
         only: The same for its only token.
         strip_start: A character, and how many of it at most are taken from the start.
@@ -228,6 +253,7 @@ class Decoder:
 
     middle: Mapping[int, bytes]
     first: Mapping[int, bytes] = field(default=_NO_BYTES)
+    first_until_text: bool = False
     last: Mapping[int, bytes] = field(default=_NO_BYTES)
     only: Mapping[int, bytes] = field(default=_NO_BYTES)
     strip_start: tuple[str, int] = ("", 0)
