@@ -1,7 +1,7 @@
 //! One encoding: a vocabulary, what splits its text, and its special tokens.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::fingerprint::fingerprint;
 use crate::joined::Joined;
@@ -9,6 +9,7 @@ use crate::lookup::Lookup;
 use crate::offsets::{self, OffsetUnit};
 use crate::pool::{Pool, Room};
 use crate::rank_table::RankTable;
+use crate::short_tokens::ShortTokens;
 use crate::sink::{Count, List, Located, Packed, Sink};
 use crate::special::SpecialSet;
 use crate::split::{PatternFault, Splitter};
@@ -17,6 +18,8 @@ use crate::vocabulary::Vocabulary;
 /// Immutable; every method may be called from many threads.
 pub struct Bpe {
     vocabulary: Vocabulary,
+    /// Made when first needed: most processes never decode.
+    short_tokens: OnceLock<ShortTokens>,
     splitter: Splitter,
     pool: Pool,
     specials: HashMap<String, u32>,
@@ -57,6 +60,7 @@ impl Bpe {
         let specials = specials.into_iter().collect();
         Ok(Bpe {
             vocabulary: Vocabulary::new(table),
+            short_tokens: OnceLock::new(),
             splitter,
             pool: Pool::new(cache_bytes),
             specials,
@@ -213,13 +217,18 @@ impl Bpe {
 
     /// The bytes of the tokens, joined.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
+        let short_tokens = self
+            .short_tokens
+            .get_or_init(|| ShortTokens::of(self.table()));
         let mut joined = Joined::for_tokens(ids.len());
-        for (index, &id) in ids.iter().enumerate() {
-            match self.table().window(id) {
-                Some((window, len)) => joined.push_window(window, len),
-                None => joined.push(self.token_bytes(id).ok_or(UnknownId { index })?),
-            }
+        let mut index = 0;
+        loop {
+            index += joined.push_short(short_tokens, &ids[index..]);
+            let Some(&id) = ids.get(index) else {
+                return Ok(joined.into_vec());
+            };
+            joined.push(self.token_bytes(id).ok_or(UnknownId { index })?);
+            index += 1;
         }
-        Ok(joined.into_vec())
     }
 }

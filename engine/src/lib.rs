@@ -21,6 +21,7 @@ mod python;
 mod random;
 pub mod rank_table;
 mod short_table;
+mod short_tokens;
 pub mod sink;
 pub mod special;
 pub mod split;

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use crate::joined::WINDOW;
 use crate::token_index::TokenIndex;
 
 /// The greatest id that a table may hold.
@@ -162,17 +161,6 @@ impl RankTable {
     /// The bytes of the token with this id.
     pub fn token(&self, id: u32) -> Option<&[u8]> {
         self.position(id).map(|position| self.tokens.get(position))
-    }
-
-    /// The bytes of a short token by its id, with what follows them, and its length; None for
-    /// a long one, one at the end of the table, and an id that is none.
-    #[inline]
-    pub fn window(&self, id: u32) -> Option<(&[u8; WINDOW], usize)> {
-        let position = self.position(id)?;
-        let start = self.tokens.start(position);
-        let len = self.tokens.ends[position] as usize - start;
-        let window = self.tokens.bytes.get(start..start + WINDOW)?;
-        Some((window.try_into().ok()?, len)).filter(|&(_, len)| len <= WINDOW)
     }
 
     #[inline]

@@ -40,14 +40,7 @@ pub(super) fn token_ids<'py>(
 ) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
     let py = ids.py();
     if let Ok(list) = ids.cast::<PyList>() {
-        let mut known = Vec::with_capacity(list.len());
-        for item in list {
-            match token_id(&item)? {
-                Some(id) => known.push(id),
-                None => return Ok((known, Some(item))),
-            }
-        }
-        return Ok((known, None));
+        return listed_ids(list);
     }
     if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
         return Ok((buffer.to_vec(py)?, None));
@@ -61,6 +54,40 @@ pub(super) fn token_ids<'py>(
         }
     }
     Ok((known, None))
+}
+
+fn listed_ids<'py>(list: &Bound<'py, PyList>) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
+    let mut known = Vec::with_capacity(list.len());
+    while known.len() < list.len() {
+        known.extend(exact_ids(list, known.len()));
+        let Ok(item) = list.get_item(known.len()) else {
+            break;
+        };
+        match token_id(&item)? {
+            Some(id) => known.push(id),
+            None => return Ok((known, Some(item))),
+        }
+    }
+    Ok((known, None))
+}
+
+/// The ids from `start` on, up to the first item that is no exact `int` or that no u32 holds.
+fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32> {
+    (start..list.len()).map_while(|index| {
+        // SAFETY: no Python runs while the ids are read, so that the list has this index and
+        // keeps the item alive; it is an exact int where its value is asked for.
+        let value = unsafe {
+            let item = ffi::PyList_GetItem(list.as_ptr(), index as ffi::Py_ssize_t);
+            match ffi::PyLong_CheckExact(item) {
+                0 => return None,
+                _ => ffi::PyLong_AsLongLong(item),
+            }
+        };
+        if value == -1 {
+            PyErr::take(list.py());
+        }
+        u32::try_from(value).ok()
+    })
 }
 
 /// One id; None for an integer that no u32 holds.
