@@ -12,12 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, Literal
-
-_NONE: Final[Mapping[int, int]] = MappingProxyType({})
-_NO_PARTS: Final[Mapping[int, tuple[bytes, bytes]]] = MappingProxyType({})
-_NO_BYTES: Final[Mapping[int, bytes]] = MappingProxyType({})
+from typing import Literal
 
 # Normalisers: text to text, applied one after the other to each stretch of ordinary text.
 
@@ -177,7 +172,7 @@ class Scores:
     """
 
     scores: Mapping[int, float]
-    taken_apart: Mapping[int, tuple[bytes, bytes]] = field(default=_NO_PARTS)
+    taken_apart: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
 
 MergeRule = Ranks | Merges | Scores
@@ -203,7 +198,7 @@ class Model:
     rule: MergeRule
     units: Literal["bytes", "characters"]
     whole_first: bool = False
-    byte_tokens: Mapping[int, int] = field(default=_NONE)
+    byte_tokens: Mapping[int, int] = field(default_factory=dict)
     unknown: int | None = None
     fuse_unknown: bool = False
     prefix: str = ""
@@ -252,10 +247,10 @@ class Decoder:
     """
 
     middle: Mapping[int, bytes]
-    first: Mapping[int, bytes] = field(default=_NO_BYTES)
+    first: Mapping[int, bytes] = field(default_factory=dict)
     first_until_text: bool = False
-    last: Mapping[int, bytes] = field(default=_NO_BYTES)
-    only: Mapping[int, bytes] = field(default=_NO_BYTES)
+    last: Mapping[int, bytes] = field(default_factory=dict)
+    only: Mapping[int, bytes] = field(default_factory=dict)
     strip_start: tuple[str, int] = ("", 0)
     strip_end: tuple[str, int] = ("", 0)
 
