@@ -15,6 +15,7 @@ import grpc
 import uvloop
 from bytepair_server import catalog, wire
 from bytepair_server.call import Call
+from bytepair_server.callers import Callers
 from bytepair_server.policy import Policy
 from bytepair_server.service import METHODS, Service
 from bytepair_server.settings import Settings
@@ -31,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     settings = Settings(builtin_encodings=("cl100k_base",), max_input_bytes=1 << 24)
     loaded = catalog.load(settings, Path())
-    service = Service(settings, loaded, Policy({}, loaded, ()))
+    service = Service(settings, loaded, Policy({}, loaded, Callers()))
 
     def answer(raw: bytes) -> bytes:
         method = METHODS["Count"]

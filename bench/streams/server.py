@@ -19,6 +19,7 @@ from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
+from bytepair_server.quotas import Quotas
 from bytepair_server.service import Service
 from bytepair_server.settings import Settings
 from bytepair_server.streams import Streams
@@ -39,7 +40,8 @@ async def serve() -> None:
     """Serve, as `bytepair_server.lifecycle` does, without its stages."""
     settings = Settings(builtin_encodings=("cl100k_base",), max_concurrent_streams=1 << 20)
     loaded = catalog.load(settings, Path())
-    service = Service(settings, loaded, Policy({}, loaded, ()))
+    callers = Callers()
+    service = Service(settings, loaded, Policy({}, loaded, callers))
     gate = Gate(
         max_in_flight=settings.max_in_flight,
         max_open_streams=settings.max_open_streams,
@@ -47,11 +49,13 @@ async def serve() -> None:
     )
     shared: dict[str, Any] = {
         "gate": gate,
-        "callers": Callers({}),
+        "callers": callers,
+        "quotas": Quotas({}, callers),
         "work": Work(settings.work_threads, settings.inline_max_bytes),
         "metrics": Metrics(),
         "log": logs.configure("json", "info"),
         "log_calls": None,
+        "log_denials": False,
     }
     endpoint, streams = Endpoint(**shared), Streams(**shared, idle_seconds=300)
     endpoint.service, streams.options = service, service.options

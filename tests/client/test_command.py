@@ -186,9 +186,10 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
         shell("count", "--target", slow.target, status=3, errors="--timeout")
 
 
-def test_a_server_that_is_overloaded(shell: Shell) -> None:
+@pytest.mark.parametrize("reason", ["OVERLOADED", "QUOTA_EXCEEDED"])
+def test_a_server_that_takes_no_more_now(shell: Shell, reason: str) -> None:
     status = grpc.StatusCode.RESOURCE_EXHAUSTED
-    with ScriptedServer(fail(status, "busy", details=details("OVERLOADED", status, {}))) as server:
+    with ScriptedServer(fail(status, "busy", details=details(reason, status, {}))) as server:
         shell("count", "--target", server.target, "a.txt", "b.txt", status=3, errors="busy")
         assert len(server.calls) == 1
 
@@ -236,6 +237,13 @@ def test_tls(shell: Shell) -> None:
         shell.variables["BYTEPAIR_TARGET"] = server.target
         options = ("--tls-ca", "ca.pem", "--tls-server-name", "tokens.example")
         assert shell("count", *options) == "7\n"
+        shell.variables |= {
+            "BYTEPAIR_TLS_CA": "ca.pem",
+            "BYTEPAIR_TLS_SERVER_NAME": "tokens.example",
+        }
+        assert shell("count") == "7\n"
+        shell("count", "--tls-server-name", "other.example", status=3, errors="no answer")
+        del shell.variables["BYTEPAIR_TLS_CA"], shell.variables["BYTEPAIR_TLS_SERVER_NAME"]
         shell("count", "--tls", status=3, errors="no answer")
         shell("count", "--tls-key", "ca.pem", status=2, errors="need each other")
 

@@ -42,6 +42,10 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
     ),
     "UNAUTHENTICATED": ({}, {}),
     "OVERLOADED": ({}, {"retry_after": 1.5}),
+    "QUOTA_EXCEEDED": (
+        {"quota": "requests_per_second", "limit": "0.5"},
+        {"quota": "requests_per_second", "limit": 0.5, "retry_after": 1.5},
+    ),
     "STREAM_IDLE": ({"seconds": "300"}, {}),
     "DRAINING": ({}, {}),
 }
@@ -61,7 +65,7 @@ def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.Tokenize
 
 def test_the_catalogue_of_reasons_is_complete() -> None:
     reasons = published_reasons()
-    assert len(reasons) == 12
+    assert len(reasons) == 13
     assert set(failures.BY_REASON) == set(reasons) == set(FACTS)
 
 

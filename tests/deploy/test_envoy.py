@@ -20,8 +20,8 @@ from bytepair_server.settings import (
     DEFAULT_MAX_IN_FLIGHT,
     DEFAULT_STREAM_IDLE_SECONDS,
     Settings,
-    split_address,
 )
+from bytepair_server.settings_types import split_address
 from envoy_stand import ENVOY, Names, Stand, post
 from processes import running, until
 from support.serving import RunningServer

@@ -20,8 +20,8 @@ from bytepair_server.settings import (
     DEFAULT_HTTP_ADDRESS,
     DEFAULT_MAX_IN_FLIGHT,
     Settings,
-    split_address,
 )
+from bytepair_server.settings_types import split_address
 from bytepair_server.sources import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -129,8 +129,11 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
         ),
         ("[ceiling.default]\ngpt2 = ['<|endoftext|>']", "ceiling.default.gpt2: no encoding of"),
         ("[ceiling.default]\nr50k_base = ['<|x|>']", "not special tokens of this encoding: <|x|>"),
-        ("[ceiling.chat]\nr50k_base = 'ALL'", "ceiling.chat: no such caller; known: anonymous"),
-        ("api_keys_file = 'none.toml'", "api_keys_file none.toml: cannot be read: No such file"),
+        (
+            "[ceiling.chat]\nr50k_base = 'ALL'",
+            "ceiling.chat: no such caller or group; known: anonymous",
+        ),
+        ("api_keys_file = 'none.toml'", "none.toml: cannot be read: No such file"),
         ("builtin_encodings = []", "builtin_encodings: there is no encoding to serve"),
     ],
 )
@@ -208,7 +211,8 @@ def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> Non
     (tmp_path / "keys.toml").write_text(
         f'chat = ["sha256:{hashlib.sha256(b"k").hexdigest()}"]', encoding="utf-8"
     )
-    config = f"api_keys_file = 'keys.toml'\n{chatml}\n{examples[2]}"
+    ceiling, quotas = examples[3], examples[4]
+    config = f"api_keys_file = 'keys.toml'\n{chatml}\n{ceiling}\n{quotas}"
     server = serve("--config", write_config(tmp_path, config))
     key = (("authorization", "Bearer k"),)
     prompt = tokenizer_pb2.EncodeRequest(

@@ -17,11 +17,12 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import errors as engine_errors
-from bytepair_server import errors, logs
+from bytepair_server import errors, failures, logs
 from bytepair_server.callers import Callers
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
+from bytepair_server.quotas import Quotas
 from bytepair_server.work import Work
 from conftest import Serve
 from support.failures import Failed, failure, read
@@ -61,7 +62,7 @@ CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, s
         lambda server: failure(server.stub.Encode, Encode(encoding="e" * 100_000)),
         Code.NOT_FOUND,
         "UNKNOWN_ENCODING",
-        {"encoding": "e" * errors.MAX_QUOTED_CHARACTERS + "…"},
+        {"encoding": "e" * failures.MAX_QUOTED_CHARACTERS + "…"},
         "encoding",
     ),
     "special token in text": (
@@ -194,6 +195,7 @@ PROVOKED_ELSEWHERE = {
     "FINGERPRINT_MISMATCH": "test_another_fingerprint_is_told_both",
     "UNAUTHENTICATED": "test_a_call_without_a_known_key_is_unauthenticated",
     "OVERLOADED": "test_one_call_too_many_is_shed_with_a_time_to_retry",
+    "QUOTA_EXCEEDED": "test_one_request_too_many_is_over_quota",
     "STREAM_IDLE": "test_a_stream_that_is_idle_is_told_after_what_was_certain",
     "DRAINING": "test_a_call_is_refused_while_the_server_drains",
 }
@@ -270,10 +272,10 @@ def test_every_type_has_a_row() -> None:
         "UnknownToken",
         "VocabularyError",
     }
-    assert set(errors.TABLE) == ours | theirs
+    assert set(failures.TABLE) == ours | theirs
     declared = {each.__name__ for each in engine_errors.BytepairError.__subclasses__()}
     assert not declared - {each.__name__ for each in theirs} - never
-    assert not never & {each.__name__ for each in errors.TABLE}
+    assert not never & {each.__name__ for each in failures.TABLE}
 
 
 def test_every_documented_reason_is_provoked() -> None:
@@ -306,11 +308,13 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
         gate.open()
         endpoint = Endpoint(
             gate=gate,
-            callers=Callers({}),
+            callers=Callers(),
+            quotas=Quotas({}, Callers()),
             work=Work(1, 1000),
             metrics=Metrics(),
             log=logs.configure("json", "info", log),
             log_calls=None,
+            log_denials=False,
         )
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((endpoint.handlers(),))

@@ -51,13 +51,19 @@ class RunningServer:
         stub: Of the service, on `channel`.
     """
 
-    def __init__(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        credentials: grpc.ChannelCredentials | None = None,
+    ) -> None:
         """Start `bytepair-server`.
 
         Args:
             arguments: Beside the addresses, the log level and the leave to run without the
                 compiled core.
             environment: `BYTEPAIR_*` variables.
+            credentials: Of `channel`, for a server that speaks TLS.
         Raises:
             RuntimeError: It ended, or did not serve in time; its output is quoted.
         """
@@ -82,7 +88,11 @@ class RunningServer:
             raise
         self.target: str = serving["grpc_address"]
         self.http = f"http://{serving['http_address']}"
-        self.channel = grpc.insecure_channel(self.target)
+        self.channel = (
+            grpc.insecure_channel(self.target)
+            if credentials is None
+            else grpc.secure_channel(self.target.replace("127.0.0.1", "localhost"), credentials)
+        )
         # Generated without types.
         self.stub = tokenizer_pb2_grpc.TokenizerServiceStub(self.channel)  # type: ignore[no-untyped-call]
 

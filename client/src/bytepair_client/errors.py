@@ -13,7 +13,8 @@
     │   ├── Unauthenticated                         UNAUTHENTICATED
     │   └── Unimplemented                           the server does not have this RPC
     ├── ResourceExhausted                           a limit on the way: message size, rate
-    │   └── Overloaded                              OVERLOADED
+    │   ├── Overloaded                              OVERLOADED
+    │   └── QuotaExceeded                           QUOTA_EXCEEDED
     ├── Unavailable              ConnectionError    nobody answered at the target
     │   └── Draining                                DRAINING
     ├── StreamIdle                                  STREAM_IDLE
@@ -203,7 +204,7 @@ class SpecialTokenNotPermitted(RequestRefused):
 
 
 class Unauthenticated(RequestRefused):
-    """The server wants an API key and got none, or one that it does not know."""
+    """The server wants an API key or a client certificate, and got none that it knows."""
 
     REASON = "UNAUTHENTICATED"
 
@@ -213,18 +214,37 @@ class Unimplemented(RequestRefused):
 
 
 class ResourceExhausted(TokenizerError):
-    """A limit on the way: a message larger than either side takes, or a proxy's rate limit."""
+    """A limit on the way: a message larger than either side takes, or a proxy's rate limit.
+
+    Attributes:
+        retry_after: Seconds to wait before the next attempt; None where nobody says, or where
+            waiting is of no help.
+    """
+
+    retry_after: float | None = None
 
 
 class Overloaded(ResourceExhausted):
-    """The server has more work than it can do in time and did none of this call's.
-
-    Attributes:
-        retry_after: Seconds to wait before the next attempt; None if the server does not say.
-    """
+    """The server has more work than it can do in time and did none of this call's."""
 
     REASON = "OVERLOADED"
-    retry_after: float | None = None
+
+
+class QuotaExceeded(ResourceExhausted):
+    """This caller asks for more than its operator gives it; the server did none of the call."""
+
+    REASON = "QUOTA_EXCEEDED"
+
+    @property
+    def quota(self) -> str | None:
+        """Which quota, such as "requests_per_second"."""
+        return self.metadata.get("quota")
+
+    @property
+    def limit(self) -> float | None:
+        """How much it is."""
+        value = self.metadata.get("limit")
+        return None if value is None else float(value)
 
 
 class Unavailable(TokenizerError, ConnectionError):

@@ -26,6 +26,7 @@ BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
         errors.SpecialTokenNotPermitted,
         errors.Unauthenticated,
         errors.Overloaded,
+        errors.QuotaExceeded,
         errors.StreamIdle,
         errors.Draining,
     )
@@ -91,7 +92,7 @@ def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> erro
     )
     if isinstance(error, errors.InvalidOption) and found.fields:
         error.metadata.setdefault("field", found.fields[0])
-    if isinstance(error, errors.Overloaded):
+    if isinstance(error, errors.ResourceExhausted):
         error.retry_after = found.retry_after
     return error
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Final
 
+from bytepair_server.failures import Failure
 from bytepair_server.metrics import NO_ENCODING
 
 #: The metadata key of request ids, in requests and in answers.
@@ -32,7 +33,7 @@ class Call:
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
         policy: What the special-token policy did: "allowed" where the call may use some, and
-            for items of a batch "denied" and "rejected".
+            for items of a batch "denied" and "rejected", with the failure of the first such.
     """
 
     __slots__ = (
@@ -55,7 +56,7 @@ class Call:
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0
-        self.policy: set[str] = set()
+        self.policy: dict[str, Failure | None] = {}
         for key, value in metadata:
             if key == REQUEST_ID and isinstance(value, str) and _WELL_FORMED.fullmatch(value):
                 self.request_id = value

@@ -1,108 +1,164 @@
-"""Who calls: the API keys of the operator's file, or nobody in particular.
+"""Who calls: by an API key, by a client certificate, or nobody in particular.
 
-The file holds, for each caller, the hashes of its keys (several, so that keys can be
-exchanged without a gap):
-
-    billing = ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+The caller is who proves to be one, never what a request says of itself.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from bytepair_server import api_keys
+from bytepair_server.api_keys import Keys
+from bytepair_server.certificates import AuthContext, Certificates
 from bytepair_server.errors import Unauthenticated
+from bytepair_server.settings import Settings
+from bytepair_server.settings_callers import CallerTable
 from bytepair_server.sources import ConfigurationError
 
-#: The caller where no keys are configured.
+#: The caller where neither keys nor certificates are configured.
 ANONYMOUS: Final = "anonymous"
+#: In `ceiling` and `quotas`: whoever has no table of its own, nor its group.
+DEFAULT_CALLER: Final = "default"
 
 _SCHEME: Final = "bearer "
-_HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class Callers:
     """The callers that this server knows.
 
     Args:
-        names: Caller by the SHA-256 of each of its keys; empty where anybody may call.
+        keys: Caller by the hash of each API key; None where keys are not used.
+        tables: The setting `callers`.
     """
 
-    def __init__(self, names: Mapping[bytes, str]) -> None:
-        self._names: Final = dict(names)
+    def __init__(
+        self, keys: Keys | None = None, tables: Mapping[str, CallerTable] | None = None
+    ) -> None:
+        tables = tables or {}
+        self._certificates: Final = Certificates(tables)
+        self._groups: Final = {
+            caller: table.group for caller, table in tables.items() if table.group is not None
+        }
+        self._declared: Final = frozenset(tables)
+        self._keys = keys
 
     @property
     def open(self) -> bool:
-        """Whether calls need no key."""
-        return not self._names
+        """Whether calls need no credentials."""
+        return self._keys is None and not self._certificates
+
+    @property
+    def use_keys(self) -> bool:
+        """Whether calls may bring an API key."""
+        return self._keys is not None
 
     @property
     def names(self) -> frozenset[str]:
-        """Every caller that a call can have."""
-        return frozenset(self._names.values()) if self._names else frozenset({ANONYMOUS})
+        """Every caller that a call can have now."""
+        if self.open:
+            return frozenset({ANONYMOUS})
+        return self._declared.union((self._keys or {}).values())
 
-    def authenticate(self, authorization: str | bytes | None) -> str:
-        """Find who sends a key.
+    @property
+    def groups(self) -> frozenset[str]:
+        """Every group that a caller is in."""
+        return frozenset(self._groups.values())
+
+    def ranks(self, caller: str) -> tuple[str, ...]:
+        """Whose tables in `ceiling` and `quotas` speak for a caller: the first that has an
+        answer wins."""
+        group = self._groups.get(caller)
+        return (caller, DEFAULT_CALLER) if group is None else (caller, group, DEFAULT_CALLER)
+
+    def check_names(self, setting: str, names: Mapping[str, object]) -> None:
+        """Raises ConfigurationError if a table of a setting is for nobody who is known."""
+        known = {DEFAULT_CALLER, *self.names, *self.groups}
+        for name in names:
+            if name not in known:
+                raise ConfigurationError(
+                    f"{setting}.{name}: no such caller or group; known: {', '.join(sorted(known))}"
+                )
+
+    def replace_keys(self, keys: Keys) -> None:
+        """Take other keys from now on. Calls that are inside stay."""
+        assert self._keys is not None  # a server that asked for none goes on so
+        self._keys = keys
+
+    def identify(self, authorization: str | bytes | None, peer: Callable[[], AuthContext]) -> str:
+        """Find who calls. A key says it where there is one, a certificate otherwise: who sends
+        a key through a proxy's connection is not the proxy.
 
         Args:
             authorization: The call's `authorization` metadata; None if it has none.
+            peer: What gRPC knows of the call's connection; asked for only if it is needed.
         Returns:
-            The caller; ANONYMOUS where no keys are configured.
+            The caller; ANONYMOUS where neither keys nor certificates are configured.
         Raises:
-            Unauthenticated: The key is missing or unknown.
+            Unauthenticated: The key is unknown, or there is none and no known certificate.
         """
-        if not self._names:
+        keys = self._keys
+        if keys is not None and authorization is not None:
+            if not isinstance(authorization, str) or not authorization.lower().startswith(_SCHEME):
+                raise Unauthenticated
+            # A table lookup by the hash is safe against timing: what it compares is the hash,
+            # and to learn a prefix of a hash helps nobody to find a key that has it.
+            caller = keys.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
+        elif self._certificates:
+            caller = self._certificates.caller(peer())
+        elif keys is None:
             return ANONYMOUS
-        if not isinstance(authorization, str) or not authorization.lower().startswith(_SCHEME):
-            raise Unauthenticated
-        key = authorization[len(_SCHEME) :].strip()
-        # A table lookup by the hash is safe against timing: what it compares is the hash,
-        # and to learn a prefix of a hash helps nobody to find a key that has it.
-        caller = self._names.get(hashlib.sha256(key.encode()).digest())
+        else:
+            caller = None
         if caller is None:
             raise Unauthenticated
         return caller
 
 
-def load(path: str | None, base_dir: Path) -> Callers:
-    """Read the file of API keys.
+def load(settings: Settings, base_dir: Path) -> Callers:
+    """Find out who may call.
 
     Args:
-        path: The setting `api_keys_file`; None for no keys.
-        base_dir: What a relative path is relative to.
+        settings: Who is configured.
+        base_dir: What relative paths are relative to.
     Raises:
-        ConfigurationError: The file is not what it must be. What it holds is never quoted: it
-            may be a key that somebody forgot to hash.
+        ConfigurationError: The settings contradict each other, or the file of API keys is not
+            what it must be.
     """
-    if path is None:
-        return Callers({})
-    place = f"api_keys_file {path}"
-    try:
-        table = tomllib.loads((base_dir / path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(f"{place}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise ConfigurationError(f"{place}: is not TOML") from None
-    names: dict[bytes, str] = {}
-    for caller, hashes in table.items():
-        if not isinstance(hashes, list) or not hashes:
-            raise ConfigurationError(f"{place}: caller {caller!r} needs a list of key hashes")
-        for index, entry in enumerate(hashes):
-            match = _HASH.fullmatch(entry) if isinstance(entry, str) else None
-            if match is None:
-                raise ConfigurationError(
-                    f"{place}: entry {index} of caller {caller!r} is not 'sha256:' and 64 "
-                    "lower-case hexadecimal digits; make one by: printf %s KEY | sha256sum"
-                )
-            digest = bytes.fromhex(match[1])
-            if names.setdefault(digest, caller) != caller:
-                raise ConfigurationError(
-                    f"{place}: callers {names[digest]!r} and {caller!r} share a key"
-                )
-    if not names:
-        raise ConfigurationError(f"{place}: names no caller, so that nobody could call")
-    return Callers(names)
+    keys = None if settings.api_keys_file is None else read_keys(settings, base_dir)
+    callers = Callers(keys, settings.callers)
+    for name in settings.callers:
+        if name in _reserved(settings):
+            raise ConfigurationError(f"callers.{name}: no caller may be called {name!r}")
+    has_certificates = any(table.certificates for table in settings.callers.values())
+    if has_certificates and settings.tls_client_ca_file is None:
+        raise ConfigurationError(
+            "callers: certificates need tls_client_ca_file, or no client is asked for one"
+        )
+    if settings.tls_client_ca_file is not None and callers.open:
+        raise ConfigurationError(
+            "tls_client_ca_file: nobody is known by a certificate; give the names in it to a "
+            "caller, in certificates of [callers.<name>], or set api_keys_file"
+        )
+    said = settings.ceiling.keys() | settings.quotas.keys()
+    for name, table in settings.callers.items():
+        if table.group is not None and table.group not in said:
+            raise ConfigurationError(
+                f"callers.{name}.group: there is neither [ceiling.{table.group}] nor "
+                f"[quotas.{table.group}]"
+            )
+    callers.check_names("ceiling", settings.ceiling)
+    callers.check_names("quotas", settings.quotas)
+    return callers
+
+
+def read_keys(settings: Settings, base_dir: Path) -> Keys:
+    """Read the file of API keys that `settings` name; see `api_keys.read`."""
+    assert settings.api_keys_file is not None  # asked for only then
+    return api_keys.read(base_dir / settings.api_keys_file, _reserved(settings))
+
+
+def _reserved(settings: Settings) -> frozenset[str]:
+    groups = (table.group for table in settings.callers.values() if table.group is not None)
+    return frozenset({ANONYMOUS, DEFAULT_CALLER, *groups})

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from bytepair_server import callers, catalog, logs, sources
+from bytepair_server import callers, catalog, logs, sources, tls
 from bytepair_server.catalog import SelfTestFailed
 from bytepair_server.lifecycle import Server, stop_signals
 from bytepair_server.policy import Policy
@@ -56,8 +56,10 @@ async def _serve(configuration: Configuration) -> bool:
 
 def _check(configuration: Configuration) -> None:
     settings, base_dir = configuration.settings, configuration.base_dir
-    known = callers.load(settings.api_keys_file, base_dir)
-    Policy(settings.ceiling, catalog.load(settings, base_dir), known.names)
+    known = callers.load(settings, base_dir)
+    tls.load(settings, base_dir)
+    loaded = catalog.load(settings, base_dir)
+    Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -20,6 +20,7 @@ from bytepair_server.callers import Callers
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.outcome import Context, Outcomes
+from bytepair_server.quotas import Quotas
 from bytepair_server.service import METHODS, SERVICE_NAME, Method, Service
 from bytepair_server.work import Work
 
@@ -34,27 +35,37 @@ class Endpoint:
         *,
         gate: Gate,
         callers: Callers,
+        quotas: Quotas,
         work: Work,
         metrics: Metrics,
         log: logs.Log,
         log_calls: str | None,
+        log_denials: bool,
     ) -> None:
         """Serve nothing until `service` is set and the gate opens.
 
         Args:
             gate: Who gets in.
             callers: Who may call.
+            quotas: How much each caller may ask for.
             work: Where requests are computed.
             metrics: What is counted.
             log: Where calls and faults are logged.
             log_calls: The level of the line for each call; None for no such lines.
+            log_denials: Log what is denied, for audits.
         """
         self.service: Service | None = None
         self._gate: Final = gate
         self._callers: Final = callers
+        self._quotas: Final = quotas
         self._work: Final = work
         self._outcomes: Final = partial(
-            Outcomes, gate=gate, metrics=metrics, log=log, log_calls=log_calls
+            Outcomes,
+            gate=gate,
+            metrics=metrics,
+            log=log,
+            log_calls=log_calls,
+            log_denials=log_denials,
         )
 
     def handlers(self) -> grpc.GenericRpcHandler:
@@ -67,11 +78,21 @@ class Endpoint:
     def _handler(self, rpc: str) -> Handler:
         method = METHODS[rpc]
         outcomes, admitted = self._outcomes(rpc), self._admitted
+        identify, quota_of = self._callers.identify, self._quotas.of
 
         async def handle(raw: bytes, context: Context) -> bytes:
             call = outcomes.begin(context)
             try:
-                answer = await admitted(call, method, raw)
+                call.caller = identify(call.authorization, context.auth_context)
+                quota = quota_of(call.caller)
+                if quota is None:
+                    answer = await admitted(call, method, raw)
+                else:
+                    quota.enter(len(raw))
+                    try:
+                        answer = await admitted(call, method, raw)
+                    finally:
+                        quota.leave()
             except BaseException as error:
                 await outcomes.failed(context, call, error)
             outcomes.answered(context, call)
@@ -80,7 +101,6 @@ class Endpoint:
         return handle
 
     async def _admitted(self, call: Call, method: Method, raw: bytes) -> bytes:
-        call.caller = self._callers.authenticate(call.authorization)
         gate = self._gate
         gate.enter()
         try:

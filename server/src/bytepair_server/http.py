@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, exposition
 
-from bytepair_server.settings import split_address
+from bytepair_server.settings_types import split_address
 
 #: A client that sends or reads slower than this is dropped.
 SOCKET_TIMEOUT_SECONDS: Final = 5.0

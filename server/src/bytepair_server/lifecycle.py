@@ -15,7 +15,7 @@ from bytepair_engine import can_stream
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from bytepair_server import __version__, callers, catalog, logs
+from bytepair_server import __version__, callers, catalog, identity, logs, tls
 from bytepair_server.banner import banner
 from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import Endpoint
@@ -23,8 +23,11 @@ from bytepair_server.gate import Gate
 from bytepair_server.http import HttpServer
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
+from bytepair_server.quotas import Quotas
+from bytepair_server.reload import Reloader
 from bytepair_server.service import SERVICE_NAME, Service
-from bytepair_server.settings import NO_ADDRESS, Settings
+from bytepair_server.settings import Settings
+from bytepair_server.settings_types import NO_ADDRESS
 from bytepair_server.sources import Configuration, ConfigurationError
 from bytepair_server.streams import Streams
 from bytepair_server.work import Work
@@ -55,7 +58,8 @@ class Server:
         """Bind nothing yet.
 
         Raises:
-            ConfigurationError: The file of API keys is not what it must be.
+            ConfigurationError: What says who may call, or the certificate, is not what it must
+                be.
         """
         settings = configuration.settings
         self.grpc_address = ""
@@ -73,15 +77,24 @@ class Server:
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
         self._metrics.queued.set_function(lambda: self._work.queued)
         self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
-        self._callers: Final = callers.load(settings.api_keys_file, configuration.base_dir)
-        self._health: Final = health.aio.HealthServicer()
+        base_dir = configuration.base_dir
+        self._callers: Final = callers.load(settings, base_dir)
+        self._tls: Final = tls.load(settings, base_dir)
+        self._health: Final = identity.Health(
+            self._callers if settings.health_needs_caller else None
+        )
+        watched = identity.watched(settings, base_dir, self._callers, self._tls)
+        self._reloader: Final = Reloader(watched, self._metrics, log)
+        self._reloading: asyncio.Task[None] | None = None
         shared: dict[str, Any] = {
             "gate": self._gate,
             "callers": self._callers,
+            "quotas": Quotas(settings.quotas, self._callers),
             "work": self._work,
             "metrics": self._metrics,
             "log": log,
             "log_calls": _call_level(settings),
+            "log_denials": settings.log_denials,
         }
         self._endpoint: Final = Endpoint(**shared)
         self._streams: Final = Streams(**shared, idle_seconds=settings.stream_idle_seconds)
@@ -121,6 +134,7 @@ class Server:
             self.http_address = self._http.address
             self._http.start()
         await self._grpc.start()
+        self._reloading = asyncio.create_task(self._reloader.run())
 
     async def load(self) -> Catalog:
         """Load the encodings, then let calls in and report SERVING.
@@ -130,7 +144,8 @@ class Server:
         """
         settings = self._settings
         loaded = await asyncio.to_thread(catalog.load, settings, self._configuration.base_dir)
-        policy = Policy(settings.ceiling, loaded, self._callers.names)
+        floor = settings.disallowed_special_floor
+        policy = Policy(settings.ceiling, loaded, self._callers, floor)
         self._endpoint.service = Service(settings, loaded, policy)
         self._streams.options = self._endpoint.service.options
         if not loaded.all_native:
@@ -166,6 +181,8 @@ class Server:
         Returns:
             Whether no thread works any more.
         """
+        if self._reloading is not None:
+            self._reloading.cancel()
         if self._grpc is not None:
             await self._grpc.stop(STOP_SECONDS)
         if self._http is not None:
@@ -200,7 +217,7 @@ class Server:
                 "stop it, or set another address"
             )
         try:
-            port = server.add_insecure_port(address)
+            port = identity.bind(server, address, self._tls, self._settings.unix_socket_mode)
         except RuntimeError:
             port = 0
         if port == 0:
@@ -232,10 +249,7 @@ class Server:
         return True, "healthy"
 
     def _tell_start(self, loaded: Catalog) -> None:
-        if self._callers.open:
-            self._log.warning(
-                "no api_keys_file: whoever reaches the port may call", caller=callers.ANONYMOUS
-            )
+        identity.tell(self._log, self.grpc_address, self._callers, self._tls)
         for entry in loaded.entries:
             if not can_stream(entry.encoding):
                 self._log.warning(

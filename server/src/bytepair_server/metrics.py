@@ -1,7 +1,8 @@
 """What Prometheus sees. Names and labels are described in `docs/metrics.md`.
 
 Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
-encodings, status codes, reasons. A caller's own string never becomes one.
+encodings, callers who have proven to be one, status codes, reasons. A request's own string never
+becomes one.
 """
 
 from __future__ import annotations
@@ -78,7 +79,21 @@ class Metrics:
         self.policy: Final = self._counter(
             "policy",
             "Calls by what the special-token policy did.",
-            (*by_encoding, "action"),
+            ("caller", *by_encoding, "action"),
+        )
+        self.quota: Final = self._counter(
+            "quota_exceeded",
+            "Calls refused with QUOTA_EXCEEDED.",
+            ("caller", "rpc", "quota"),
+        )
+        self.reloads: Final = self._counter(
+            "reloads", "Changed files that were read again.", ("what", "outcome")
+        )
+        self.reload_failed: Final = Gauge(
+            "bytepair_reload_failed",
+            "1 while files are bad and what was read before stays in use.",
+            ("what",),
+            registry=self.registry,
         )
         self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
         self.in_flight: Final = Gauge(
@@ -114,6 +129,11 @@ class Metrics:
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
         return Counter(f"bytepair_{name}", text, labels, registry=self.registry)
+
+    def reloaded(self, what: str, *, ok: bool) -> None:
+        """Count that changed files were read again, or were bad."""
+        self.reloads.labels(what, "ok" if ok else "failed").inc()
+        self.reload_failed.labels(what).set(not ok)
 
     def show_encodings(self, catalog: Catalog) -> None:
         """Export what is served."""
@@ -155,8 +175,6 @@ class RpcMetrics:
         metrics.errors.labels(rpc, reason).inc()
         if reason == "OVERLOADED":
             metrics.shed.labels(rpc).inc()
-        elif reason in POLICY_ACTIONS:
-            self.policy(encoding, POLICY_ACTIONS[reason])
         metrics.seconds.labels(rpc, encoding).observe(seconds)
 
     def cancelled(self, encoding: str, seconds: float) -> None:
@@ -165,6 +183,10 @@ class RpcMetrics:
         self._metrics.cancelled.labels(self._rpc).inc()
         self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
 
-    def policy(self, encoding: str, action: str) -> None:
+    def policy(self, caller: str, encoding: str, action: str) -> None:
         """Count what the policy did: "allowed", "denied" or "rejected"."""
-        self._metrics.policy.labels(self._rpc, encoding, action).inc()
+        self._metrics.policy.labels(caller, self._rpc, encoding, action).inc()
+
+    def quota_exceeded(self, caller: str, quota: str) -> None:
+        """Count a call that was over one of its caller's quotas."""
+        self._metrics.quota.labels(caller, self._rpc, quota).inc()

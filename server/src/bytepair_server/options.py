@@ -84,7 +84,7 @@ class Options:
             call.caller, entry, allowed, request.disallowed_special, default_action
         )
         if rule.allowed:
-            call.policy.add("allowed")
+            call.policy["allowed"] = None
         return entry, rule
 
     def decode(

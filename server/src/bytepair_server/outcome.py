@@ -13,9 +13,10 @@ import grpc
 
 from bytepair_server import logs
 from bytepair_server.call import REQUEST_ID, Call
-from bytepair_server.errors import Draining, Failure, failure_of, internal
+from bytepair_server.errors import Draining
+from bytepair_server.failures import Failure, failure_of, internal
 from bytepair_server.gate import Gate
-from bytepair_server.metrics import Metrics, RpcMetrics
+from bytepair_server.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
@@ -24,7 +25,14 @@ class Outcomes:
     """The ends of the calls of one RPC."""
 
     def __init__(
-        self, rpc: str, *, gate: Gate, metrics: Metrics, log: logs.Log, log_calls: str | None
+        self,
+        rpc: str,
+        *,
+        gate: Gate,
+        metrics: Metrics,
+        log: logs.Log,
+        log_calls: str | None,
+        log_denials: bool,
     ) -> None:
         """See `Endpoint` for the arguments."""
         self._rpc: Final = rpc
@@ -32,6 +40,7 @@ class Outcomes:
         self._metrics: Final = RpcMetrics(metrics, rpc)
         self._log: Final = log
         self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
+        self._log_denials: Final = log_denials
 
     def begin(self, context: Context) -> Call:
         """Take note that a call has come; `answered` or `failed` must follow."""
@@ -41,8 +50,10 @@ class Outcomes:
         """Take note that a call is done; its answer is yet to be sent."""
         metrics = self._metrics
         metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
-        for action in call.policy:
-            metrics.policy(call.encoding, action)
+        for action, failure in call.policy.items():
+            metrics.policy(call.caller, call.encoding, action)
+            if failure is not None:
+                self._audit(context, call, failure)
         if self._log_call is not None:
             self._tell(call, "OK", "")
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -62,6 +73,13 @@ class Outcomes:
         failure = failure_of(error) or self._unexpected(call, error)
         code = failure.code.name
         self._metrics.failed(call.encoding, call.seconds, code, failure.reason)
+        action = POLICY_ACTIONS.get(failure.reason)
+        if action is not None:
+            self._metrics.policy(call.caller, call.encoding, action)
+        elif failure.reason == "QUOTA_EXCEEDED":
+            self._metrics.quota_exceeded(call.caller, failure.metadata["quota"])
+        if action is not None or failure.reason == "UNAUTHENTICATED":
+            self._audit(context, call, failure)
         self._tell(call, code, failure.reason)
         details = ("grpc-status-details-bin", failure.status().SerializeToString())
         metadata = ((REQUEST_ID, call.request_id), details)
@@ -77,6 +95,20 @@ class Outcomes:
             error=logs.frames(error),
         )
         return internal(call.request_id)
+
+    def _audit(self, context: Context, call: Call, failure: Failure) -> None:
+        """Log what was denied, for audits, without text."""
+        if self._log_denials:
+            self._log.warning(
+                "denied",
+                rpc=self._rpc,
+                caller=call.caller,
+                peer=context.peer(),
+                encoding=call.encoding,
+                reason=failure.reason,
+                token=failure.token,
+                request_id=call.request_id,
+            )
 
     def _tell(self, call: Call, code: str, reason: str) -> None:
         if self._log_call is not None:

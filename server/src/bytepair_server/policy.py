@@ -6,21 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from bytepair.v1 import text_pb2
 
+from bytepair_server.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.errors import InvalidField, SpecialTokenNotPermitted
-from bytepair_server.settings import Ceiling
+from bytepair_server.settings_callers import Ceiling
 from bytepair_server.sources import ConfigurationError
 
 #: In `allowed_special` and in the configured ceiling: every special token (within the ceiling).
 ALL: Final = "ALL"
-#: The ceiling of callers that have none of their own.
-DEFAULT_CALLER: Final = "default"
 
 REJECT: Final = text_pb2.DISALLOWED_SPECIAL_REJECT
 AS_TEXT: Final = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
@@ -56,21 +55,23 @@ class Policy:
         self,
         ceilings: Mapping[str, Ceiling],
         catalog: Catalog,
-        callers: Iterable[str],
+        callers: Callers,
+        floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT",
     ) -> None:
         """Resolve the setting `ceiling` against what is loaded.
 
+        Args:
+            ceilings: Special tokens by caller or group, and encoding.
+            catalog: What is loaded.
+            callers: Knows who is in which group.
+            floor: The least strict action that a call gets.
         Raises:
-            ConfigurationError: It names a caller, an encoding or a special token that does
-                not exist.
+            ConfigurationError: It names an encoding or a special token that does not exist.
         """
+        self._callers: Final = callers
+        self._always_reject: Final = floor == "REJECT"
         self._ceilings: Final[dict[tuple[str, str], frozenset[str]]] = {}
-        known = {DEFAULT_CALLER, *callers}
         for caller, encodings in ceilings.items():
-            if caller not in known:
-                raise ConfigurationError(
-                    f"ceiling.{caller}: no such caller; known: {', '.join(sorted(known))}"
-                )
             for name, tokens in encodings.items():
                 entry = next((e for e in catalog.entries if e.name == name), None)
                 if entry is None:
@@ -89,10 +90,11 @@ class Policy:
 
     def ceiling(self, caller: str, entry: Entry) -> frozenset[str]:
         """The special tokens of an encoding that a caller may ever use."""
-        own = self._ceilings.get((caller, entry.name))
-        if own is not None:
-            return own
-        return self._ceilings.get((DEFAULT_CALLER, entry.name), _NONE)
+        for name in self._callers.ranks(caller):
+            found = self._ceilings.get((name, entry.name))
+            if found is not None:
+                return found
+        return _NONE
 
     def permit(
         self, caller: str, entry: Entry, names: Collection[str], field: str
@@ -112,7 +114,8 @@ class Policy:
         ceiling = self.ceiling(caller, entry)
         for name in names:
             if name not in ceiling:
-                raise SpecialTokenNotPermitted(name, entry.name, field)
+                is_token = name in entry.encoding.special_tokens
+                raise SpecialTokenNotPermitted(name, entry.name, field, is_token=is_token)
         return frozenset(names)
 
     def rule(
@@ -123,7 +126,8 @@ class Policy:
         action: int,
         default_action: int,
     ) -> SpecialRule:
-        """Decide what becomes of special tokens in a call's text.
+        """Decide what becomes of special tokens in a call's text: what it says, its RPC's
+        default, or REJECT where the operator wants that always.
 
         Args:
             caller: Who calls.
@@ -138,7 +142,7 @@ class Policy:
         action = action or default_action
         if action not in (REJECT, AS_TEXT):
             raise InvalidField("disallowed_special", f"this server does not know value {action}")
-        rule = _RULES[action == REJECT]
+        rule = _RULES[action == REJECT or self._always_reject]
         if not allowed:
             return rule
         names = self.ceiling(caller, entry) if list(allowed) == [ALL] else allowed

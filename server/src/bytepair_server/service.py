@@ -13,7 +13,8 @@ from google.protobuf.message import Message
 from bytepair_server import limits, segments
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.errors import Failure, InvalidField, failure_of
+from bytepair_server.errors import InvalidField
+from bytepair_server.failures import Failure, failure_of
 from bytepair_server.metrics import POLICY_ACTIONS
 from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
@@ -188,7 +189,7 @@ class Service:
                     (segment.special_token,),
                     f"segments[{index}].special_token",
                 )
-                call.policy.add("allowed")
+                call.policy["allowed"] = None
                 parts.append(Part(segment.special_token, is_special_token=True))
             else:
                 raise InvalidField(f"segments[{index}]", "set text or special_token")
@@ -301,7 +302,7 @@ def _item_failure(error: Exception, call: Call) -> Failure:
     if failure is None:
         raise error
     if failure.reason in POLICY_ACTIONS:
-        call.policy.add(POLICY_ACTIONS[failure.reason])
+        call.policy.setdefault(POLICY_ACTIONS[failure.reason], failure)
     return failure
 
 

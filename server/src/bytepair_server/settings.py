@@ -10,12 +10,19 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from bytepair_engine import list_encodings
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
+
+from bytepair_server.settings_callers import CallerSettings
+from bytepair_server.settings_types import (
+    Names,
+    Seconds,
+    Whole,
+    checked_grpc_address,
+    checked_http_address,
+)
 
 DEFAULT_GRPC_ADDRESS: Final = "0.0.0.0:50051"
 DEFAULT_HTTP_ADDRESS: Final = "0.0.0.0:9464"
-#: No HTTP port is opened.
-NO_ADDRESS: Final = "none"
 
 #: 1 MiB of UTF-8: a long book chapter, some 250,000 tokens of English.
 DEFAULT_MAX_INPUT_BYTES: Final = 1 << 20
@@ -56,12 +63,6 @@ DEFAULT_WORK_THREADS: Final = 0
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
-def _split_commas(value: object) -> object:
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
-
-
 def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in list_encodings():
@@ -69,56 +70,7 @@ def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _grpc_address(value: str) -> str:
-    if value.startswith("unix:"):
-        if value == "unix:":
-            raise ValueError("a path must follow 'unix:'")
-        return value
-    split_address(value)
-    return value
-
-
-def _http_address(value: str) -> str:
-    if value != NO_ADDRESS:
-        split_address(value)
-    return value
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Split "host:port", where an IPv6 host stands in brackets.
-
-    Raises:
-        ValueError: `address` is not of that form, or the port is not in [0, 65535].
-    """
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ValueError("must be host:port, such as 0.0.0.0:50051 (port 0: any free one)")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _not_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("Input should be a number")
-    return value
-
-
-def _special_tokens(value: object) -> object:
-    if value == "ALL" or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
-        return value
-    raise ValueError('must be "ALL" or a list of special tokens')
-
-
-#: TOML tells true from 1; Python does not.
-Whole = Annotated[int, BeforeValidator(_not_bool)]
-Seconds = Annotated[float, BeforeValidator(_not_bool)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
-#: Special tokens by encoding; "ALL" is every special token of the encoding.
-Ceiling = Mapping[
-    str, Annotated[Literal["ALL"] | tuple[str, ...], BeforeValidator(_special_tokens)]
-]
-
-
-class Settings(BaseModel):
+class Settings(CallerSettings):
     """The server's settings.
 
     Attributes have the names that flags (`--max-ids`), variables (`BYTEPAIR_MAX_IDS`) and the
@@ -127,11 +79,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    grpc_address: Annotated[str, AfterValidator(_grpc_address)] = Field(
+    grpc_address: Annotated[str, AfterValidator(checked_grpc_address)] = Field(
         default=DEFAULT_GRPC_ADDRESS,
         description="Where gRPC is served: host:port, or unix:/path. Port 0: any free one.",
     )
-    http_address: Annotated[str, AfterValidator(_http_address)] = Field(
+    http_address: Annotated[str, AfterValidator(checked_http_address)] = Field(
         default=DEFAULT_HTTP_ADDRESS,
         description="Where /metrics, /healthz and /readyz are served: host:port, or none.",
     )
@@ -147,10 +99,6 @@ class Settings(BaseModel):
         default=False,
         description="Serve with the pure-Python engine where the compiled one is missing: "
         "same ids, some hundred times slower.",
-    )
-    api_keys_file: str | None = Field(
-        default=None,
-        description="TOML file of callers and hashes of their API keys. None: no keys.",
     )
     max_input_bytes: Whole = Field(
         default=DEFAULT_MAX_INPUT_BYTES,
@@ -267,11 +215,6 @@ class Settings(BaseModel):
     encodings: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="Encodings of your own, by name. Only in the file."
     )
-    ceiling: Mapping[str, Ceiling] = Field(
-        default_factory=dict,
-        description="Special tokens that may be allowed at all, by caller and encoding. "
-        "Only in the file.",
-    )
 
     @property
     def max_message_bytes(self) -> int:
@@ -285,4 +228,4 @@ class Settings(BaseModel):
 
 
 #: Tables, which neither flags nor variables can hold.
-FILE_ONLY: Final = frozenset({"encodings", "ceiling"})
+FILE_ONLY: Final = frozenset({"encodings", "callers", "ceiling", "quotas"})

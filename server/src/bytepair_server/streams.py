@@ -21,6 +21,7 @@ from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.options import Options
 from bytepair_server.outcome import Context, Outcomes
+from bytepair_server.quotas import Quota, Quotas
 from bytepair_server.service import SERVICE_NAME
 from bytepair_server.streams_decode import DecodeSession
 from bytepair_server.streams_open import OpenStream
@@ -51,10 +52,12 @@ class Streams:
         *,
         gate: Gate,
         callers: Callers,
+        quotas: Quotas,
         work: Work,
         metrics: Metrics,
         log: logs.Log,
         log_calls: str | None,
+        log_denials: bool,
         idle_seconds: float,
     ) -> None:
         """Serve nothing until `options` is set and the gate opens.
@@ -62,19 +65,27 @@ class Streams:
         Args:
             gate: Who gets in.
             callers: Who may call.
+            quotas: How much each caller may ask for.
             work: Where messages are computed.
             metrics: What is counted.
             log: Where calls and faults are logged.
             log_calls: The level of the line for each call; None for no such lines.
+            log_denials: Log what is denied, for audits.
             idle_seconds: A stream without a message for so long is ended; 0: never.
         """
         self.options: Options | None = None
         self._gate: Final = gate
         self._callers: Final = callers
+        self._quotas: Final = quotas
         self._work: Final = work
         self._idle_seconds: Final = idle_seconds
         self._outcomes: Final = partial(
-            Outcomes, gate=gate, metrics=metrics, log=log, log_calls=log_calls
+            Outcomes,
+            gate=gate,
+            metrics=metrics,
+            log=log,
+            log_calls=log_calls,
+            log_denials=log_denials,
         )
 
     def handlers(self) -> grpc.GenericRpcHandler:
@@ -93,9 +104,16 @@ class Streams:
         async def handle(_: object, context: Context) -> None:
             call, gate = outcomes.begin(context), self._gate
             try:
-                call.caller = self._callers.authenticate(call.authorization)
+                call.caller = self._callers.identify(call.authorization, context.auth_context)
                 gate.enter_stream()
             except Exception as error:
+                await outcomes.failed(context, call, error)
+            quota = self._quotas.of(call.caller)
+            try:
+                if quota is not None:
+                    quota.enter_stream()
+            except Exception as error:
+                gate.leave_stream()
                 await outcomes.failed(context, call, error)
             try:
                 with self._watched() as stream:
@@ -103,13 +121,15 @@ class Streams:
                         await stream.working(gate.opened())
                     assert self.options is not None  # the gate opens once they are set
                     session = session_class(self.options, call, self._work.inline_max_bytes)
-                    await self._converse(context, session, stream)
+                    await self._converse(context, session, stream, quota)
             except BaseException as error:
                 await outcomes.failed(context, call, error)
             finally:
                 # Not before a caller that failed has its status: one that reads nothing would
                 # otherwise leave behind what it did not read, and open the next.
                 gate.leave_stream()
+                if quota is not None:
+                    quota.leave_stream()
             outcomes.answered(context, call)
 
         return handle
@@ -130,18 +150,25 @@ class Streams:
         finally:
             stream.close()
 
-    async def _converse(self, context: Context, session: Session, stream: OpenStream) -> None:
-        """Take messages until the stream is over."""
+    async def _converse(
+        self, context: Context, session: Session, stream: OpenStream, quota: Quota | None
+    ) -> None:
+        """Take messages until the stream is over, no faster than the quota lets: a stream is not
+        ended for its bytes, but gRPC's flow control holds its caller."""
         read, write, take = context.read, context.write, session.take
         now = asyncio.get_running_loop().time
         small = self._work.inline_max_bytes
         while not session.over:
             try:
+                if quota is not None and (delay := quota.debt()):
+                    await stream.working(asyncio.sleep(delay))
                 raw = await read()
             except asyncio.CancelledError:
                 await self._cut_off(context, session, stream)
                 raise
             stream.active_at = now()
+            if quota is not None and raw is not _END:
+                quota.charge(len(raw))
             if raw is _END:
                 answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:

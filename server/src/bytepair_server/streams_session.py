@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from bytepair_server.call import Call
-from bytepair_server.errors import InConfig, InvalidField, failure_of
+from bytepair_server.errors import InConfig, InvalidField
+from bytepair_server.failures import failure_of
 from bytepair_server.options import Options
 
 #: Most configurations are shorter. A longer one may name so many special tokens or stop

@@ -14,6 +14,7 @@ from bytepair_client.cli.parser import (
     API_KEY_VARIABLE,
     ENCODING_VARIABLE,
     TARGET_VARIABLE,
+    TLS_VARIABLES,
     build_parser,
 )
 from bytepair_client.cli.status import CommandError, ExitStatus
@@ -22,6 +23,7 @@ from bytepair_client.errors import (
     DeadlineExceeded,
     InvalidOption,
     Overloaded,
+    QuotaExceeded,
     TokenizerError,
     Unauthenticated,
     Unavailable,
@@ -85,7 +87,7 @@ def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> Tokeni
         expected_fingerprint=expected,
         timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
         api_key=_api_key(args, environment),
-        tls=_tls(args),
+        tls=_tls(args, environment),
         user_agent="bytepair-cli",
     )
 
@@ -101,9 +103,13 @@ def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | 
         raise CommandError(f"{args.api_key_file}: not an API key: it is not text") from None
 
 
-def _tls(args: argparse.Namespace) -> Tls | bool:
-    if args.tls_ca or args.tls_cert or args.tls_key or args.tls_server_name:
-        return Tls(args.tls_ca, args.tls_cert, args.tls_key, args.tls_server_name)
+def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool:
+    chosen = {
+        name: getattr(args, name) or environment.get(variable) or None
+        for name, variable in TLS_VARIABLES.items()
+    }
+    if any(chosen.values()):
+        return Tls(*chosen.values())
     return bool(args.tls)
 
 
@@ -120,7 +126,10 @@ def _advice(error: Exception) -> str:
         case UnknownEncoding():
             return "\n'bytepair encodings' lists what the server has."
         case Unauthenticated():
-            return f"\nGive an API key by --api-key-file or {API_KEY_VARIABLE}."
+            return (
+                f"\nGive an API key by --api-key-file or {API_KEY_VARIABLE}, or a certificate by "
+                "--tls-cert and --tls-key."
+            )
     return ""
 
 
@@ -128,7 +137,9 @@ def _status(error: Exception, command: str) -> ExitStatus:
     match error:
         case CommandError():
             return error.status
-        case Unavailable() | DeadlineExceeded() | Overloaded() if command != "health":
+        case Unavailable() | DeadlineExceeded() | Overloaded() | QuotaExceeded() if (
+            command != "health"
+        ):
             return ExitStatus.TRY_LATER
         case InvalidOption(code=None):
             return ExitStatus.USAGE

@@ -11,6 +11,13 @@ from bytepair_client.version import __version__
 TARGET_VARIABLE = "BYTEPAIR_TARGET"
 ENCODING_VARIABLE = "BYTEPAIR_ENCODING"
 API_KEY_VARIABLE = "BYTEPAIR_API_KEY"
+#: By argument, in the order of the fields of `Tls`.
+TLS_VARIABLES = {
+    "tls_ca": "BYTEPAIR_TLS_CA",
+    "tls_cert": "BYTEPAIR_TLS_CERT",
+    "tls_key": "BYTEPAIR_TLS_KEY",
+    "tls_server_name": "BYTEPAIR_TLS_SERVER_NAME",
+}
 
 _DESCRIPTION = "Count, encode and decode tokens by a bytepair tokenizer server."
 
@@ -25,12 +32,15 @@ environment:
   {TARGET_VARIABLE}     the server, where --target is not given
   {ENCODING_VARIABLE}   the encoding, where --encoding is not given
   {API_KEY_VARIABLE}    the API key, where --api-key-file is not given
+  BYTEPAIR_TLS_CA, BYTEPAIR_TLS_CERT, BYTEPAIR_TLS_KEY, BYTEPAIR_TLS_SERVER_NAME
+                      each as the option of its name, where that is not given
 
 exit status:
   0    done; for health: the server is serving
   1    refused or failed for at least one input; for health: not serving, or no answer
   2    wrong usage
-  3    no answer from the server, or it is overloaded: it may go well later
+  3    no answer from the server, it is overloaded, or this caller's quota is used up: it may go
+       well later
   130  interrupted; 141  the reader of the output went away
 """
 

@@ -15,6 +15,7 @@ from bytepair_client.errors import (
     InputTooLarge,
     InvalidUtf8,
     Overloaded,
+    QuotaExceeded,
     ResourceExhausted,
     SpecialTokenInText,
     TokenizerError,
@@ -73,7 +74,7 @@ class Results:
         result = Result(name)
         try:
             yield result
-        except Overloaded:  # the one ResourceExhausted that a smaller input does not help
+        except (Overloaded, QuotaExceeded):  # what the next input would meet too
             raise
         except _OF_ONE_INPUT as error:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"

@@ -1,0 +1,301 @@
+"""The one table that turns every error into a status, with its reason and details.
+
+Engine and server raise types; `failure_of` is the table; nothing else builds a status. The
+rows are documented in `docs/errors.md` and in the proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import grpc
+from bytepair.v1 import text_pb2
+from bytepair_engine import errors as engine
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+
+from bytepair_server.errors import (
+    Draining,
+    FingerprintMismatch,
+    InConfig,
+    InputTooLarge,
+    InvalidField,
+    InvalidText,
+    Overloaded,
+    QuotaExceeded,
+    SpecialTokenInSegment,
+    SpecialTokenNotPermitted,
+    StreamIdle,
+    Unauthenticated,
+)
+
+DOMAIN: Final = "bytepair"
+
+#: Characters of a caller's own name (encoding, token, fingerprint) that an error quotes:
+#: metadata travels in HTTP/2 headers, which are bounded.
+MAX_QUOTED_CHARACTERS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the caller is told.
+
+    Attributes:
+        code: The gRPC status.
+        reason: Machine-readable; a row of `docs/errors.md`.
+        message: For people; holds no input text.
+        metadata: Every value that the message quotes.
+        field: The request's field at fault; None where no field is.
+        retry_seconds: When to try again; None where trying again is no remedy.
+        token: The special token of the encoding that the policy refused, for the log; "" for
+            none.
+    """
+
+    code: grpc.StatusCode
+    reason: str
+    message: str
+    metadata: dict[str, str] = field(default_factory=dict)
+    field: str | None = None
+    retry_seconds: float | None = None
+    token: str = ""
+
+    def status(self) -> status_pb2.Status:
+        """The failure as google.rpc.Status, with its details."""
+        status = status_pb2.Status(code=self.number, message=self.message)
+        info = error_details_pb2.ErrorInfo(
+            reason=self.reason, domain=DOMAIN, metadata=self.metadata
+        )
+        status.details.add().Pack(info)
+        if self.field is not None:
+            fault = error_details_pb2.BadRequest()
+            fault.field_violations.add(field=self.field, description=self.message)
+            status.details.add().Pack(fault)
+        if self.retry_seconds is not None:
+            delay = Duration()
+            delay.FromNanoseconds(int(self.retry_seconds * 1e9))
+            status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+        return status
+
+    def item_error(self) -> text_pb2.Error:
+        """The failure as the error of one item of a batch."""
+        return text_pb2.Error(
+            code=self.number, reason=self.reason, message=self.message, metadata=self.metadata
+        )
+
+    @property
+    def number(self) -> int:
+        """The value of google.rpc.Code."""
+        number: int = self.code.value[0]
+        return number
+
+
+def _quote(value: str) -> str:
+    if len(value) <= MAX_QUOTED_CHARACTERS:
+        return value
+    return value[:MAX_QUOTED_CHARACTERS] + "…"
+
+
+def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
+    name = _quote(error.name)
+    problem = f"unknown encoding {name!r}" if name else "no encoding given"
+    return Failure(
+        grpc.StatusCode.NOT_FOUND,
+        "UNKNOWN_ENCODING",
+        f"{problem}; ListEncodings shows what this server has",
+        {"encoding": name},
+        field="encoding",
+    )
+
+
+def _fingerprint_mismatch(error: FingerprintMismatch) -> Failure:
+    expected = _quote(error.expected)
+    return Failure(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "FINGERPRINT_MISMATCH",
+        f"{error.encoding} has fingerprint {error.actual}, not {expected!r}",
+        {"encoding": error.encoding, "expected": expected, "actual": error.actual},
+        field="expected_fingerprint",
+    )
+
+
+def _special_token_in_text(error: engine.SpecialTokenFound | SpecialTokenInSegment) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "SPECIAL_TOKEN_IN_TEXT",
+        f"the text spells the special token {error.token!r} at byte {error.byte_offset}; unless "
+        "the operator forbids it, it is ordinary text by DISALLOWED_SPECIAL_AS_TEXT",
+        {"token": error.token, "byte_offset": str(error.byte_offset)},
+        token=error.token,
+        field=f"segments[{error.index}].text"
+        if isinstance(error, SpecialTokenInSegment)
+        else "text",
+    )
+
+
+def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "UNKNOWN_TOKEN_ID",
+        f"no token has id {error.token_id}, which is at index {error.index}",
+        {"id": str(error.token_id), "index": str(error.index)},
+        field="ids",
+    )
+
+
+def _invalid_unicode(error: engine.InvalidUnicode) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        f"the tokens' bytes are not UTF-8 at byte {error.byte_offset}; ask for "
+        "DECODE_ERRORS_REPLACE or for as_bytes",
+        {"byte_offset": str(error.byte_offset)},
+        field="ids",
+    )
+
+
+def _invalid_text(error: InvalidText) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        f"{error.field} is not UTF-8 at byte {error.byte_offset}",
+        {"byte_offset": str(error.byte_offset)},
+        field=error.field,
+    )
+
+
+def _input_too_large(error: InputTooLarge) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INPUT_TOO_LARGE",
+        f"{error.field} has {error.size} {error.unit}; this server takes {error.limit}",
+        {"field": error.field, "limit": str(error.limit), "size": str(error.size)},
+        field=error.field,
+    )
+
+
+def _invalid_field(error: InvalidField) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_OPTION",
+        f"{error.field}: {error.problem}",
+        {"field": error.field},
+        field=error.field,
+    )
+
+
+def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
+    token = _quote(error.token)
+    return Failure(
+        grpc.StatusCode.PERMISSION_DENIED,
+        "SPECIAL_TOKEN_NOT_PERMITTED",
+        f"the special token {token!r} of {error.encoding} is not within this caller's ceiling",
+        {"token": token, "encoding": error.encoding},
+        field=error.field,
+        token=error.token if error.is_token else "",
+    )
+
+
+def _unauthenticated(_: Unauthenticated) -> Failure:
+    return Failure(
+        grpc.StatusCode.UNAUTHENTICATED,
+        "UNAUTHENTICATED",
+        "send 'authorization: Bearer <API key>' with a key that this server knows, or a client "
+        "certificate with a name that it knows",
+    )
+
+
+def _overloaded(error: Overloaded) -> Failure:
+    return Failure(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "OVERLOADED",
+        f"the server has as many {error.what} as it takes; try again later",
+        retry_seconds=error.retry_seconds,
+    )
+
+
+def _quota_exceeded(error: QuotaExceeded) -> Failure:
+    limit = f"{error.limit:g}"
+    return Failure(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        f"this caller has used up its quota of {limit} {error.quota}; try again later",
+        {"quota": error.quota, "limit": limit},
+        retry_seconds=error.retry_seconds,
+    )
+
+
+def _draining(_: Draining) -> Failure:
+    return Failure(
+        grpc.StatusCode.UNAVAILABLE,
+        "DRAINING",
+        "the server is stopping; try again, on another connection",
+    )
+
+
+def _stream_idle(error: StreamIdle) -> Failure:
+    seconds = f"{error.seconds:g}"
+    return Failure(
+        grpc.StatusCode.ABORTED,
+        "STREAM_IDLE",
+        f"nothing came through this stream for {seconds} s; open another one",
+        {"seconds": seconds},
+    )
+
+
+def _in_config(error: InConfig) -> Failure:
+    failure = failure_of(error.cause)
+    assert failure is not None  # what else goes wrong is not wrapped
+    path = f"config.{error.field or failure.field}"
+    if "field" not in failure.metadata:
+        return replace(failure, field=path)
+    # Messages that name the field start with it.
+    message = path + failure.message.removeprefix(failure.metadata["field"])
+    return replace(
+        failure, field=path, message=message, metadata={**failure.metadata, "field": path}
+    )
+
+
+#: The table. A row for each type; a subclass needs a row of its own.
+TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
+    engine.UnknownEncoding: _unknown_encoding,
+    FingerprintMismatch: _fingerprint_mismatch,
+    engine.SpecialTokenFound: _special_token_in_text,
+    SpecialTokenInSegment: _special_token_in_text,
+    engine.UnknownTokenId: _unknown_token_id,
+    engine.InvalidUnicode: _invalid_unicode,
+    InvalidText: _invalid_text,
+    InputTooLarge: _input_too_large,
+    InvalidField: _invalid_field,
+    SpecialTokenNotPermitted: _not_permitted,
+    Unauthenticated: _unauthenticated,
+    Overloaded: _overloaded,
+    QuotaExceeded: _quota_exceeded,
+    Draining: _draining,
+    StreamIdle: _stream_idle,
+    InConfig: _in_config,
+}
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """What the caller is told of an error.
+
+    Args:
+        error: Anything that came out of handling a request.
+    Returns:
+        The failure by the table; None for an error that is not in it, which is a fault of
+        the server's own: see `internal`.
+    """
+    row = TABLE.get(type(error))  # type: ignore[arg-type]  # a BaseException is simply no key
+    return None if row is None else row(error)
+
+
+def internal(request_id: str) -> Failure:
+    """The failure for an unexpected error: all of it is in the log, under `request_id`."""
+    return Failure(
+        grpc.StatusCode.INTERNAL,
+        "INTERNAL",
+        f"internal error; quote request id {request_id} to the operator",
+        {"request_id": request_id},
+    )

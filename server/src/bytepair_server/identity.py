@@ -1,0 +1,134 @@
+"""Where proving who one is meets gRPC: the port, health, what is read again, what the log says."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+
+from bytepair_server import logs
+from bytepair_server.call import Call
+from bytepair_server.callers import ANONYMOUS, Callers, read_keys
+from bytepair_server.errors import Unauthenticated
+from bytepair_server.failures import failure_of
+from bytepair_server.reload import Watched
+from bytepair_server.settings import Settings
+from bytepair_server.settings_types import split_address
+from bytepair_server.tls import Tls
+
+_UNIX: Final = "unix:"
+
+
+class Health(health.aio.HealthServicer):
+    """gRPC's health service, for everybody or for known callers."""
+
+    def __init__(self, callers: Callers | None) -> None:
+        """Answer whom `callers` know; anybody if that is None."""
+        super().__init__()
+        self._callers: Final = callers
+
+    async def Check(  # noqa: N802  # gRPC's name
+        self, request: health_pb2.HealthCheckRequest, context: Any
+    ) -> health_pb2.HealthCheckResponse:
+        await self._admit(context)
+        return await super().Check(request, context)
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self, request: health_pb2.HealthCheckRequest, context: Any
+    ) -> None:
+        await self._admit(context)
+        await super().Watch(request, context)
+
+    async def _admit(self, context: Any) -> None:
+        if self._callers is None:
+            return
+        call = Call(context.invocation_metadata() or ())
+        try:
+            self._callers.identify(call.authorization, context.auth_context)
+        except Unauthenticated as error:
+            failure = failure_of(error)
+            assert failure is not None  # it has a row
+            details = ("grpc-status-details-bin", failure.status().SerializeToString())
+            await context.abort(failure.code, failure.message, (details,))
+
+
+def bind(server: grpc.aio.Server, address: str, tls: Tls | None, unix_socket_mode: str) -> int:
+    """Bind the port, or the Unix socket.
+
+    Args:
+        server: Not started yet.
+        address: As in the settings.
+        tls: With which certificate; None for no TLS.
+        unix_socket_mode: Permissions of the socket's file, octal.
+    Returns:
+        The port, or 1 for a socket; 0 if that failed.
+    Raises:
+        RuntimeError: That failed, and gRPC has said why.
+    """
+    with _umask(0o777 & ~int(unix_socket_mode, 8) if address.startswith(_UNIX) else None):
+        if tls is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, tls.credentials())
+
+
+@contextmanager
+def _umask(mask: int | None) -> Iterator[None]:
+    """While the block runs, files are made without these permissions: a socket that got its
+    permissions afterwards would be open to others for a moment."""
+    if mask is None:
+        yield
+        return
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def watched(
+    settings: Settings, base_dir: Path, callers: Callers, tls: Tls | None
+) -> list[Watched[Any]]:
+    """What is read again when it changes."""
+    found: list[Watched[Any]] = []
+    if settings.api_keys_file is not None:
+        found.append(
+            Watched(
+                "api_keys",
+                (base_dir / settings.api_keys_file,),
+                lambda: read_keys(settings, base_dir),
+                callers.replace_keys,
+            )
+        )
+    if tls is not None:
+        found.append(Watched("tls", tls.files.paths, tls.files.read, tls.replace))
+    return found
+
+
+def tell(log: logs.Log, address: str, callers: Callers, tls: Tls | None) -> None:
+    """Log who may call, as a warning where that is whoever reaches the port from outside."""
+    told = log.info if is_private(address) else log.warning
+    if callers.open:
+        told(
+            "nobody is asked who calls: whoever reaches the port may",
+            caller=ANONYMOUS,
+            grpc_address=address,
+        )
+    elif tls is None:
+        told("no TLS: API keys and text can be read on the way", grpc_address=address)
+
+
+def is_private(address: str) -> bool:
+    """Whether only this machine reaches an address: a Unix socket, or loopback."""
+    if address.startswith(_UNIX):
+        return True
+    host = split_address(address)[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,97 @@
+"""Files that are read again while the server runs: when one changes, and is good.
+
+A bad one changes nothing: what was read before stays in use, the log says why, and
+`bytepair_reload_failed` is 1 until the file is good again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from bytepair_server import logs
+from bytepair_server.metrics import Metrics
+from bytepair_server.sources import ConfigurationError
+
+#: A change is seen within this time. The files are small: reading them costs nothing to speak
+#: of, and no time of change, size or inode tells as surely as their content.
+LOOK_SECONDS: Final = 1.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Generic[T]):
+    """What is read from some files.
+
+    Attributes:
+        what: Its name in the log and in metrics.
+        paths: The files.
+        read: Reads them all; raises ConfigurationError. Runs on a thread.
+        use: Takes what was read. Runs on the event loop.
+    """
+
+    what: str
+    paths: Sequence[Path]
+    read: Callable[[], T]
+    use: Callable[[T], None]
+
+
+class Reloader:
+    """Looks at files, for as long as `run` runs."""
+
+    def __init__(self, watched: Sequence[Watched[Any]], metrics: Metrics, log: logs.Log) -> None:
+        """See `Watched`."""
+        self._watched: Final = watched
+        self._metrics: Final = metrics
+        self._log: Final = log
+        self._seen: Final[dict[str, tuple[bytes | None, ...]]] = {}
+        for each in watched:
+            metrics.reload_failed.labels(each.what).set(0)
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while self._watched:
+            await asyncio.sleep(LOOK_SECONDS)
+            for each in self._watched:
+                await self._look(each)
+
+    async def _look(self, watched: Watched[Any]) -> None:
+        # Before they are read: what changes in between is seen the next time.
+        contents = await asyncio.to_thread(_contents, watched.paths)
+        # The first look reads again whatever it sees, for the server may have read it before.
+        is_first = watched.what not in self._seen
+        if contents == self._seen.get(watched.what):
+            return
+        self._seen[watched.what] = contents
+        try:
+            watched.use(await asyncio.to_thread(watched.read))
+        except Exception as error:
+            # Whatever is wrong with a file, the others are still to be looked at.
+            known = isinstance(error, ConfigurationError)
+            self._log.error(
+                "not reloaded: what was read before stays in use",
+                what=watched.what,
+                error=str(error) if known else logs.frames(error),
+            )
+            self._metrics.reloaded(watched.what, ok=False)
+            return
+        if not is_first:
+            self._log.info("reloaded", what=watched.what)
+            self._metrics.reloaded(watched.what, ok=True)
+
+
+def _contents(paths: Sequence[Path]) -> tuple[bytes | None, ...]:
+    """A hash of each file; None for one that cannot be read."""
+    return tuple(_hash(path) for path in paths)
+
+
+def _hash(path: Path) -> bytes | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return None

@@ -1,0 +1,273 @@
+"""How much each caller may ask for: by the rule, and by the answers of a server."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server.callers import Callers
+from bytepair_server.errors import QuotaExceeded
+from bytepair_server.quotas import Bucket, Quota, Quotas
+from bytepair_server.settings_callers import CallerTable, QuotaTable
+from support.failures import Failed, failure
+from support.serving import RunningServer, write_config
+from support.streaming import (
+    CountRequest,
+    EncodeRequest,
+    Talk,
+    answers_of,
+    count_config,
+    encode_config,
+)
+
+#: A caller for each test, so that none spends what is another's.
+CALLERS = (
+    *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
+    *("paced", "grouped"),
+)
+#: Rates so low that nothing comes back within a test.
+SLOW = 0.001
+CONFIG = f"""
+api_keys_file = "keys.toml"
+builtin_encodings = ["cl100k_base"]
+
+[callers.grouped]
+group = "few"
+[quotas.few]
+requests_per_second = {SLOW}
+request_burst = 1
+[quotas.requests]
+requests_per_second = {SLOW}
+request_burst = 3
+[quotas.streamed]
+requests_per_second = {SLOW}
+request_burst = 2
+[quotas.open]
+open_streams = 2
+[quotas.paced]
+input_bytes_per_second = 1000
+input_burst_bytes = 100
+""" + "".join(
+    f"[quotas.{name}]\ninput_bytes_per_second = {SLOW}\ninput_burst_bytes = 1000\n"
+    for name in ("under", "exact", "over", "large", "batch")
+)
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose callers have the quotas above; each one's key is its name."""
+    folder = tmp_path_factory.mktemp("quotas")
+    (folder / "keys.toml").write_text(
+        "".join(
+            f'{name} = ["sha256:{hashlib.sha256(name.encode()).hexdigest()}"]\n' for name in CALLERS
+        )
+    )
+    with RunningServer("--config", write_config(folder, CONFIG)) as running:
+        yield running
+
+
+def as_caller(name: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    return {"metadata": (("authorization", f"Bearer {name}"),)}
+
+
+def sized(size: int) -> tokenizer_pb2.CountRequest:
+    """A request whose message has so many bytes."""
+    empty = tokenizer_pb2.CountRequest(encoding="gpt-4")
+    text = size - empty.ByteSize() - 2
+    request = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a" * text)
+    if request.ByteSize() != size:
+        request.text = request.text[: size - request.ByteSize()]
+    assert request.ByteSize() == size
+    return request
+
+
+def refused(server: RunningServer, caller: str, size: int) -> Failed:
+    failed = failure(server.stub.Count, sized(size), **as_caller(caller))
+    assert (failed.code, failed.reason) == (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+    )
+    return failed
+
+
+def test_one_request_too_many_is_over_quota(limited: RunningServer) -> None:
+    for _ in range(3):
+        limited.stub.Count(sized(20), **as_caller("requests"))
+    failed = refused(limited, "requests", 20)
+    assert failed.metadata == {"quota": "requests_per_second", "limit": "0.001"}
+    assert failed.retry_seconds is not None
+    assert 900 < failed.retry_seconds <= 1000
+    labels = {"caller": "requests", "rpc": "Count", "quota": "requests_per_second"}
+    assert limited.metric("bytepair_quota_exceeded_total", **labels) == 1
+    assert limited.metric("bytepair_shed_total", rpc="Count") == 0
+    limited.stub.Count(sized(20), **as_caller("free"))
+
+
+def test_a_group_s_quota_is_each_caller_s_own(limited: RunningServer) -> None:
+    limited.stub.Count(sized(20), **as_caller("grouped"))
+    refused(limited, "grouped", 20)
+
+
+def test_a_stream_is_one_request(limited: RunningServer) -> None:
+    messages = [count_config(), CountRequest(text="a"), CountRequest(text="b")]
+    limited.stub.CountStream(iter(messages), **as_caller("streamed"))
+    limited.stub.Count(sized(20), **as_caller("streamed"))
+    refused(limited, "streamed", 20)
+    failed = answers_of(
+        lambda m: limited.stub.EncodeStream(m, **as_caller("streamed")), [encode_config()]
+    )[1]
+    assert failed is not None
+    assert failed.reason == "QUOTA_EXCEEDED"
+
+
+@pytest.mark.parametrize(("caller", "second"), [("under", 399), ("exact", 400)])
+def test_bytes_up_to_the_burst_are_taken(limited: RunningServer, caller: str, second: int) -> None:
+    limited.stub.Count(sized(600), **as_caller(caller))
+    limited.stub.Count(sized(second), **as_caller(caller))
+
+
+def test_one_byte_too_many_is_over_quota_and_charged_nothing(limited: RunningServer) -> None:
+    limited.stub.Count(sized(600), **as_caller("over"))
+    failed = refused(limited, "over", 401)
+    assert failed.metadata == {"quota": "input_bytes_per_second", "limit": "0.001"}
+    assert failed.retry_seconds is not None
+    assert 0 < failed.retry_seconds <= 1000
+    limited.stub.Count(sized(400), **as_caller("over"))
+
+
+def test_a_call_larger_than_the_burst_is_taken_once_and_leaves_a_debt(
+    limited: RunningServer,
+) -> None:
+    limited.stub.Count(sized(5000), **as_caller("large"))
+    failed = refused(limited, "large", 20)
+    assert failed.retry_seconds is not None
+    assert failed.retry_seconds > 4_000_000
+
+
+def test_a_batch_is_charged_once_with_all_its_items(limited: RunningServer) -> None:
+    items = [text_pb2.TextItem(text="a" * 400) for _ in range(2)]
+    batch = tokenizer_pb2.BatchCountRequest(encoding="gpt-4", items=items)
+    limited.stub.BatchCount(batch, **as_caller("batch"))
+    left = 1000 - batch.ByteSize()
+    refused(limited, "batch", left + 1)
+    limited.stub.Count(sized(left), **as_caller("batch"))
+
+
+def test_open_streams_have_a_limit_of_their_own(limited: RunningServer) -> None:
+    def talk() -> Talk:
+        return Talk(lambda m: limited.stub.EncodeStream(m, **as_caller("open")))
+
+    first, second = talk(), talk()
+    first.say(encode_config())
+    second.say(encode_config())
+    _, failed = talk().last(encode_config())
+    assert failed is not None
+    assert failed.reason == "QUOTA_EXCEEDED"
+    assert failed.metadata == {"quota": "open_streams", "limit": "2"}
+    assert failed.retry_seconds == 0.25
+    first.close()
+    third = talk()
+    third.say(encode_config())
+    for open_stream in (second, third):
+        assert open_stream.close()[1] is None
+
+
+def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
+    limited: RunningServer,
+) -> None:
+    talk = Talk(lambda m: limited.stub.EncodeStream(m, **as_caller("paced")))
+    talk.say(encode_config())
+    answers = [talk.say(EncodeRequest(text="word " * 200))]
+    refused(limited, "paced", 20)
+    answers.append(talk.say(EncodeRequest(text="word " * 3)))
+    rest, failed = talk.close()
+    assert failed is None
+    answers += rest
+    got = [token_id for answer in answers for token_id in answer.ids]
+    expected = limited.stub.Encode(
+        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="word " * 203), **as_caller("free")
+    ).ids
+    assert got == list(expected)
+
+
+class Clock:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
+    clock = Clock()
+    bucket = Bucket(rate=10, burst=20, clock=clock)
+    assert bucket.wait(20) == 0
+    bucket.take(20)
+    assert bucket.wait(1) == pytest.approx(0.1)
+    clock.now += 1
+    assert bucket.wait(10) == 0
+    assert bucket.wait(11) == pytest.approx(0.1)
+    clock.now += 1000
+    assert bucket.wait(20) == 0
+    bucket.take(21)
+    assert bucket.wait(0) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("entered", [1, 2, 3])
+def test_concurrent_requests_at_the_limit(entered: int) -> None:
+    quota = Quota(QuotaTable(concurrent_requests=2))
+    for _ in range(min(entered, 2)):
+        quota.enter(10)
+    if entered == 3:
+        with pytest.raises(QuotaExceeded) as caught:
+            quota.enter(10)
+        assert (caught.value.quota, caught.value.limit) == ("concurrent_requests", 2)
+        quota.leave()
+        quota.enter(10)
+
+
+def test_a_call_that_is_over_one_quota_spends_none_of_the_others() -> None:
+    table = QuotaTable(
+        requests_per_second=SLOW,
+        request_burst=2,
+        input_bytes_per_second=SLOW,
+        input_burst_bytes=100,
+        concurrent_requests=1,
+    )
+    quota = Quota(table, Clock())
+    quota.enter(60)
+    with pytest.raises(QuotaExceeded, match="concurrent"):
+        quota.enter(1)
+    quota.leave()
+    with pytest.raises(QuotaExceeded, match="input_bytes"):
+        quota.enter(41)
+    quota.enter(40)
+    quota.leave()
+    with pytest.raises(QuotaExceeded, match="requests_per_second"):
+        quota.enter(0)
+
+
+def test_each_limit_is_the_first_that_is_known() -> None:
+    callers = Callers(
+        {b"1": "own", b"2": "grouped", b"3": "plain"},
+        {"own": CallerTable(group="few"), "grouped": CallerTable(group="few")},
+    )
+    default = QuotaTable(requests_per_second=5, request_burst=50, open_streams=9)
+    few = QuotaTable(requests_per_second=2, concurrent_requests=3)
+    own = QuotaTable(concurrent_requests=4)
+    quotas = Quotas({"default": default, "few": few, "own": own}, callers)
+    assert quotas.table("plain") == default
+    assert quotas.table("grouped") == QuotaTable(
+        requests_per_second=2, concurrent_requests=3, open_streams=9
+    )
+    assert quotas.table("own") == QuotaTable(
+        requests_per_second=2, concurrent_requests=4, open_streams=9
+    )
+    assert quotas.of("plain") is quotas.of("plain")
+    assert quotas.of("plain") is not None
+    assert Quotas({"few": few}, callers).of("plain") is None
