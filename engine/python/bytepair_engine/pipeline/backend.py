@@ -1,0 +1,174 @@
+"""The definition of a form, as a backend: slow, obvious, exact."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bytepair_engine import varint
+from bytepair_engine.backend import DecodeErrors, OffsetUnit
+from bytepair_engine.errors import InvalidUnicode, SpecialTokenFound
+from bytepair_engine.pipeline.added import AddedTokens
+from bytepair_engine.pipeline.aligned import Aligned
+from bytepair_engine.pipeline.byte_alphabet import write_bytes
+from bytepair_engine.pipeline.decoding import DecoderState
+from bytepair_engine.pipeline.fingerprint import form_fingerprint
+from bytepair_engine.pipeline.form import AddedToken, ByteAlphabet, Form
+from bytepair_engine.pipeline.model import Tokenizer
+from bytepair_engine.pipeline.normalising import normalise
+from bytepair_engine.pipeline.splitting import pre_tokenize
+from bytepair_engine.reference import SpecialSet, check_unicode
+
+
+@dataclass(frozen=True, slots=True)
+class NameSet:
+    """A set of special tokens: their names, and the same ready to be found in text."""
+
+    names: frozenset[str]
+    spelled: SpecialSet
+
+
+class FormBackend:
+    """A form at work; see `backend.Backend` for each method.
+
+    Attributes:
+        form: The form.
+    """
+
+    name: Final = "reference"
+    splitter: Final = "general"
+
+    def __init__(self, form: Form) -> None:
+        self.form: Final = form
+        self.fingerprint: Final = form_fingerprint(form)
+        self._as_it_came: Final = AddedTokens([t for t in form.added if not t.normalised])
+        self._normalised: Final = AddedTokens([t for t in form.added if t.normalised])
+        self._tokenizer: Final = Tokenizer(
+            form.model, written=any(isinstance(s, ByteAlphabet) for s in form.pre_tokenizers)
+        )
+
+    def special_set(self, names: frozenset[str]) -> NameSet:
+        return NameSet(names, SpecialSet(names))
+
+    def _tokens(
+        self, text: str, allowed: NameSet, disallowed: NameSet
+    ) -> Iterator[tuple[int, int, int]]:
+        """Ids; for each the index of the character of `text` that it starts in; and how many
+        bytes into that character, where the character is as it came."""
+        check_unicode(text)
+        for at, name in disallowed.spelled.matches(text):
+            raise SpecialTokenFound(name, len(text[:at].encode()))
+        for stretch, token in self._stretches(Aligned.original(text), allowed, disallowed):
+            if token is not None:
+                yield token.id, stretch.starts[0], 0
+                continue
+            for piece in pre_tokenize(stretch, self.form.pre_tokenizers):
+                places = list(self._places(text, piece))
+                for token_id, at in self._tokenizer.tokens(piece.text):
+                    yield token_id, *places[min(at, len(places) - 1)]
+
+    def _stretches(
+        self, text: Aligned, allowed: NameSet, disallowed: NameSet
+    ) -> Iterator[tuple[Aligned, AddedToken | None]]:
+        """The stretches of normalised text, and the added tokens between them."""
+
+        def cut(
+            stretch: Aligned, tokens: AddedTokens
+        ) -> Iterator[tuple[Aligned, AddedToken | None]]:
+            def passed_over(at: int, token: AddedToken) -> bool:
+                if token.name in disallowed.names:
+                    before = text.text[: stretch.starts[at]]
+                    raise SpecialTokenFound(token.name, len(before.encode()))
+                return token.name not in allowed.names
+
+            for start, end, token in tokens.parts(stretch.text, passed_over):
+                yield stretch.part(start, end), token
+
+        for stretch, token in cut(text, self._as_it_came):
+            if token is not None:
+                yield stretch, token
+            else:
+                yield from cut(normalise(stretch, self.form.normalisers), self._normalised)
+
+    def _places(self, text: str, piece: Aligned) -> Iterator[tuple[int, int]]:
+        """For each byte of a piece, where it comes from: see `_tokens`."""
+        if self._tokenizer.written:
+            within, before = 0, -1
+            for written, start in piece.pairs():
+                within = within + 1 if start == before else 0
+                before = start
+                came = write_bytes(text[start].encode())
+                yield start, within if came[within : within + 1] == written else 0
+        else:
+            for character, start in piece.pairs():
+                as_it_came = text[start] == character
+                for i in range(len(character.encode())):
+                    yield start, i if as_it_came else 0
+
+    def encode(self, text: str, allowed: NameSet, disallowed: NameSet) -> list[int]:
+        return [token_id for token_id, _, _ in self._tokens(text, allowed, disallowed)]
+
+    def encode_array(self, text: str, allowed: NameSet, disallowed: NameSet) -> array[int]:
+        return array("I", self.encode(text, allowed, disallowed))
+
+    def encode_packed(self, text: str, allowed: NameSet, disallowed: NameSet) -> bytes:
+        return varint.pack(self.encode(text, allowed, disallowed))
+
+    def encode_with_offsets(
+        self, text: str, unit: OffsetUnit, allowed: NameSet, disallowed: NameSet
+    ) -> tuple[list[int], list[int]]:
+        ids, offsets = [], []
+        units = _units_before_each_character(text, unit)
+        for token_id, character, byte in self._tokens(text, allowed, disallowed):
+            ids.append(token_id)
+            offsets.append(units[character] + (byte if unit == "byte" else 0))
+        return ids, offsets
+
+    def encode_batch(
+        self, texts: Sequence[str], allowed: NameSet, disallowed: NameSet
+    ) -> list[list[int]]:
+        return [self.encode(text, allowed, disallowed) for text in texts]
+
+    def count(self, text: str, allowed: NameSet, disallowed: NameSet, limit: int | None) -> int:
+        count = len(self.encode(text, allowed, disallowed))
+        return count if limit is None else min(count, limit + 1)
+
+    def count_batch(
+        self, texts: Sequence[str], allowed: NameSet, disallowed: NameSet, limit: int | None
+    ) -> list[int]:
+        return [self.count(text, allowed, disallowed, limit) for text in texts]
+
+    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
+        data = self.decode_bytes(ids)
+        try:
+            return data.decode("utf-8", errors)
+        except UnicodeDecodeError as error:
+            raise InvalidUnicode(error.start, "invalid UTF-8") from None
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        state = DecoderState(self.form.decoder)
+        return state.feed(ids) + state.finish()
+
+    def token_id(self, token: bytes) -> int | None:
+        for added in self.form.added:
+            if not added.special and added.name.encode() == token:
+                return added.id
+        return self.form.model.tokens.get(token)
+
+    def token_bytes(self, token_id: int) -> bytes | None:
+        return self.form.decoder.middle.get(token_id)
+
+    def token_byte_values(self) -> list[bytes]:
+        return sorted(self.form.model.tokens)
+
+
+def _units_before_each_character(text: str, unit: OffsetUnit) -> Sequence[int]:
+    if unit == "code_point":
+        return range(len(text) + 1)
+    encoding, size = ("utf-8", 1) if unit == "byte" else ("utf-16-le", 2)
+    before = [0]
+    for character in text:
+        before.append(before[-1] + len(character.encode(encoding)) // size)
+    return before

@@ -1,0 +1,161 @@
+"""What each normaliser does to a stretch of text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final, Literal
+
+import regex
+
+from bytepair_engine.pipeline.aligned import Aligned
+from bytepair_engine.pipeline.charsmap import CharsMapTable
+from bytepair_engine.pipeline.form import (
+    CharsMap,
+    Lowercase,
+    Normaliser,
+    Prepend,
+    Replace,
+    Spacing,
+    Strip,
+    UnicodeForm,
+)
+from bytepair_engine.pipeline.splitting import compiled
+from bytepair_engine.pipeline.unicode_tables import LOWER_CASE, YOUNGER
+
+#: A character that normalisation by Unicode 9 leaves alone and nothing combines with.
+_YOUNGER: Final = regex.compile(f"[{YOUNGER}]")
+#: Where one normalisation ends and the next may begin: before a character that is a starter and
+#: composes with nothing before it. ASCII is enough: between two, text is normalised as a whole.
+_SAFE: Final = regex.compile(r"(?=[\x00-\x7f])")
+_WHITE_SPACE: Final = regex.compile(r"\s*")
+_WHITE_SPACE_AT_END: Final = regex.compile(r"(?r)\s*$")
+_CLUSTER: Final = regex.compile(r"\X")
+
+FormName = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+#: A grapheme cluster of so many bytes is mapped character by character.
+_LONG_CLUSTER: Final = 6
+
+
+def normalise(stretch: Aligned, steps: Iterable[Normaliser]) -> Aligned:
+    """Apply the steps of a form to one stretch of text."""
+    for step in steps:
+        stretch = _apply(stretch, step)
+    return stretch
+
+
+def normalise_text(text: str, steps: Iterable[Normaliser]) -> str:
+    """The same for text whose origin does not matter."""
+    return normalise(Aligned.original(text), steps).text
+
+
+def _apply(stretch: Aligned, step: Normaliser) -> Aligned:
+    match step:
+        case UnicodeForm():
+            return Aligned.joined(_unicode_form(stretch, step))
+        case Lowercase():
+            return Aligned.joined((lower(c), start) for c, start in stretch.pairs())
+        case Prepend():
+            if not stretch.text:
+                return stretch
+            return Aligned(
+                step.text + stretch.text, stretch.starts[:1] * len(step.text) + stretch.starts
+            )
+        case Replace():
+            return Aligned.joined(_replaced(stretch, step))
+        case Strip():
+            return _stripped(stretch, step)
+        case CharsMap():
+            return Aligned.joined(_mapped(stretch, _table(step.table)))
+        case Spacing():
+            raise NotImplementedError
+
+
+def lower(character: str) -> str:
+    """The full lower-case mapping of one character, whatever version of Unicode Python has."""
+    return LOWER_CASE.get(character) or character.lower()
+
+
+def unicode_form(text: str, form: FormName) -> str:
+    """`text` in a normalisation form, by the tables of Unicode 9."""
+    parts, end = [], 0
+    for match in _YOUNGER.finditer(text):
+        parts += [unicodedata.normalize(form, text[end : match.start()]), match.group()]
+        end = match.end()
+    return "".join([*parts, unicodedata.normalize(form, text[end:])])
+
+
+def _unicode_form(stretch: Aligned, step: UnicodeForm) -> Iterator[tuple[str, int]]:
+    """Text that can be normalised by itself keeps its place as a whole; where it has as many
+    characters as before, each keeps its own."""
+    text, end = stretch.text, 0
+    for border in [*(m.start() for m in _SAFE.finditer(text)), len(text)]:
+        part = text[end:border]
+        normal = unicode_form(part, step.form)
+        if len(normal) == len(part):
+            yield from zip(normal, stretch.starts[end:border], strict=True)
+        elif part:
+            yield from _by_clusters(part, stretch.starts[end:border], normal, step.form)
+        end = border
+
+
+def _by_clusters(
+    part: str, starts: tuple[int, ...], normal: str, form: FormName
+) -> Iterator[tuple[str, int]]:
+    """As long as the text up to a starter is normalised to the start of `normal`, that much of
+    it comes from there."""
+    end = done = 0
+    for border in range(1, len(part) + 1):
+        if border < len(part) and unicodedata.combining(part[border]):
+            continue
+        length = len(unicode_form(part[:border], form))
+        if unicode_form(part[:border], form) + unicode_form(part[border:], form) == normal:
+            yield normal[done:length], starts[end]
+            end, done = border, length
+
+
+def _replaced(stretch: Aligned, step: Replace) -> Iterator[tuple[str, int]]:
+    end = 0
+    for match in compiled(step.pattern).finditer(stretch.text):
+        yield from stretch.part(end, match.start()).pairs()
+        end = match.end()
+        yield step.content, stretch.starts[end - 1] if end else (stretch.starts or (0,))[0]
+    yield from stretch.part(end, len(stretch.text)).pairs()
+
+
+def _stripped(stretch: Aligned, step: Strip) -> Aligned:
+    text = stretch.text
+    start, end = 0, len(text)
+    if step.left and (match := _WHITE_SPACE.match(text)):
+        start = match.end()
+    if step.right and (match := _WHITE_SPACE_AT_END.search(text)):
+        end = max(start, match.start())
+    return stretch.part(start, end)
+
+
+@lru_cache(16)
+def _table(table: bytes) -> CharsMapTable:
+    return CharsMapTable(table)
+
+
+def _mapped(stretch: Aligned, table: CharsMapTable) -> Iterator[tuple[str, int]]:
+    for cluster in _CLUSTER.finditer(stretch.text):
+        start, end = cluster.span()
+        whole = None
+        if len(cluster.group().encode()) < _LONG_CLUSTER:
+            whole = _shortest(table, cluster.group())
+        if whole is None:
+            for character, origin in stretch.part(start, end).pairs():
+                value = _shortest(table, character)
+                yield character if value is None else value, origin
+        else:
+            # One to one as far as the cluster has characters, the rest from its last.
+            for i, character in enumerate(whole):
+                yield character, stretch.starts[min(start + i, end - 1)]
+
+
+def _shortest(table: CharsMapTable, text: str) -> str | None:
+    """The value of the shortest key that starts `text`."""
+    return next((value for _, value in table.prefixes(text.encode(), 0)), None)
