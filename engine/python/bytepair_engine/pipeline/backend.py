@@ -103,7 +103,7 @@ class FormBackend:
                 yield start, within if came[within : within + 1] == written else 0
         else:
             for character, start in piece.pairs():
-                as_it_came = text[start] == character
+                as_it_came = text[start : start + 1] == character
                 for i in range(len(character.encode())):
                     yield start, i if as_it_came else 0
 

@@ -21,6 +21,7 @@ from bytepair_engine.pipeline.form import (
     Strip,
     UnicodeForm,
 )
+from bytepair_engine.pipeline.spacing import space
 from bytepair_engine.pipeline.splitting import compiled
 from bytepair_engine.pipeline.unicode_tables import LOWER_CASE, YOUNGER
 
@@ -70,7 +71,7 @@ def _apply(stretch: Aligned, step: Normaliser) -> Aligned:
         case CharsMap():
             return Aligned.joined(_mapped(stretch, _table(step.table)))
         case Spacing():
-            raise NotImplementedError
+            return space(stretch, step)
 
 
 def lower(character: str) -> str:

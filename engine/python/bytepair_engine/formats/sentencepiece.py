@@ -1,0 +1,233 @@
+"""From a SentencePiece model to the internal form.
+
+Only models of type BPE: the others do not merge pairs. What the sentencepiece package refuses is
+refused here; so is what depends on more of the text than a form can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, Literal, NoReturn
+
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.formats.sentencepiece_file import (
+    REMEDY,
+    ModelType,
+    Piece,
+    PieceType,
+    SentencePieceFile,
+    parse_sentencepiece,
+)
+from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
+from bytepair_engine.pipeline.form import AddedToken, Decoder, Form, Model, Scores, Spacing
+
+#: What stands for a space in pieces.
+MARK: Final = "\u2581"
+
+#: As in the sentencepiece package: of the user-defined symbols that start at one place it sees the
+#: shortest 64.
+MAX_SYMBOLS_AT_ONE_PLACE: Final = 64
+
+_UNSUPPORTED: Final = "convert the model to another format that is supported, or serve it elsewhere"
+_MERGED: Final = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+_BYTE_NAMES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
+
+
+def sentencepiece_form(data: bytes, source: str, also_special: Collection[str] = ()) -> Form:
+    """Read a model file, and say in the terms of a form what it does.
+
+    Args:
+        data: The file, uncompressed.
+        source: Its name, for errors.
+        also_special: User-defined symbols that a request must allow, like control symbols;
+            otherwise text that spells one always becomes it.
+    Raises:
+        VocabularyError: It is no model, or none that can be served exactly.
+    """
+    file = parse_sentencepiece(data, source)
+    return _Loader(file, source, frozenset(also_special)).form()
+
+
+class _Loader:
+    """Checks one file, and translates it."""
+
+    def __init__(self, file: SentencePieceFile, source: str, also_special: frozenset[str]) -> None:
+        self._file: Final = file
+        self._source: Final = source
+        self._also_special: Final = also_special
+        self._ids: Final = {piece.text: i for i, piece in enumerate(file.pieces)}
+
+    def form(self) -> Form:
+        file = self._file
+        if file.model_type is not ModelType.BPE:
+            self._refuse(
+                "trainer_spec.model_type",
+                f"is {file.model_type.name}: only BPE models merge pairs of pieces",
+                _UNSUPPORTED,
+            )
+        self._check_pieces()
+        return Form(
+            model=Model(
+                tokens={p.text.encode(): i for i, p in self._of(*_MERGED)},
+                rule=Scores(
+                    scores={i: p.score for i, p in self._of(*_MERGED)},
+                    taken_apart={
+                        i: parts
+                        for i, p in self._of(PieceType.UNUSED)
+                        if (parts := self._halves(p))
+                    },
+                ),
+                units="characters",
+                byte_tokens=self._byte_tokens(),
+                unknown=self._unknown(),
+                fuse_unknown=True,
+            ),
+            decoder=self._decoder(),
+            normalisers=(self._spacing(),),
+            added=self._added(),
+        )
+
+    def _of(self, *types: PieceType) -> list[tuple[int, Piece]]:
+        return [(i, piece) for i, piece in enumerate(self._file.pieces) if piece.type in types]
+
+    def _check_pieces(self) -> None:
+        pieces = self._file.pieces
+        for i, piece in enumerate(pieces):
+            place = f"pieces[{i}].piece"
+            if self._ids[piece.text] != i:
+                self._refuse(
+                    place, f"is {piece.text!r}, as that of pieces[{self._ids[piece.text]}]"
+                )
+            if "\0" in piece.text:
+                self._refuse(place, "holds a zero character")
+            if piece.type is PieceType.CONTROL and len(piece.text) == 1:
+                self._refuse(
+                    place,
+                    f"is the control symbol {piece.text!r}: of a single character, which no text "
+                    "could hold any more",
+                    _UNSUPPORTED,
+                )
+
+    def _unknown(self) -> int:
+        found = [i for i, _ in self._of(PieceType.UNKNOWN)]
+        if len(found) != 1:
+            self._refuse("pieces", f"hold {len(found)} unknown pieces, and must hold one")
+        return found[0]
+
+    def _byte_tokens(self) -> dict[int, int]:
+        found = {}
+        for i, piece in self._of(PieceType.BYTE):
+            byte = _BYTE_NAMES.get(piece.text)
+            if byte is None:
+                self._refuse(f"pieces[{i}].piece", f"is {piece.text!r}, which names no byte")
+            found[byte] = i
+        if len(found) != (256 if self._file.byte_fallback else 0):
+            self._refuse(
+                "trainer_spec.byte_fallback",
+                f"is {str(self._file.byte_fallback).lower()}, and {len(found)} bytes have a piece",
+            )
+        return found
+
+    def _halves(self, unused: Piece) -> tuple[bytes, bytes] | None:
+        """What merges to an unused piece, if anything does: text becomes that instead."""
+        text, pieces, ids = unused.text, self._file.pieces, self._ids
+
+        def can_be(part: str) -> bool:
+            return len(part) == 1 or (part in ids and pieces[ids[part]].type in _MERGED)
+
+        cuts = [i for i in range(1, len(text)) if can_be(text[:i]) and can_be(text[i:])]
+        if len(cuts) > 1:
+            self._refuse(
+                f"pieces[{ids[text]}]",
+                f"is the unused piece {text!r}, which {len(cuts)} pairs of pieces merge to: which "
+                "of them text becomes depends on what else the text holds",
+                _UNSUPPORTED,
+            )
+        return (text[: cuts[0]].encode(), text[cuts[0] :].encode()) if cuts else None
+
+    def _decoder(self) -> Decoder:
+        file = self._file
+        if file.denormaliser and file.denormaliser.charsmap:
+            self._refuse(
+                "denormalizer_spec",
+                "has rules: decoded text would depend on more than its tokens",
+                _UNSUPPORTED,
+            )
+        middle: dict[int, bytes] = {}
+        first: dict[int, bytes] = {}
+        trims = file.normaliser.dummy_prefix or file.normaliser.tidy
+        for i, piece in enumerate(file.pieces):
+            if piece.type is PieceType.UNKNOWN:
+                middle[i] = file.unknown_surface.encode()
+            elif piece.type is PieceType.BYTE:
+                middle[i] = bytes([_BYTE_NAMES[piece.text]])
+            elif piece.type is PieceType.CONTROL:
+                middle[i] = piece.text.encode()
+            else:
+                middle[i] = piece.text.replace(MARK, " ").encode()
+                if trims and piece.text.startswith(MARK):
+                    first[i] = middle[i][1:]
+        if not file.unknown_surface and trims:
+            self._refuse(
+                "trainer_spec.unk_surface",
+                "is empty: whether a space at the start is shown would depend on unknown pieces "
+                "that are not",
+                _UNSUPPORTED,
+            )
+        return Decoder(middle=middle, first=first, first_until_text=file.normaliser.tidy)
+
+    def _spacing(self) -> Spacing:
+        file, normaliser = self._file, self._file.normaliser
+        if normaliser.charsmap:
+            try:
+                CharsMapTable(normaliser.charsmap)
+            except CharsMapFault as fault:
+                self._refuse("normalizer_spec.precompiled_charsmap", f"is no such map: {fault}")
+        pad: Literal["before", "after", "nowhere"] = "nowhere"
+        if normaliser.dummy_prefix:
+            pad = "after" if file.whitespace_as_suffix else "before"
+        return Spacing(
+            table=normaliser.charsmap,
+            kept=tuple(piece.text for _, piece in self._of(PieceType.USER_DEFINED)),
+            tidy=normaliser.tidy,
+            pad=pad,
+            mark=MARK if normaliser.escape else " ",
+        )
+
+    def _added(self) -> tuple[AddedToken, ...]:
+        symbols = self._of(PieceType.USER_DEFINED)
+        names = {piece.text for _, piece in symbols}
+        if unknown := self._also_special - names:
+            raise VocabularyError(
+                self._source,
+                f"it has no user-defined symbol {min(unknown)!r}, which also_special names",
+                "correct also_special",
+            )
+        for i, piece in symbols:
+            starts = sum(piece.text[:n] in names for n in range(1, len(piece.text) + 1))
+            if starts > MAX_SYMBOLS_AT_ONE_PLACE:
+                self._refuse(
+                    f"pieces[{i}]",
+                    f"is a user-defined symbol that {starts - 1} others are the start of",
+                    _UNSUPPORTED,
+                )
+        control = [
+            AddedToken(content=piece.text, id=i, special=True, name=piece.text)
+            for i, piece in self._of(PieceType.CONTROL)
+        ]
+        return (
+            *control,
+            *(
+                AddedToken(
+                    content=piece.text,
+                    id=i,
+                    special=piece.text in self._also_special,
+                    name=piece.text,
+                    normalised=True,
+                )
+                for i, piece in symbols
+            ),
+        )
+
+    def _refuse(self, place: str, problem: str, remedy: str = REMEDY) -> NoReturn:
+        raise VocabularyError(self._source, f"{place} {problem}", remedy)
