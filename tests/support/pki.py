@@ -29,6 +29,15 @@ class Pair:
         (folder / certificate).write_bytes(self.certificate)
         (folder / key).write_bytes(self.key)
 
+    def locked_key(self) -> bytes:
+        """The key, with a password."""
+        key = serialization.load_pem_private_key(self.key, None)
+        return key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+
 
 class Authority:
     """Signs certificates.

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -123,19 +124,21 @@ class RunningServer:
         with self._changed:
             return "".join(self._lines)
 
-    def wait_for_log(self, event: str, **values: object) -> dict[str, Any]:
-        """Wait until a line says `event` with such values.
+    def wait_for_log(self, event: str, *, times: int = 1, **values: object) -> dict[str, Any]:
+        """Wait until so many lines say `event` with such values; the last of them.
 
         Raises:
             RuntimeError: The server ended, or time ran out, before it did.
         """
 
         def found() -> dict[str, Any] | None:
-            for line in self._lines:
-                fields = json.loads(line) if line.startswith("{") else {}
-                if fields.get("event") == event and values.items() <= fields.items():
-                    return fields
-            return None
+            lines = (json.loads(line) for line in self._lines if line.startswith("{"))
+            said = (
+                line
+                for line in lines
+                if line.get("event") == event and values.items() <= line.items()
+            )
+            return next(islice(said, times - 1, None), None)
 
         with self._changed:
             self._changed.wait_for(

@@ -6,6 +6,7 @@ import ipaddress
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,22 +92,25 @@ def _umask(mask: int | None) -> Iterator[None]:
         os.umask(before)
 
 
+def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, ...]]:
+    """The files that are read again when they change, by what they are."""
+    tls = (settings.tls_cert_file, settings.tls_key_file, settings.tls_client_ca_file)
+    files = {"api_keys": (settings.api_keys_file,), "tls": tls}
+    named = {what: tuple(base_dir / p for p in paths if p) for what, paths in files.items()}
+    return {what: paths for what, paths in named.items() if paths}
+
+
 def watched(
     settings: Settings, base_dir: Path, callers: Callers, tls: Tls | None
 ) -> list[Watched[Any]]:
-    """What is read again when it changes."""
+    """How they are read again, and who uses them."""
+    paths = watched_paths(settings, base_dir)
     found: list[Watched[Any]] = []
-    if settings.api_keys_file is not None:
-        found.append(
-            Watched(
-                "api_keys",
-                (base_dir / settings.api_keys_file,),
-                lambda: read_keys(settings, base_dir),
-                callers.replace_keys,
-            )
-        )
+    if "api_keys" in paths:
+        read = partial(read_keys, settings, base_dir)
+        found.append(Watched("api_keys", paths["api_keys"], read, callers.replace_keys))
     if tls is not None:
-        found.append(Watched("tls", tls.files.paths, tls.files.read, tls.replace))
+        found.append(Watched("tls", paths["tls"], tls.files.read, tls.replace))
     return found
 
 

@@ -24,7 +24,7 @@ from bytepair_server.http import HttpServer
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
 from bytepair_server.quotas import Quotas
-from bytepair_server.reload import Reloader
+from bytepair_server.reload import Reloader, contents
 from bytepair_server.service import SERVICE_NAME, Service
 from bytepair_server.settings import Settings
 from bytepair_server.settings_types import NO_ADDRESS
@@ -78,13 +78,15 @@ class Server:
         self._metrics.queued.set_function(lambda: self._work.queued)
         self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
         base_dir = configuration.base_dir
+        paths = identity.watched_paths(settings, base_dir)
+        seen = {what: contents(files) for what, files in paths.items()}
         self._callers: Final = callers.load(settings, base_dir)
         self._tls: Final = tls.load(settings, base_dir)
         self._health: Final = identity.Health(
             self._callers if settings.health_needs_caller else None
         )
         watched = identity.watched(settings, base_dir, self._callers, self._tls)
-        self._reloader: Final = Reloader(watched, self._metrics, log)
+        self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._reloading: asyncio.Task[None] | None = None
         shared: dict[str, Any] = {
             "gate": self._gate,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -19,8 +19,10 @@ from bytepair_server.sources import ConfigurationError
 
 #: A change is seen within this time. The files are small: reading them costs nothing to speak
 #: of, and no time of change, size or inode tells as surely as their content.
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.5
 
+#: What files hold, to be compared.
+Contents = tuple[bytes | None, ...]
 T = TypeVar("T")
 
 
@@ -44,12 +46,26 @@ class Watched(Generic[T]):
 class Reloader:
     """Looks at files, for as long as `run` runs."""
 
-    def __init__(self, watched: Sequence[Watched[Any]], metrics: Metrics, log: logs.Log) -> None:
-        """See `Watched`."""
+    def __init__(
+        self,
+        watched: Sequence[Watched[Any]],
+        seen: Mapping[str, Contents],
+        metrics: Metrics,
+        log: logs.Log,
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            watched: What to read again.
+            seen: `contents` of the files of each, from before they were read first: a change
+                between the two is then seen too.
+            metrics: What is counted.
+            log: Where it is told.
+        """
         self._watched: Final = watched
         self._metrics: Final = metrics
         self._log: Final = log
-        self._seen: Final[dict[str, tuple[bytes | None, ...]]] = {}
+        self._seen: Final = dict(seen)
         for each in watched:
             metrics.reload_failed.labels(each.what).set(0)
 
@@ -62,12 +78,10 @@ class Reloader:
 
     async def _look(self, watched: Watched[Any]) -> None:
         # Before they are read: what changes in between is seen the next time.
-        contents = await asyncio.to_thread(_contents, watched.paths)
-        # The first look reads again whatever it sees, for the server may have read it before.
-        is_first = watched.what not in self._seen
-        if contents == self._seen.get(watched.what):
+        found = await asyncio.to_thread(contents, watched.paths)
+        if found == self._seen[watched.what]:
             return
-        self._seen[watched.what] = contents
+        self._seen[watched.what] = found
         try:
             watched.use(await asyncio.to_thread(watched.read))
         except Exception as error:
@@ -79,13 +93,12 @@ class Reloader:
                 error=str(error) if known else logs.frames(error),
             )
             self._metrics.reloaded(watched.what, ok=False)
-            return
-        if not is_first:
+        else:
             self._log.info("reloaded", what=watched.what)
             self._metrics.reloaded(watched.what, ok=True)
 
 
-def _contents(paths: Sequence[Path]) -> tuple[bytes | None, ...]:
+def contents(paths: Sequence[Path]) -> Contents:
     """A hash of each file; None for one that cannot be read."""
     return tuple(_hash(path) for path in paths)
 

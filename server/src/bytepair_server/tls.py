@@ -44,11 +44,6 @@ class TlsFiles:
     key: Path
     client_ca: Path | None
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """All of the files."""
-        return tuple(p for p in (self.certificates, self.key, self.client_ca) if p is not None)
-
     def read(self) -> Material:
         """Read and check the files.
 

@@ -1,0 +1,303 @@
+"""Who calls: by key, by certificate, by both; what the port, health and the log say of it."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from bytepair_server import callers, sources, tls
+from bytepair_server.callers import Callers
+from bytepair_server.errors import Unauthenticated
+from bytepair_server.settings_callers import CallerTable
+from bytepair_server.sources import ConfigurationError
+from conftest import Serve
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.failures import failure
+from support.pki import Authority, trusting
+from support.serving import RunningServer, write_config
+from support.streaming import CountRequest, count_config
+
+REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
+BILLING = "spiffe://example.org/billing"
+KEY_HASH = hashlib.sha256(b"chat-key").hexdigest()
+CONFIG = f"""
+api_keys_file = "keys.toml"
+tls_cert_file = "server.pem"
+tls_key_file = "key.pem"
+tls_client_ca_file = "ca.pem"
+log_calls = "info"
+health_needs_caller = true
+builtin_encodings = ["cl100k_base"]
+[callers.billing]
+certificates = ["uri:{BILLING}", "dns:Billing.example.org"]
+[callers.search]
+certificates = ["dns:search.example.org"]
+"""
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def mutual(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[RunningServer]:
+    """A server that wants a certificate of everybody, and knows one key."""
+    folder = tmp_path_factory.mktemp("mutual")
+    authority.server().write(folder)
+    (folder / "ca.pem").write_bytes(authority.pem)
+    (folder / "keys.toml").write_text(f'chat = ["sha256:{KEY_HASH}"]\n')
+    shown = authority.client(uris=[BILLING])
+    with RunningServer(
+        "--config", write_config(folder, CONFIG), credentials=trusting(authority.pem, shown)
+    ) as running:
+        yield running
+
+
+class Connection:
+    """A connection of its own to a server, with the stubs on it."""
+
+    def __init__(self, server: RunningServer, credentials: grpc.ChannelCredentials) -> None:
+        self.channel = grpc.secure_channel(
+            server.target.replace("127.0.0.1", "localhost"), credentials
+        )
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+
+    def method(self, name: str, kind: str = "unary_unary", **types: Any) -> Any:
+        make = getattr(self.channel, kind)
+        return make(f"/bytepair.v1.TokenizerService/{name}", **types)
+
+    def count(self, **options: Any) -> Any:
+        """Call Count."""
+        method = self.method(
+            "Count",
+            request_serializer=tokenizer_pb2.CountRequest.SerializeToString,
+            response_deserializer=tokenizer_pb2.CountResponse.FromString,
+        )
+        return method(REQUEST, **options)
+
+    def health(self, **options: Any) -> int:
+        stub: Any = health_pb2_grpc.HealthStub(self.channel)
+        return int(stub.Check(health_pb2.HealthCheckRequest(), **options).status)
+
+
+def caller_of(server: RunningServer, credentials: grpc.ChannelCredentials, **names: str) -> str:
+    """Whom the server takes a call for."""
+    request_id = hashlib.sha256(repr(names).encode()).hexdigest()[:32]
+    metadata = [("x-request-id", request_id)]
+    if "key" in names:
+        metadata.append(("authorization", f"Bearer {names['key']}"))
+    with Connection(server, credentials) as connection:
+        connection.count(metadata=metadata)
+    return str(server.wait_for_log("call", request_id=request_id)["caller"])
+
+
+@pytest.mark.parametrize(
+    ("names", "caller"),
+    [
+        ({"uris": [BILLING]}, "billing"),
+        ({"dns": ["billing.example.org"]}, "billing"),
+        ({"dns": ["BILLING.example.ORG"]}, "billing"),
+        ({"dns": ["search.example.org", "other.example.org"]}, "search"),
+        ({"dns": ["billing.example.org"], "uris": [BILLING]}, "billing"),
+    ],
+)
+def test_the_caller_is_whom_the_certificate_names(
+    mutual: RunningServer, authority: Authority, names: dict[str, Any], caller: str
+) -> None:
+    shown = authority.client(**names)
+    assert caller_of(mutual, trusting(authority.pem, shown), case=repr(names)) == caller
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {},
+        {"common_name": "billing.example.org"},
+        {"email": "billing@example.org"},
+        {"dns": ["stranger.example.org"]},
+        {"dns": ["*.example.org"]},
+        {"dns": ["billing.example.org.evil.example"]},
+        {"dns": ["sub.billing.example.org"]},
+        {"dns": [BILLING.replace("spiffe://", "spiffe.")]},
+        {"uris": [BILLING + "/"]},
+        {"uris": [BILLING.upper()]},
+        {"uris": ["dns:billing.example.org"]},
+        {"dns": ["billing.example.org", "search.example.org"]},
+    ],
+    ids=repr,
+)
+def test_a_certificate_without_exactly_one_known_caller_is_refused(
+    mutual: RunningServer, authority: Authority, names: dict[str, Any]
+) -> None:
+    with Connection(mutual, trusting(authority.pem, authority.client(**names))) as connection:
+        failed = failure(connection.count)
+        assert (failed.code, failed.reason) == (
+            grpc.StatusCode.UNAUTHENTICATED,
+            "UNAUTHENTICATED",
+        )
+        with pytest.raises(grpc.RpcError) as caught:
+            connection.health()
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_without_a_certificate_of_the_authority_nobody_connects(
+    mutual: RunningServer, authority: Authority
+) -> None:
+    forged = Authority().client(uris=[BILLING])
+    for credentials in (trusting(authority.pem), trusting(authority.pem, forged)):
+        with Connection(mutual, credentials) as connection:
+            assert failure(connection.count).code is grpc.StatusCode.UNAVAILABLE
+    with grpc.insecure_channel(mutual.target) as channel:
+        method: Any = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+        assert failure(method, b"").code is grpc.StatusCode.UNAVAILABLE
+    assert mutual.stub.Count(REQUEST).count == 1
+
+
+def test_a_key_goes_before_the_certificate(mutual: RunningServer, authority: Authority) -> None:
+    shown = trusting(authority.pem, authority.client(uris=[BILLING]))
+    assert caller_of(mutual, shown, key="chat-key") == "chat"
+    stranger = trusting(authority.pem, authority.client(dns=["proxy.example.org"]))
+    assert caller_of(mutual, stranger, key="chat-key", through="proxy") == "chat"
+    with Connection(mutual, shown) as connection:
+        for value in ("Bearer wrong", "Basic chat-key", ""):
+            failed = failure(connection.count, metadata=(("authorization", value),))
+            assert failed.reason == "UNAUTHENTICATED"
+
+
+def test_a_stream_has_the_caller_of_its_connection(
+    mutual: RunningServer, authority: Authority
+) -> None:
+    messages = [count_config(), CountRequest(text="a")]
+    assert mutual.stub.CountStream(iter(messages)).count == 1
+    assert mutual.wait_for_log("call", rpc="CountStream")["caller"] == "billing"
+    with Connection(mutual, trusting(authority.pem, authority.client())) as connection:
+        method = connection.method("EncodeStream", "stream_stream")
+        with pytest.raises(grpc.RpcError) as caught:
+            list(method(iter([b""])))
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_health_answers_known_callers(mutual: RunningServer, authority: Authority) -> None:
+    stranger = trusting(authority.pem, authority.client())
+    known = trusting(authority.pem, authority.client(uris=[BILLING]))
+    with Connection(mutual, known) as connection:
+        assert connection.health() == health_pb2.HealthCheckResponse.SERVING
+        watch: Any = health_pb2_grpc.HealthStub(connection.channel)
+        seen = watch.Watch(health_pb2.HealthCheckRequest())
+        assert next(seen).status == health_pb2.HealthCheckResponse.SERVING
+        seen.cancel()
+    with Connection(mutual, stranger) as connection:
+        key = (("authorization", "Bearer chat-key"),)
+        assert connection.health(metadata=key) == health_pb2.HealthCheckResponse.SERVING
+        watch = health_pb2_grpc.HealthStub(connection.channel)
+        with pytest.raises(grpc.RpcError) as caught:
+            list(watch.Watch(health_pb2.HealthCheckRequest()))
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_health_is_open_to_probes_unless_told_otherwise(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "keys.toml").write_text(f'chat = ["sha256:{KEY_HASH}"]\n')
+    server = serve("--api-keys-file", str(tmp_path / "keys.toml"))
+    stub: Any = health_pb2_grpc.HealthStub(server.channel)
+    assert stub.Check(health_pb2.HealthCheckRequest()).status == 1
+    assert failure(server.stub.Count, REQUEST).reason == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize(
+    ("address", "level"), [("127.0.0.1:0", "info"), ("[::1]:0", "info"), ("0.0.0.0:0", "warning")]
+)
+def test_the_log_says_that_nobody_is_asked(serve: Serve, address: str, level: str) -> None:
+    line = serve("--grpc-address", address).wait_for_log(
+        "nobody is asked who calls: whoever reaches the port may"
+    )
+    assert (line["level"], line["caller"]) == (level, "anonymous")
+
+
+def test_the_log_warns_of_keys_that_travel_in_the_clear(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "keys.toml").write_text(f'chat = ["sha256:{KEY_HASH}"]\n')
+    server = serve("--grpc-address", "0.0.0.0:0", "--api-keys-file", str(tmp_path / "keys.toml"))
+    line = server.wait_for_log("no TLS: API keys and text can be read on the way")
+    assert line["level"] == "warning"
+
+
+@pytest.mark.parametrize(("given", "mode"), [([], 0o600), (["--unix-socket-mode", "666"], 0o666)])
+def test_a_unix_socket_has_the_permissions_of_the_setting(
+    serve: Serve, tmp_path: Path, given: list[str], mode: int
+) -> None:
+    path = tmp_path / "socket"
+    server = serve("--grpc-address", f"unix:{path}", *given)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert server.stub.Count(REQUEST).count == 1
+
+
+def test_names_are_compared_by_kind() -> None:
+    """A host name is not a URI of the same spelling, whatever gRPC lumps together."""
+    known = Callers(None, {"a": CallerTable(certificates=("uri:x.example",))})
+    assert known.identify(None, lambda: {"peer_uri": [b"x.example"]}) == "a"
+    for peer in ({"peer_dns": [b"x.example"]}, {"x509_subject_alternative_name": [b"x.example"]}):
+        with pytest.raises(Unauthenticated):
+            known.identify(None, lambda peer=peer: peer)  # type: ignore[misc]
+
+
+def check(config: str) -> None:
+    read = sources.load(["--config", config], {})
+    callers.load(read.settings, read.base_dir)
+    tls.load(read.settings, read.base_dir)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["tls_cert_file = 'server.pem'"], "tls_cert_file and tls_key_file: TLS needs both"),
+        (["tls_client_ca_file = 'server.pem'"], "nobody is known by a certificate"),
+        (
+            ["tls_cert_file = 'server.pem'", "tls_key_file = 'none.pem'"],
+            "none.pem: cannot be read: No such file",
+        ),
+        (
+            ["tls_cert_file = 'server.pem'", "tls_key_file = 'other.pem'"],
+            "are not a certificate chain and its key, in PEM and without a password: "
+            "key values mismatch",
+        ),
+        (
+            ["tls_cert_file = 'server.pem'", "tls_key_file = 'locked.pem'"],
+            "are not a certificate chain and its key, in PEM and without a password: ",
+        ),
+        (
+            ["[callers.a]", "certificates = ['dns:a.example']"],
+            "callers: certificates need tls_client_ca_file",
+        ),
+        (["[callers.a]", "certificates = ['a.example']"], "must be 'dns:' and a host name"),
+        (["[callers.a]", "certificates = ['dns:*.example']"], "without wildcard"),
+        (["[callers.default]"], "no caller may be called 'default'"),
+        (["[callers.a]", "group = 'g'"], "there is neither [ceiling.g] nor [quotas.g]"),
+        (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
+        (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),
+        (["[quotas.default]", "requests_per_second = 0"], "greater than 0"),
+        (["[quotas.default]", "requests = 1"], "quotas.default.requests (from file "),
+    ],
+)
+def test_what_contradicts_itself_is_refused(
+    tmp_path: Path, lines: list[str], said: str, authority: Authority
+) -> None:
+    authority.server().write(tmp_path)
+    (tmp_path / "other.pem").write_bytes(authority.server().key)
+    (tmp_path / "locked.pem").write_bytes(authority.server().locked_key())
+    config = write_config(tmp_path, "\n".join(lines))
+    with pytest.raises(ConfigurationError) as caught:
+        check(config)
+    assert said in str(caught.value)

@@ -1,0 +1,169 @@
+"""Keys and certificates that change while the server runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import grpc
+from bytepair.v1 import tokenizer_pb2
+from conftest import Serve
+from support.pki import Authority, trusting
+from support.serving import RunningServer, write_config
+
+REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
+
+
+def keys(**callers: str) -> str:
+    return "".join(
+        f'{name} = ["sha256:{hashlib.sha256(key.encode()).hexdigest()}"]\n'
+        for name, key in callers.items()
+    )
+
+
+def replace(path: Path, content: str | bytes) -> None:
+    """Put a file in the place of another, as a careful operator does: at once."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content.encode() if isinstance(content, str) else content)
+    new.replace(path)
+
+
+def is_ok(otherwise: grpc.StatusCode, call: Any, *arguments: Any, **options: Any) -> bool:
+    """Whether a call succeeds; if not, it must fail with this status."""
+    code = grpc.StatusCode.OK
+    try:
+        call(*arguments, **options)
+    except grpc.RpcError as error:
+        code = error.code()
+    assert code in (grpc.StatusCode.OK, otherwise)
+    return code is grpc.StatusCode.OK
+
+
+def takes(server: RunningServer, key: str) -> bool:
+    metadata = (("authorization", f"Bearer {key}"),)
+    return is_ok(grpc.StatusCode.UNAUTHENTICATED, server.stub.Count, REQUEST, metadata=metadata)
+
+
+def failed_now(server: RunningServer, what: str) -> float:
+    return server.metric("bytepair_reload_failed", what=what)
+
+
+def wait(server: RunningServer, event: str, times: int) -> dict[str, Any]:
+    """Wait until the log has said something so often."""
+    return server.wait_for_log(event, times=times)
+
+
+RELOADED, KEPT = "reloaded", "not reloaded: what was read before stays in use"
+
+
+def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(keys(chat="old"))
+    server = serve("--api-keys-file", str(file))
+    assert takes(server, "old")
+    assert not takes(server, "new")
+
+    replace(file, keys(chat="new", billing="other"))
+    assert wait(server, RELOADED, 1)["what"] == "api_keys"
+    assert not takes(server, "old")
+    assert takes(server, "new")
+    assert takes(server, "other")
+
+    # The secret that somebody forgot to hash must not be in the log.
+    for times, bad in enumerate(("chat = ['hunter2']", "no toml: hunter2", ""), 1):
+        replace(file, bad)
+        line = wait(server, KEPT, times)
+        assert line["what"] == "api_keys"
+        assert line["level"] == "error"
+        assert str(file) in line["error"]
+        assert failed_now(server, "api_keys") == 1
+        assert takes(server, "new")
+    assert "hunter2" not in server.raw_log
+    file.unlink()
+    wait(server, KEPT, 4)
+    assert takes(server, "new")
+
+    replace(file, keys(chat="newest"))
+    wait(server, RELOADED, 2)
+    assert failed_now(server, "api_keys") == 0
+    assert not takes(server, "new")
+    assert takes(server, "newest")
+    labels = {"what": "api_keys"}
+    assert server.metric("bytepair_reloads_total", outcome="ok", **labels) == 2
+    assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 4
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(keys(chat="a"))
+    before = file.stat()
+    server = serve("--api-keys-file", str(file))
+    file.write_text(keys(chat="b"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    wait(server, RELOADED, 1)
+    assert takes(server, "b")
+    assert not takes(server, "a")
+
+
+def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> bool:
+    """Whether a new connection with these credentials is answered."""
+    # Its own pool: gRPC would share the connection of another channel.
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    target = server.target.replace("127.0.0.1", "localhost")
+    with grpc.secure_channel(target, credentials, options) as channel:
+        method: Any = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+        return is_ok(grpc.StatusCode.UNAVAILABLE, method, REQUEST.SerializeToString())
+
+
+def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
+    old, new = Authority(), Authority()
+    old_pair, new_pair = old.server(), new.server()
+    old_pair.write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes(old.pem)
+    name = "spiffe://example.org/a"
+    old_client, new_client = old.client(uris=[name]), new.client(uris=[name])
+    config = f"""
+        tls_cert_file = "server.pem"
+        tls_key_file = "key.pem"
+        tls_client_ca_file = "ca.pem"
+        builtin_encodings = ["cl100k_base"]
+        [callers.a]
+        certificates = ["uri:{name}"]
+    """
+    with RunningServer(
+        "--config", write_config(tmp_path, config), credentials=trusting(old.pem, old_client)
+    ) as server:
+        assert server.stub.Count(REQUEST).count == 1
+        assert connects(server, trusting(old.pem, old_client))
+        assert not connects(server, trusting(old.pem, new_client))
+
+        # One file after the other: in between, the key is not the certificate's.
+        replace(tmp_path / "server.pem", new_pair.certificate)
+        line = wait(server, KEPT, 1)
+        assert line["what"] == "tls"
+        assert "key values mismatch" in line["error"]
+        assert failed_now(server, "tls") == 1
+        assert connects(server, trusting(old.pem, old_client))
+        replace(tmp_path / "key.pem", new_pair.key)
+        wait(server, RELOADED, 1)
+        assert failed_now(server, "tls") == 0
+        assert not connects(server, trusting(old.pem, old_client))
+        assert connects(server, trusting(new.pem, old_client))
+
+        # Both authorities for a while, then the new one alone.
+        replace(tmp_path / "ca.pem", old.pem + new.pem)
+        wait(server, RELOADED, 2)
+        assert connects(server, trusting(new.pem, old_client))
+        assert connects(server, trusting(new.pem, new_client))
+        replace(tmp_path / "ca.pem", b"nothing")
+        assert "holds no certificates" in wait(server, KEPT, 2)["error"]
+        assert connects(server, trusting(new.pem, new_client))
+        replace(tmp_path / "ca.pem", new.pem)
+        wait(server, RELOADED, 3)
+        assert not connects(server, trusting(new.pem, old_client))
+        assert connects(server, trusting(new.pem, new_client))
+
+        # The connection that was there all the time.
+        assert server.stub.Count(REQUEST).count == 1
