@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from hypothesis import settings
 from support.serving import RunningServer
+
+# How long an example takes says more of what else runs on the machine than of the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 Serve = Callable[..., RunningServer]
 

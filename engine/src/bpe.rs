@@ -1,12 +1,15 @@
 //! One encoding: a vocabulary, what splits its text, and its special tokens.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use crate::fingerprint::fingerprint;
 use crate::joined::Joined;
 use crate::lookup::Lookup;
 use crate::offsets::{self, OffsetUnit};
+use crate::parallel::{self, Sharing};
+use crate::parts::{self, Parts};
 use crate::pool::{Pool, Room};
 use crate::rank_table::RankTable;
 use crate::short_tokens::ShortTokens;
@@ -22,6 +25,7 @@ pub struct Bpe {
     short_tokens: OnceLock<ShortTokens>,
     splitter: Splitter,
     pool: Pool,
+    sharing: Sharing,
     specials: HashMap<String, u32>,
     special_bytes: HashMap<u32, Box<[u8]>>,
     fingerprint: String,
@@ -40,12 +44,26 @@ pub struct UnknownId {
     pub index: usize,
 }
 
+/// A token of most texts has fewer bytes.
+const BYTES_OF_A_TOKEN: usize = 8;
+
+fn refuse(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialFound> {
+    match disallowed.first(text) {
+        Some((token, byte_offset)) => Err(SpecialFound {
+            token: token.to_owned(),
+            byte_offset,
+        }),
+        None => Ok(()),
+    }
+}
+
 impl Bpe {
     pub fn new(
         table: Arc<RankTable>,
         pattern: &str,
         mut specials: Vec<(String, u32)>,
         cache_bytes: usize,
+        sharing: Sharing,
     ) -> Result<Self, PatternFault> {
         let splitter = Splitter::for_pattern(pattern)?;
         let fingerprint = fingerprint(&table, pattern, &specials);
@@ -63,6 +81,7 @@ impl Bpe {
             short_tokens: OnceLock::new(),
             splitter,
             pool: Pool::new(cache_bytes),
+            sharing,
             specials,
             special_bytes,
             fingerprint,
@@ -101,9 +120,15 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<Vec<u32>, SpecialFound> {
-        let mut list = List::for_bytes(text.len());
-        self.encode_into(text, allowed, disallowed, &mut list)?;
-        Ok(list.into_vec())
+        refuse(text, disallowed)?;
+        let list = |text: &str| {
+            let mut list = List::for_bytes(text.len());
+            self.encode_into(text, allowed, &mut list);
+            list.into_vec()
+        };
+        Ok(self
+            .in_parts(text, allowed, list)
+            .unwrap_or_else(|| list(text)))
     }
 
     pub fn encode_packed(
@@ -112,9 +137,15 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<Vec<u8>, SpecialFound> {
-        let mut packed = Packed(Vec::with_capacity(text.len() / 2 + 1));
-        self.encode_into(text, allowed, disallowed, &mut packed)?;
-        Ok(packed.0)
+        refuse(text, disallowed)?;
+        let packed = |text: &str| {
+            let mut packed = Packed(Vec::with_capacity(text.len() / 2 + 1));
+            self.encode_into(text, allowed, &mut packed);
+            packed.0
+        };
+        Ok(self
+            .in_parts(text, allowed, packed)
+            .unwrap_or_else(|| packed(text)))
     }
 
     /// The number of ids, or `limit` + 1 when there are more.
@@ -125,27 +156,88 @@ impl Bpe {
         disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> Result<usize, SpecialFound> {
-        let mut count = Count::new(limit);
-        self.encode_into(text, allowed, disallowed, &mut count)?;
-        Ok(count.result())
+        refuse(text, disallowed)?;
+        let limit = limit.unwrap_or(usize::MAX);
+        let count = |text: &str, limit: usize| {
+            let mut count = Count::new(limit);
+            self.encode_into(text, allowed, &mut count);
+            count.result()
+        };
+        // What is likely to be read before the limit is met.
+        let bytes = text.len().min(limit.saturating_mul(BYTES_OF_A_TOKEN));
+        let threads = self.threads_for(bytes);
+        if threads == 1 {
+            return Ok(count(text, limit));
+        }
+        let total = AtomicUsize::new(0);
+        let rest = || limit.checked_sub(total.load(Relaxed));
+        let parts = Parts::new(text, allowed, self.sharing.part_for(bytes));
+        parallel::map(
+            threads,
+            parts.map_while(|part| Some((part, rest()?))),
+            |(part, rest)| {
+                total.fetch_add(count(&text[part], rest), Relaxed);
+            },
+        );
+        Ok(total.into_inner().min(limit.saturating_add(1)))
     }
 
-    fn encode_into<S: Sink>(
+    /// What `work` makes of each text, in order; the first that fails fails all.
+    ///
+    /// Many small texts are shared out over threads as one large one is; where one of them is
+    /// large, `work` does that.
+    pub fn on_each<R: Send>(
+        &self,
+        texts: &[&str],
+        work: impl Fn(&str) -> Result<R, SpecialFound> + Sync,
+    ) -> Result<Vec<R>, SpecialFound> {
+        let all = |texts: &[&str]| texts.iter().map(|text| work(text)).collect();
+        let largest = texts.iter().map(|text| text.len()).max().unwrap_or(0);
+        let bytes = texts.iter().map(|text| text.len()).sum();
+        let threads = self.sharing.threads_for(bytes);
+        if threads == 1 || self.threads_for(largest) > 1 {
+            return all(texts);
+        }
+        let groups = parts::groups(texts, self.sharing.part_for(bytes));
+        let groups: Vec<Vec<R>> = parallel::map(threads, groups, all)
+            .into_iter()
+            .collect::<Result<_, _>>()?;
+        Ok(groups.into_iter().flatten().collect())
+    }
+
+    fn threads_for(&self, bytes: usize) -> usize {
+        if self.splitter.has_borders() {
+            self.sharing.threads_for(bytes)
+        } else {
+            1
+        }
+    }
+
+    /// What `encode` makes of each part of a large text, joined; None for a text that one thread
+    /// should encode.
+    fn in_parts<T: Copy + Send>(
         &self,
         text: &str,
         allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-        sink: &mut S,
-    ) -> Result<(), SpecialFound> {
-        if let Some((token, byte_offset)) = disallowed.first(text) {
-            return Err(SpecialFound {
-                token: token.to_owned(),
-                byte_offset,
-            });
+        encode: impl Fn(&str) -> Vec<T> + Sync,
+    ) -> Option<Vec<T>> {
+        let threads = self.threads_for(text.len());
+        if threads == 1 {
+            return None;
         }
+        let parts = Parts::new(text, allowed, self.sharing.part_for(text.len()));
+        let parts = parallel::map(threads, parts, |part| encode(&text[part]));
+        let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+        // One after the other, so that each is let go of before the next is copied.
+        parts
+            .into_iter()
+            .for_each(|part| all.extend_from_slice(&part));
+        Some(all)
+    }
+
+    fn encode_into<S: Sink>(&self, text: &str, allowed: &SpecialSet, sink: &mut S) {
         self.pool
             .with(|room| self.encode_allowing(text, allowed, room, sink));
-        Ok(())
     }
 
     fn encode_allowing<S: Sink>(
@@ -197,8 +289,9 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
+        refuse(text, disallowed)?;
         let mut located = Located::new(self.table());
-        self.encode_into(text, allowed, disallowed, &mut located)?;
+        self.encode_into(text, allowed, &mut located);
         let Located { ids, starts, .. } = located;
         Ok((ids, offsets::in_units(text, starts, unit)))
     }

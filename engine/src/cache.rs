@@ -49,17 +49,18 @@ pub struct Cache {
 impl Cache {
     /// A cache that never takes more than about `bytes`; 0 for one that remembers nothing.
     pub fn new(bytes: usize) -> Self {
-        let half = bytes / 2;
-        let most_short = match half / size_of::<Entry>() {
+        let most_short = match bytes / 2 / size_of::<Entry>() {
             0..FIRST_ENTRIES => 0,
             // The greatest power of two that fits.
             entries => 1 << entries.ilog2(),
         };
+        // While the table grows, the old one of half its size is still there.
+        let short_bytes = most_short * size_of::<Entry>() * 3 / 2;
         Cache {
             short: Vec::new(),
             short_used: 0,
             most_short,
-            long: LongCache::new(half),
+            long: LongCache::new(bytes - short_bytes),
         }
     }
 
@@ -296,7 +297,9 @@ mod tests {
             }
             let long = &cache.long;
             let slots = long.slots.capacity() * size_of::<Slot>();
-            let taken = cache.short.capacity() * size_of::<Entry>() + slots;
+            let short = cache.short.capacity() * size_of::<Entry>();
+            // With what was there when a table last grew.
+            let taken = (short + slots) * 3 / 2;
             assert!(taken + long.arena.capacity() * size_of::<u32>() <= bytes);
         }
     }

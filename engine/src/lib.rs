@@ -14,6 +14,8 @@ mod joined;
 mod lookup;
 mod merge;
 pub mod offsets;
+pub mod parallel;
+mod parts;
 mod pool;
 #[cfg(feature = "python")]
 mod python;

@@ -135,11 +135,9 @@ pub struct Count {
 }
 
 impl Count {
-    pub fn new(limit: Option<usize>) -> Self {
-        Count {
-            count: 0,
-            limit: limit.unwrap_or(usize::MAX),
-        }
+    /// `usize::MAX` for no limit.
+    pub fn new(limit: usize) -> Self {
+        Count { count: 0, limit }
     }
 
     /// The count, or the limit + 1 when there were more.
@@ -203,7 +201,7 @@ mod tests {
     #[test]
     fn a_count_stops_one_past_its_limit() {
         for (pushed, limit, expected) in [(0, 0, 0), (3, 2, 3), (9, 2, 3), (2, 2, 2)] {
-            let mut count = Count::new(Some(limit));
+            let mut count = Count::new(limit);
             (0..pushed).for_each(|id| count.push(id));
             assert_eq!(count.result(), expected);
         }

@@ -118,7 +118,7 @@ REFUSED = [
 
 
 def native(pattern: str) -> _core.Bpe:
-    return _core.Bpe(TABLE, pattern, {})
+    return _core.Bpe(TABLE, pattern, {}, cache_bytes=1 << 20, threads=1)
 
 
 def random_texts(rng: random.Random, number: int, longest: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ BLOCK = 64
 
 
 def _core_of(pattern: str) -> _core.Bpe:
-    return _core.Bpe(BYTES, pattern, {})
+    return _core.Bpe(BYTES, pattern, {}, cache_bytes=1 << 20, threads=1)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -58,6 +58,8 @@ def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
         ),
         encoding.pattern,
         {},
+        cache_bytes=0,
+        threads=1,
     )
     assert core.unreachable_ids() == []
 
@@ -68,7 +70,7 @@ def test_without_a_cache_and_with_a_small_one_the_ids_are_the_same() -> None:
     every = [
         [core.encode(text, none, none) for text in texts for _ in range(2)]
         for size in (0, 1 << 16, 1 << 24)
-        for core in [_core.Bpe(table, PATTERNS["cl100k_base"], {}, cache_bytes=size)]
+        for core in [_core.Bpe(table, PATTERNS["cl100k_base"], {}, cache_bytes=size, threads=1)]
         for none in [core.special_set(frozenset())]
     ]
     assert every[0] == every[1] == every[2]

@@ -18,7 +18,7 @@ from bytepair_engine import (
     get_encoding,
 )
 from bytepair_engine.toy import toy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
@@ -40,7 +40,6 @@ def ids_of_bytes(encoding: Encoding, data: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_harmony"])
-@settings(deadline=None)  # the first example loads tables
 @given(data=st.data())
 def test_deltas_join_to_the_one_shot_decoding(name: str, data: st.DataObject) -> None:
     for backend in BACKENDS:

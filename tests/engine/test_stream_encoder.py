@@ -31,7 +31,7 @@ from bytepair_engine.special_names import special_names
 from bytepair_engine.stream_splitter import StreamSplitter
 from bytepair_engine.toy import toy
 from bytepair_engine.varint import pack
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
@@ -111,7 +111,6 @@ def test_ids_for_every_cut_in_two_and_every_piece_size(
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-@settings(deadline=None)
 @given(data=st.data())
 def test_special_tokens_and_policy_for_every_cut(name: str, data: st.DataObject) -> None:
     text = data.draw(hard_texts)

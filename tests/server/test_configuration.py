@@ -7,12 +7,13 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
-from bytepair_engine import get_encoding
+from bytepair_engine import Resources, get_encoding
 from bytepair_server import sources
-from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, prove
+from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, load, prove
 from bytepair_server.settings import FILE_ONLY, Settings
 from bytepair_server.sources import ConfigurationError
 from conftest import Serve
@@ -235,6 +236,19 @@ def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", sorted(SELF_TEST_IDS))
 def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
     assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
+
+
+def test_every_encoding_takes_of_the_machine_what_the_settings_say() -> None:
+    names: dict[str, Any] = {
+        "builtin_encodings": ("r50k_base",),
+        "encodings": {"mine": {"extends": "r50k_base"}},
+    }
+    settings = Settings(**names, cache_bytes=1 << 20, threads_per_call=3)
+    catalog = load(settings, Path())
+    taken = [entry.encoding.resources for entry in catalog.entries]
+    assert taken == [Resources(cache_bytes=1 << 20, threads=3)] * 2
+    # Unless told otherwise a call has one thread: the others are for other calls.
+    assert load(Settings(**names), Path()).entries[0].encoding.resources.threads == 1
 
 
 def test_an_encoding_that_answers_wrongly_is_not_served() -> None:

@@ -25,6 +25,7 @@ from bytepair_engine.errors import (
 )
 from bytepair_engine.loading import load_encoding
 from bytepair_engine.registry import aliases, get_encoding, list_encodings
+from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.stream_decoder import StreamDecoder
 from bytepair_engine.stream_encoder import StreamCounter, StreamEncoder, can_stream
@@ -36,6 +37,7 @@ __all__ = [
     "InvalidOption",
     "InvalidUnicode",
     "PieceTooLong",
+    "Resources",
     "SpecialTokenFound",
     "StreamCounter",
     "StreamDecoder",

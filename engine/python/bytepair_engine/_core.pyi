@@ -40,10 +40,10 @@ class Bpe:
         pattern: str,
         special_tokens: dict[str, int],
         *,
-        cache_bytes: int = ...,
+        cache_bytes: int,
+        threads: int,
     ) -> Bpe:
-        """`cache_bytes` bounds the memory of the caches of what pre-tokens became, all threads
-        together; 0 for none."""
+        """See `resources.Resources` for the last two."""
     @property
     def splitter(self) -> str: ...
     @property

@@ -11,6 +11,7 @@ from bytepair_engine.backend import Backend
 from bytepair_engine.errors import InvalidOption
 from bytepair_engine.rank_table import RankTable
 from bytepair_engine.reference import ReferenceBackend
+from bytepair_engine.resources import Resources
 
 BackendName = Literal["native", "reference"]
 
@@ -32,10 +33,15 @@ class Core:
     name: BackendName
     parse_tiktoken: Callable[[bytes], Any]
     from_items: Callable[[Iterable[tuple[bytes, int]]], Any]
-    build: Callable[[Any, str, dict[str, int]], Backend[Any]]
+    build: Callable[[Any, str, dict[str, int], Resources], Backend[Any]]
 
 
-_REFERENCE = Core("reference", RankTable.parse_tiktoken, RankTable.from_items, ReferenceBackend)
+_REFERENCE = Core(
+    "reference",
+    RankTable.parse_tiktoken,
+    RankTable.from_items,
+    lambda table, pattern, special_tokens, _: ReferenceBackend(table, pattern, special_tokens),
+)
 
 
 @cache
@@ -57,4 +63,16 @@ def resolve(name: BackendName | None) -> Core:
         if name is None:
             return _REFERENCE
         raise InvalidOption("backend", f"the native core cannot be loaded: {error}") from error
-    return Core("native", _core.RankTable.parse_tiktoken, _core.RankTable.from_items, _core.Bpe)
+
+    def build(
+        table: Any, pattern: str, special_tokens: dict[str, int], resources: Resources
+    ) -> Backend[Any]:
+        return _core.Bpe(
+            table,
+            pattern,
+            special_tokens,
+            cache_bytes=resources.cache_bytes,
+            threads=resources.threads,
+        )
+
+    return Core("native", _core.RankTable.parse_tiktoken, _core.RankTable.from_items, build)

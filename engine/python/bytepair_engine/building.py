@@ -11,6 +11,7 @@ from bytepair_engine.backends import Core
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets
 
 
@@ -23,6 +24,7 @@ def build_encoding(
     special_tokens: Mapping[str, int],
     source: str,
     table_source: str,
+    resources: Resources,
 ) -> Encoding:
     """Build an encoding.
 
@@ -34,6 +36,7 @@ def build_encoding(
         special_tokens: Spelling to id.
         source: The encoding's `source`.
         table_source: What to blame for a fault of the table.
+        resources: What it may take of the machine.
     Raises:
         VocabularyError: A byte is no token, or a special token is empty, out of range or
             has the id of an ordinary one.
@@ -55,13 +58,14 @@ def build_encoding(
             problem = f"special token {token!r} has id {token_id}, which an ordinary token has"
         if problem:
             raise VocabularyError(f"encoding {name!r}", problem, "correct special_tokens")
-    backend = core.build(table, pattern, dict(special_tokens))
+    backend = core.build(table, pattern, dict(special_tokens), resources)
     return Encoding(
         name=name,
         source=source,
         pattern=pattern,
         special_tokens=MappingProxyType(dict(special_tokens)),
         max_token_id=max([table.max_id(), *special_tokens.values()]),
+        resources=resources,
         _backend=backend,
         _special_sets=SpecialSets(backend, special_tokens),
         _special_ids=frozenset(special_tokens.values()),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
+from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets, SpecialTokens
 
 
@@ -38,6 +39,7 @@ class Encoding:
         n_vocab: `max_token_id` + 1; not every id below it need exist.
         fingerprint: "sha256:" and 64 hexadecimal digits; see `fingerprint.fingerprint`.
         backend: "native" or "reference".
+        resources: What it may take of the machine.
         splitter: The hand-written scanner that runs the pattern, or "general".
     """
 
@@ -46,6 +48,7 @@ class Encoding:
     pattern: str
     special_tokens: Mapping[str, int]
     max_token_id: int
+    resources: Resources
     _backend: Backend[Any]
     _special_sets: SpecialSets
     _special_ids: frozenset[int]

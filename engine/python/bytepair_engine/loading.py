@@ -16,6 +16,7 @@ from bytepair_engine.errors import UnknownEncoding, VocabularyError
 from bytepair_engine.gpt2_files import parse_gpt2_files
 from bytepair_engine.patterns import resolve_pattern
 from bytepair_engine.rank_table import TableFault
+from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.vocabulary_file import check_sha256, refusal
 
@@ -24,23 +25,30 @@ MAX_FILE_BYTES: Final = 256 * 2**20
 
 
 def load_encoding(
-    spec: EncodingSpec | str | Path, *, backend: BackendName | None = None
+    spec: EncodingSpec | str | Path,
+    *,
+    backend: BackendName | None = None,
+    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    threads: int = 0,
 ) -> Encoding:
     """Load an encoding from its declaration.
 
     Args:
         spec: The declaration, or the path of a TOML file that holds its keys and `name`.
         backend: "native" or "reference"; None for native where the core is built.
+        cache_bytes: See `resources.Resources`.
+        threads: See `resources.Resources`.
     Raises:
+        InvalidOption: An argument is out of its range, or the core is not built.
         VocabularyError: The declaration or one of its files is not what it must be.
         UnknownEncoding: `extends` names no built-in encoding.
     """
     if not isinstance(spec, EncodingSpec):
         spec = _read_declaration(Path(spec))
     spec.check()
-    core = resolve(backend)
+    core, resources = resolve(backend), Resources(cache_bytes, threads)
     if spec.extends is not None:
-        return _extend(core, spec, spec.extends)
+        return _extend(core, spec, spec.extends, resources)
     # `check` saw to it that both are given.
     file, pattern = Path(spec.file or ""), spec.pattern or ""
     return build_encoding(
@@ -51,6 +59,7 @@ def load_encoding(
         special_tokens=spec.special_tokens,
         source=f"file:{file}",
         table_source=str(file),
+        resources=resources,
     )
 
 
@@ -66,7 +75,7 @@ def find_builtin(name: str) -> tuple[str, Builtin]:
     return canonical, BUILTINS[canonical]
 
 
-def _extend(core: Core, spec: EncodingSpec, base: str) -> Encoding:
+def _extend(core: Core, spec: EncodingSpec, base: str, resources: Resources) -> Encoding:
     base_name, builtin = find_builtin(base)
     for token, token_id in spec.special_tokens.items():
         if builtin.special_tokens.get(token, token_id) != token_id:
@@ -84,6 +93,7 @@ def _extend(core: Core, spec: EncodingSpec, base: str) -> Encoding:
         special_tokens={**builtin.special_tokens, **spec.special_tokens},
         source=f"builtin:{base_name}",
         table_source=base_name,
+        resources=resources,
     )
 
 

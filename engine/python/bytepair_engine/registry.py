@@ -12,25 +12,35 @@ from bytepair_engine.building import build_encoding
 from bytepair_engine.builtin import BUILTINS, builtin_table
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.loading import find_builtin
+from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 
 
-def get_encoding(name: str, *, backend: BackendName | None = None) -> Encoding:
+def get_encoding(
+    name: str,
+    *,
+    backend: BackendName | None = None,
+    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    threads: int = 0,
+) -> Encoding:
     """Get a built-in encoding.
 
     Args:
         name: A name of `list_encodings()` or a key of `aliases()`, exactly.
         backend: "native" or "reference"; None for native where the core is built.
+        cache_bytes: See `resources.Resources`.
+        threads: See `resources.Resources`.
     Returns:
-        The same object at each call.
+        The same object at each call with the same arguments.
     Raises:
         UnknownEncoding: There is none of that name; nothing is ever guessed.
+        InvalidOption: An argument is out of its range, or the core is not built.
         VocabularyError: The installed table is not the official one.
 
     >>> get_encoding("gpt-4o").name
     'o200k_base'
     """
     canonical, _ = find_builtin(name)
-    return _load(canonical, resolve(backend).name)
+    return _load(canonical, resolve(backend).name, Resources(cache_bytes, threads))
 
 
 def list_encodings() -> list[str]:
@@ -44,7 +54,7 @@ def aliases() -> Mapping[str, str]:
 
 
 @cache
-def _load(name: str, backend: BackendName) -> Encoding:
+def _load(name: str, backend: BackendName, resources: Resources) -> Encoding:
     builtin = BUILTINS[name]
     core = resolve(backend)
     return build_encoding(
@@ -55,4 +65,5 @@ def _load(name: str, backend: BackendName) -> Encoding:
         special_tokens=builtin.special_tokens,
         source="builtin",
         table_source=builtin.table,
+        resources=resources,
     )

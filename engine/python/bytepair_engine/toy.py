@@ -7,6 +7,7 @@ from functools import cache
 from bytepair_engine.backends import resolve
 from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
+from bytepair_engine.resources import Resources
 
 _MERGES = [b"aa", b"ab", b"aab", b" a"]
 
@@ -28,4 +29,5 @@ def toy() -> Encoding:
         special_tokens={"<|end|>": len(tokens)},
         source="builtin",
         table_source="toy.py",
+        resources=Resources(),
     )

@@ -12,10 +12,8 @@ use super::table::RankTable;
 use super::text::{on_text, on_texts, utf8};
 use crate::bpe;
 use crate::offsets::OffsetUnit;
+use crate::parallel::Sharing;
 use crate::special;
-
-/// What the caches of one encoding take at most, unless the caller says otherwise.
-const DEFAULT_CACHE_BYTES: usize = 64 << 20;
 
 /// A compiled set of special tokens.
 ///
@@ -34,21 +32,23 @@ pub(super) struct Bpe {
 #[pymethods]
 impl Bpe {
     #[new]
-    #[pyo3(signature = (table, pattern, special_tokens, *, cache_bytes = DEFAULT_CACHE_BYTES))]
+    #[pyo3(signature = (table, pattern, special_tokens, *, cache_bytes, threads))]
     fn new(
         py: Python<'_>,
         table: &RankTable,
         pattern: &str,
         special_tokens: &Bound<'_, PyDict>,
         cache_bytes: usize,
+        threads: usize,
     ) -> PyResult<Self> {
         let mut specials: Vec<(String, u32)> = Vec::new();
         for (name, id) in special_tokens {
             specials.push((name.extract()?, id.extract()?));
         }
         let table = Arc::clone(&table.0);
-        let built =
-            py.detach(|| guarded(|| bpe::Bpe::new(table, pattern, specials, cache_bytes)))?;
+        let sharing = Sharing::among(threads);
+        let built = py
+            .detach(|| guarded(|| bpe::Bpe::new(table, pattern, specials, cache_bytes, sharing)))?;
         built
             .map(|core| Bpe {
                 integers: Integers::up_to(core.max_id()),
@@ -169,7 +169,7 @@ impl Bpe {
         disallowed: &SpecialSet,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
         let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
-        let batch = on_texts(py, &texts, encode)?;
+        let batch = on_texts(py, &self.core, &texts, encode)?;
         batch
             .iter()
             .map(|ids| self.integers.list(py, ids))
@@ -196,7 +196,7 @@ impl Bpe {
         disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> PyResult<Vec<usize>> {
-        on_texts(py, &texts, |text| {
+        on_texts(py, &self.core, &texts, |text| {
             self.core.count(text, &allowed.0, &disallowed.0, limit)
         })
     }

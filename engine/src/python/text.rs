@@ -49,16 +49,11 @@ pub(super) fn on_text<T: Send>(
 /// Run `work` on each text's UTF-8.
 pub(super) fn on_texts<T: Send>(
     py: Python<'_>,
+    core: &bpe::Bpe,
     texts: &[Bound<'_, PyString>],
-    work: impl Fn(&str) -> Result<T, bpe::SpecialFound> + Sync,
+    work: impl Fn(&str) -> Result<T, bpe::SpecialFound> + Send + Sync,
 ) -> PyResult<Vec<T>> {
     let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
     let bytes = texts.iter().map(|text| text.len()).sum();
-    let all = || {
-        texts
-            .iter()
-            .map(|text| work(text))
-            .collect::<Result<Vec<T>, _>>()
-    };
-    released(py, bytes, all)?.map_err(|error| special_found(py, error))
+    released(py, bytes, || core.on_each(&texts, work))?.map_err(|error| special_found(py, error))
 }

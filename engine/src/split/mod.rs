@@ -1,6 +1,7 @@
 //! Splitting text into pre-tokens.
 
 mod blocks;
+mod borders;
 mod bytes;
 mod class;
 mod class_table;
@@ -9,6 +10,7 @@ mod piece;
 mod published;
 mod rules;
 
+pub use borders::next_border;
 pub use class::class_of;
 pub use class_table::UNICODE_VERSION;
 
@@ -113,6 +115,12 @@ impl Splitter {
         }
     }
 
+    /// Whether text that it splits can be cut at `next_border`: nothing is known of the borders
+    /// of other patterns.
+    pub fn has_borders(&self) -> bool {
+        !matches!(self, Splitter::General(_))
+    }
+
     /// The pre-tokens of `text`.
     pub fn pieces<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let (mut ends, mut pieces, mut at) = (Ends::new(), Vec::new(), 0);
@@ -181,12 +189,12 @@ fn fill_by(text: &str, start: usize, ends: &mut Ends, piece_end: impl Fn(&[u8], 
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::random::Random;
 
     /// Characters of every class, and all that a pattern of the family treats by itself.
-    const HARD: &[&str] = &[
+    pub const HARD: &[&str] = &[
         " ",
         " ",
         "  ",

@@ -125,10 +125,16 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     alias_names: dict[str, list[str]] = {}
     for alias, name in aliases().items():
         alias_names.setdefault(name, []).append(alias)
+    cache_bytes, threads = settings.cache_bytes, settings.threads_per_call
     entries = [
-        prove(get_encoding(name), alias_names.get(name, [])) for name in settings.builtin_encodings
+        prove(
+            get_encoding(name, cache_bytes=cache_bytes, threads=threads), alias_names.get(name, [])
+        )
+        for name in settings.builtin_encodings
     ]
-    entries += [_declared(name, table, base_dir) for name, table in settings.encodings.items()]
+    entries += [
+        _declared(name, table, base_dir, settings) for name, table in settings.encodings.items()
+    ]
     catalog = Catalog(entries)
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
@@ -139,10 +145,13 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     return catalog
 
 
-def _declared(name: str, table: Mapping[str, Any], base_dir: Path) -> Entry:
+def _declared(name: str, table: Mapping[str, Any], base_dir: Path, settings: Settings) -> Entry:
     try:
         spec = EncodingSpec.from_mapping(name, table, base_dir)
-        return prove(load_encoding(spec), spec.aliases)
+        encoding = load_encoding(
+            spec, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call
+        )
+        return prove(encoding, spec.aliases)
     except (VocabularyError, UnknownEncoding) as error:
         raise ConfigurationError(f"encodings.{name}: {error}") from error
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from bytepair_engine import list_encodings
+from bytepair_engine.resources import DEFAULT_CACHE_BYTES, MAX_CACHE_BYTES, MAX_THREADS
 from pydantic import AfterValidator, ConfigDict, Field
 
 from bytepair_server.settings_callers import CallerSettings
@@ -59,6 +60,8 @@ DEFAULT_GRACE_SECONDS: Final = 20.0
 DEFAULT_INLINE_MAX_BYTES: Final = 16 * 1024
 #: 0: one for each core.
 DEFAULT_WORK_THREADS: Final = 0
+#: 1: under load each core has a call of its own, and more threads would only take turns.
+DEFAULT_THREADS_PER_CALL: Final = 1
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -202,6 +205,18 @@ class Settings(CallerSettings):
         ge=0,
         le=1024,
         description="Threads for large requests. 0: cores.",
+    )
+    threads_per_call: Whole = Field(
+        default=DEFAULT_THREADS_PER_CALL,
+        ge=0,
+        le=MAX_THREADS,
+        description="Threads that one call with a text of 512 KiB or more may use. 0: cores.",
+    )
+    cache_bytes: Whole = Field(
+        default=DEFAULT_CACHE_BYTES,
+        ge=0,
+        le=MAX_CACHE_BYTES,
+        description="Memory of each encoding's cache of words that it has met. 0: no cache.",
     )
     log_format: Literal["json", "console"] = Field(
         default="json", description="Log lines for machines (json) or people (console), on stderr."
