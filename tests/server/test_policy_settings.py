@@ -1,0 +1,182 @@
+"""What an operator decides of the policy: groups, the floor, what is counted and what is logged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from conftest import Serve
+from support.failures import failure
+from support.serving import RunningServer, write_config
+from support.streaming import EncodeRequest, answers_of, encode_config
+
+END, FIM, PREFIX = "<|endoftext|>", "<|fim_suffix|>", "<|fim_prefix|>"
+AS_TEXT = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+CALLERS = ("alone", "grouped", "both", "stranger")
+CONFIG = f"""
+api_keys_file = "keys.toml"
+log_denials = true
+builtin_encodings = ["cl100k_base", "p50k_edit"]
+[callers.grouped]
+group = "chats"
+[callers.both]
+group = "chats"
+[ceiling.default]
+cl100k_base = ["{PREFIX}"]
+[ceiling.chats]
+cl100k_base = ["{END}"]
+[ceiling.both]
+p50k_edit = ["{FIM}"]
+"""
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with the ceilings above, which logs denials; each caller's key is its name."""
+    folder = tmp_path_factory.mktemp("groups")
+    (folder / "keys.toml").write_text(
+        "".join(
+            f'{name} = ["sha256:{hashlib.sha256(name.encode()).hexdigest()}"]\n' for name in CALLERS
+        )
+    )
+    with RunningServer("--config", write_config(folder, CONFIG)) as running:
+        yield running
+
+
+def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
+    """The special tokens that a caller may use."""
+    found = set()
+    for token in (END, FIM, PREFIX):
+        request = tokenizer_pb2.BatchEncodeRequest(encoding=encoding)
+        request.items.add(segments=[text_pb2.Segment(special_token=token)])
+        answer = server.stub.BatchEncode(request, **as_caller(caller))
+        if not answer.results[0].HasField("error"):
+            found.add(token)
+    return found
+
+
+def as_caller(name: str, request_id: str = "") -> dict[str, Any]:
+    pairs = [("authorization", f"Bearer {name}")]
+    return {"metadata": [*pairs, *([("x-request-id", request_id)] if request_id else [])]}
+
+
+@pytest.mark.parametrize(
+    ("caller", "cl100k", "p50k"),
+    [
+        ("alone", {PREFIX}, set()),
+        ("grouped", {END}, set()),
+        ("both", {END}, {FIM}),
+        ("stranger", {PREFIX}, set()),
+    ],
+)
+def test_a_ceiling_is_the_caller_s_then_its_group_s_then_the_default(
+    grouped: RunningServer, caller: str, cl100k: set[str], p50k: set[str]
+) -> None:
+    assert may_use(grouped, caller, "cl100k_base") == cl100k
+    assert may_use(grouped, caller, "p50k_edit") == p50k
+
+
+def test_each_outcome_is_counted_for_its_caller(grouped: RunningServer) -> None:
+    def counted(action: str) -> dict[str, float]:
+        labels = {"rpc": "Count", "encoding": "cl100k_base", "action": action}
+        return {
+            caller: grouped.metric("bytepair_policy_total", caller=caller, **labels)
+            for caller in CALLERS
+        }
+
+    before = {action: counted(action) for action in ("allowed", "denied")}
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=[END])
+    grouped.stub.Count(request, **as_caller("grouped"))
+    failure(grouped.stub.Count, request, **as_caller("stranger"))
+    failure(grouped.stub.Count, request, metadata=[("authorization", "Bearer nobody")])
+    after = {action: counted(action) for action in ("allowed", "denied")}
+    gained = {
+        action: [caller for caller in CALLERS if after[action][caller] > before[action][caller]]
+        for action in after
+    }
+    assert gained == {"allowed": ["grouped"], "denied": ["stranger"]}
+    names = grouped.get("/metrics")[1]
+    assert "nobody" not in names
+
+
+def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServer) -> None:
+    secret = "my secret text"
+    asked = tokenizer_pb2.CountRequest(encoding="gpt-4", text=secret, allowed_special=[FIM])
+    failed = failure(grouped.stub.Count, asked, **as_caller("stranger", "asks"))
+    assert failed.metadata == {"token": FIM, "encoding": "cl100k_base"}
+    line = grouped.wait_for_log("denied", request_id="asks")
+    assert line.pop("peer").startswith("ipv4:127.0.0.1:")
+    assert line.pop("timestamp")
+    assert line == {
+        "event": "denied",
+        "level": "warning",
+        "rpc": "Count",
+        "caller": "stranger",
+        "encoding": "cl100k_base",
+        "reason": "SPECIAL_TOKEN_NOT_PERMITTED",
+        "token": FIM,
+        "request_id": "asks",
+    }
+
+    spelt = tokenizer_pb2.EncodeRequest(encoding="gpt-4", text=f"{secret}{FIM}")
+    failure(grouped.stub.Encode, spelt, **as_caller("stranger", "spells"))
+    line = grouped.wait_for_log("denied", request_id="spells")
+    assert (line["reason"], line["token"]) == ("SPECIAL_TOKEN_IN_TEXT", FIM)
+
+    # What stands in a token's place may be text by mistake.
+    swapped = tokenizer_pb2.EncodeRequest(encoding="gpt-4")
+    swapped.segments.add(special_token=secret)
+    failure(grouped.stub.Encode, swapped, **as_caller("stranger", "swaps"))
+    assert grouped.wait_for_log("denied", request_id="swaps")["token"] == ""
+
+    batch = tokenizer_pb2.BatchEncodeRequest(encoding="gpt-4")
+    batch.items.add(text=secret)
+    batch.items.add(text=f"{secret}{END}")
+    batch.items.add(text=f"{secret}{FIM}")
+    grouped.stub.BatchEncode(batch, **as_caller("stranger", "in-batch"))
+    assert grouped.wait_for_log("denied", request_id="in-batch")["token"] == END
+
+    failure(
+        grouped.stub.Count, asked, metadata=[("authorization", "Bearer x"), ("x-request-id", "who")]
+    )
+    line = grouped.wait_for_log("denied", request_id="who")
+    assert (line["reason"], line["caller"]) == ("UNAUTHENTICATED", "")
+    assert secret not in grouped.raw_log
+
+
+def test_denials_are_not_logged_unless_asked(serve: Serve) -> None:
+    server = serve()
+    failure(
+        server.stub.Encode,
+        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text=END),
+        metadata=[("x-request-id", "last")],
+    )
+    server.wait_for_log("call", request_id="last")
+    assert "denied" not in [line["event"] for line in server.log]
+
+
+def test_the_floor_makes_every_rpc_reject(serve: Serve) -> None:
+    """Whatever its default is, and whatever the request asks for."""
+    server = serve("--disallowed-special-floor", "REJECT")
+    for options in ({}, {"disallowed_special": AS_TEXT}):
+        shared: dict[str, Any] = {"encoding": "cl100k_base", **options}
+        items = [text_pb2.TextItem(text=END), text_pb2.TextItem(text="a")]
+        for request in (
+            tokenizer_pb2.EncodeRequest(text=END, **shared),
+            tokenizer_pb2.CountRequest(text=END, **shared),
+            tokenizer_pb2.EncodeRequest(segments=[text_pb2.Segment(text=END)], **shared),
+        ):
+            method = getattr(server.stub, type(request).__name__.removesuffix("Request"))
+            assert failure(method, request).reason == "SPECIAL_TOKEN_IN_TEXT"
+        counts = server.stub.BatchCount(tokenizer_pb2.BatchCountRequest(items=items, **shared))
+        assert counts.results[0].error.reason == "SPECIAL_TOKEN_IN_TEXT"
+        assert counts.results[1].count == 1
+        failed = answers_of(
+            server.stub.EncodeStream, [encode_config(**shared), EncodeRequest(text=END)]
+        )[1]
+        assert failed is not None
+        assert failed.reason == "SPECIAL_TOKEN_IN_TEXT"
+    assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="gpt-4", text="a b")).count == 2
