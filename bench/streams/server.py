@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import uvloop
 from bytepair.v1 import stream_pb2
-from bytepair_server import catalog, logs
+from bytepair_server import catalog, cores, logs
 from bytepair_server.callers import Callers
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
@@ -51,7 +51,7 @@ async def serve() -> None:
         "gate": gate,
         "callers": callers,
         "quotas": Quotas({}, callers),
-        "work": Work(settings.work_threads, settings.inline_max_bytes),
+        "work": Work(cores.usable_cores(), settings.inline_max_bytes),
         "metrics": Metrics(),
         "log": logs.configure("json", "info"),
         "log_calls": None,

@@ -57,7 +57,7 @@ def exported() -> Mapping[str, frozenset[str]]:
     suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
     for collector in metrics.registry._collector_to_names:
         for family in collector.collect():
-            names = frozenset(getattr(collector, "_labelnames", ()))
+            names = frozenset(getattr(collector, "label_names", ()))
             for suffix in suffixes.get(family.type, [""]):
                 labels[family.name + suffix] = names
     return labels

@@ -28,6 +28,7 @@ _FLAGS = {
     "--grpc-address": "127.0.0.1:0",
     "--http-address": "127.0.0.1:0",
     "--log-level": "debug",
+    "--workers": "1",
 }
 
 

@@ -35,6 +35,10 @@ RETRY_INITIAL_BACKOFF_S = 0.1
 RETRY_MAX_BACKOFF_S = 2.0
 RETRY_BACKOFF_MULTIPLIER = 2.0
 
+# gRPC's own second would outlast every retry of a call, and two minutes a server's absence.
+RECONNECT_INITIAL_BACKOFF_S = 0.1
+RECONNECT_MAX_BACKOFF_S = 2.0
+
 
 class NotGiven(enum.Enum):
     """The type of NOT_GIVEN: an argument that was left out, where None means something else."""
@@ -200,6 +204,8 @@ def channel_arguments(
     own = f"bytepair-client/{__version__} python/{platform.python_version()}"
     arguments: list[tuple[str, str | int]] = [
         ("grpc.service_config", service_config(max_attempts)),
+        ("grpc.initial_reconnect_backoff_ms", round(RECONNECT_INITIAL_BACKOFF_S * 1000)),
+        ("grpc.max_reconnect_backoff_ms", round(RECONNECT_MAX_BACKOFF_S * 1000)),
         ("grpc.max_send_message_length", max_request_bytes),
         ("grpc.max_receive_message_length", max_response_bytes),
         ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),

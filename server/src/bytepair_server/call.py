@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import secrets
 from collections.abc import Iterable
@@ -17,8 +18,23 @@ REQUEST_ID: Final = "x-request-id"
 AUTHORIZATION: Final = "authorization"
 
 _WELL_FORMED: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
-_PROCESS: Final = secrets.token_hex(4)
 _numbers: Final = itertools.count(1)
+
+
+class _Process:
+    """What the request ids of this process start with."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        """Take another: workers that were forked must not share one."""
+        self.prefix = secrets.token_hex(4)
+
+
+_process: Final = _Process()
 
 
 class Call:
@@ -63,7 +79,7 @@ class Call:
             elif key == AUTHORIZATION:
                 self.authorization = value
         if not self.request_id:
-            self.request_id = f"{_PROCESS}-{next(_numbers)}"
+            self.request_id = f"{_process.prefix}-{next(_numbers)}"
 
     @property
     def seconds(self) -> float:

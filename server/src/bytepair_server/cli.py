@@ -6,16 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from bytepair_server import callers, catalog, logs, sources, tls
 from bytepair_server.catalog import SelfTestFailed
 from bytepair_server.lifecycle import Server, stop_signals
 from bytepair_server.policy import Policy
 from bytepair_server.sources import Configuration, ConfigurationError
-
-#: Exit status of a server that could not start, as of a wrong command line.
-EXIT_CONFIGURATION: Final = 2
+from bytepair_server.supervisor import supervise, worker_count
+from bytepair_server.worker import EXIT_CONFIGURATION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The command line without the program's name; None for `sys.argv`.
     Returns:
-        The exit status: 0 after a drain, 2 if the server could not start.
+        The exit status: 0 after a drain, 2 if the server could not start, 3 if no worker came
+        to serve.
     """
     try:
         configuration = sources.load(sys.argv[1:] if arguments is None else arguments, os.environ)
@@ -32,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _check(configuration)
             sys.stdout.write("configuration is good\n")
             return 0
+        count = worker_count(configuration.settings)
+        if count > 1:
+            return supervise(configuration, count, _loop_factory())
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             idle = runner.run(_serve(configuration))
     except (ConfigurationError, SelfTestFailed) as error:
@@ -56,6 +58,7 @@ async def _serve(configuration: Configuration) -> bool:
 
 def _check(configuration: Configuration) -> None:
     settings, base_dir = configuration.settings, configuration.base_dir
+    worker_count(settings)
     known = callers.load(settings, base_dir)
     tls.load(settings, base_dir)
     loaded = catalog.load(settings, base_dir)

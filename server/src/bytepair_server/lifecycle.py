@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
-from bytepair_engine import can_stream
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from bytepair_server import __version__, callers, catalog, identity, logs, tls
-from bytepair_server.banner import banner
+from bytepair_server import callers, catalog, cores, identity, logs, tls
+from bytepair_server.announce import announce
 from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
-from bytepair_server.http import HttpServer
+from bytepair_server.http import HttpServer, Pages
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
 from bytepair_server.quotas import Quotas
@@ -46,6 +45,27 @@ _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+@dataclass(frozen=True)
+class Inherited:
+    """What a server that is one of several workers has from its supervisor.
+
+    Its port is shared with the others, and the HTTP port is the supervisor's.
+
+    Attributes:
+        grpc_address: Where all of them listen.
+        catalog: What was loaded for all of them.
+        metrics: Where this one counts.
+        work_threads: Its share of the cores, for the setting of that name where it is 0.
+        serving: Called once it takes calls.
+    """
+
+    grpc_address: str
+    catalog: Catalog
+    metrics: Metrics
+    work_threads: int
+    serving: Callable[[], None]
+
+
 class Server:
     """One server, for one event loop.
 
@@ -54,9 +74,15 @@ class Server:
         http_address: The same for HTTP; "" if there is none.
     """
 
-    def __init__(self, configuration: Configuration, log: logs.Log) -> None:
+    def __init__(
+        self, configuration: Configuration, log: logs.Log, inherited: Inherited | None = None
+    ) -> None:
         """Bind nothing yet.
 
+        Args:
+            configuration: What was set.
+            log: Where the server logs.
+            inherited: What it has from its supervisor; None for a server of its own.
         Raises:
             ConfigurationError: What says who may call, or the certificate, is not what it must
                 be.
@@ -67,13 +93,15 @@ class Server:
         self._configuration: Final = configuration
         self._settings: Final = settings
         self._log: Final = log
+        self._inherited: Final = inherited
         self._gate: Final = Gate(
             max_in_flight=settings.max_in_flight,
             max_open_streams=settings.max_open_streams,
             max_streams_bytes=settings.max_streams_bytes,
         )
-        self._work: Final = Work(settings.work_threads, settings.inline_max_bytes)
-        self._metrics: Final = Metrics()
+        share = cores.usable_cores() if inherited is None else inherited.work_threads
+        self._work: Final = Work(settings.work_threads or share, settings.inline_max_bytes)
+        self._metrics: Final = Metrics() if inherited is None else inherited.metrics
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
         self._metrics.queued.set_function(lambda: self._work.queued)
         self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
@@ -112,27 +140,19 @@ class Server:
         """
         settings = self._settings
         self._loop = asyncio.get_running_loop()
-        self._grpc = grpc.aio.server(options=_options(settings))
+        inherited = self._inherited
+        self._grpc = grpc.aio.server(options=_options(settings, shares_port=inherited is not None))
         await self._set_health(_NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))
         if settings.reflection:
             names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
-        self.grpc_address = self._bind(self._grpc, settings.grpc_address)
-        if settings.http_address != NO_ADDRESS:
-            try:
-                self._http = HttpServer(
-                    settings.http_address,
-                    self._metrics.registry,
-                    healthy=self._is_healthy,
-                    ready=self._is_ready,
-                )
-            except OSError as error:
-                raise ConfigurationError(
-                    f"http_address {settings.http_address}: cannot listen: {error.strerror}; "
-                    "set another address, or none"
-                ) from None
+        address = settings.grpc_address if inherited is None else inherited.grpc_address
+        self.grpc_address = self._bind(self._grpc, address)
+        if settings.http_address != NO_ADDRESS and inherited is None:
+            pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
+            self._http = HttpServer(settings.http_address, pages)
             self.http_address = self._http.address
             self._http.start()
         await self._grpc.start()
@@ -144,8 +164,12 @@ class Server:
         Raises:
             ConfigurationError, SelfTestFailed: See `catalog.load` and `Policy`.
         """
-        settings = self._settings
-        loaded = await asyncio.to_thread(catalog.load, settings, self._configuration.base_dir)
+        settings, inherited = self._settings, self._inherited
+        if inherited is None:
+            base_dir = self._configuration.base_dir
+            loaded = await asyncio.to_thread(catalog.load, settings, base_dir)
+        else:
+            loaded = inherited.catalog
         floor = settings.disallowed_special_floor
         policy = Policy(settings.ceiling, loaded, self._callers, floor)
         self._endpoint.service = Service(settings, loaded, policy)
@@ -156,6 +180,7 @@ class Server:
         if not self._gate.draining:
             self._gate.open()
             self._metrics.ready.set(1)
+            self._metrics.workers.set(1)
             await self._set_health(_SERVING)
         return loaded
 
@@ -168,6 +193,7 @@ class Server:
             grace_seconds=self._settings.grace_seconds,
         )
         self._metrics.ready.set(0)
+        self._metrics.workers.set(0)
         await self._health.enter_graceful_shutdown()
         cut_off = await self._gate.drain(self._settings.grace_seconds)
         if cut_off:
@@ -203,7 +229,7 @@ class Server:
         """
         try:
             await self.start()
-            self._tell_start(await self.load())
+            self._tell_serving(await self.load())
             await stopping.wait()
             await self.drain()
         finally:
@@ -250,29 +276,20 @@ class Server:
             return False, "the event loop does not answer"
         return True, "healthy"
 
-    def _tell_start(self, loaded: Catalog) -> None:
-        identity.tell(self._log, self.grpc_address, self._callers, self._tls)
-        for entry in loaded.entries:
-            if not can_stream(entry.encoding):
-                self._log.warning(
-                    "EncodeStream and CountStream refuse this encoding: its pattern is none of the "
-                    "named ones",
-                    encoding=entry.name,
-                )
-        for variable in self._configuration.ignored_variables:
-            self._log.warning("ignored: this variable names no setting", variable=variable)
-        self._log.info(
-            "serving",
-            version=__version__,
+    def _tell_serving(self, loaded: Catalog) -> None:
+        if self._inherited is not None:
+            self._inherited.serving()
+            return
+        announce(
+            self._log,
+            self._configuration,
+            self._callers,
+            self._tls,
+            loaded,
             grpc_address=self.grpc_address,
             http_address=self.http_address,
-            encodings=[entry.name for entry in loaded.entries],
-            backends=sorted({entry.encoding.backend for entry in loaded.entries}),
+            workers=1,
         )
-        if self._settings.log_format == "console":
-            text = banner(self._settings, loaded, self.grpc_address, self.http_address)
-            sys.stdout.write(text)
-            sys.stdout.flush()
 
 
 def _is_served(address: str) -> bool:
@@ -323,10 +340,10 @@ def _call_level(settings: Settings) -> str | None:
     return settings.log_calls if shown else None
 
 
-def _options(settings: Settings) -> list[tuple[str, int]]:
+def _options(settings: Settings, *, shares_port: bool) -> list[tuple[str, int]]:
     options = [
         # Two servers on one port would each get some of the calls, unnoticed.
-        ("grpc.so_reuseport", 0),
+        ("grpc.so_reuseport", int(shares_port)),
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_metadata_size", settings.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", settings.max_metadata_bytes),

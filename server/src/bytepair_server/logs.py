@@ -15,13 +15,17 @@ Format = Literal["json", "console"]
 _LEVELS: Final = logging.getLevelNamesMapping()
 
 
-def configure(log_format: Format, level: str, stream: TextIO = sys.stderr) -> Log:
+def configure(
+    log_format: Format, level: str, stream: TextIO = sys.stderr, worker: int | None = None
+) -> Log:
     """Make the server's logger, and send what libraries log (gRPC does) the same way.
 
     Args:
         log_format: "json": one object a line; "console": for people.
         level: The least level that is logged; of libraries, warnings and worse.
         stream: Where lines go.
+        worker: The number of this process among several, which every line names; None for a
+            process of its own.
     Returns:
         The logger, bound to no values.
     """
@@ -30,6 +34,8 @@ def configure(log_format: Format, level: str, stream: TextIO = sys.stderr) -> Lo
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    if worker is not None:
+        shared.append(_Worker(worker))
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if log_format == "json"
@@ -52,6 +58,19 @@ def configure(log_format: Format, level: str, stream: TextIO = sys.stderr) -> Lo
         cache_logger_on_first_use=True,
     )
     return log
+
+
+class _Worker:
+    """Names the process in each line."""
+
+    def __init__(self, number: int) -> None:
+        self._number: Final = number
+
+    def __call__(
+        self, _: object, __: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        event["worker"] = self._number
+        return event
 
 
 def _without_messages(

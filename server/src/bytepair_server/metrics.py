@@ -8,25 +8,16 @@ becomes one.
 from __future__ import annotations
 
 import platform
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Literal, TypeVar
 
 import grpc
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    values,
-)
+from prometheus_client import CollectorRegistry
 
 from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
-
-# PROMETHEUS_MULTIPROC_DIR, set for some other program, would keep values in files that outlive
-# this process: a server whose process id comes again would start as ready, with old counts.
-values.ValueClass = values.MutexValue
+from bytepair_server.processes import Processes
+from bytepair_server.tally import Block, Cell, Counter, Distribution, Gauge, Histogram
 
 #: The label `encoding` of a call that names one that is not loaded.
 UNKNOWN_ENCODING: Final = "unknown"
@@ -46,25 +37,41 @@ _SECONDS: Final = (
 )
 
 
-class Metrics:
-    """The metrics of one server, in a registry of its own."""
+Family = TypeVar("Family", Counter, Gauge, Histogram)
 
-    def __init__(self) -> None:
-        # A series of creation times beside every counter, which nothing here asks for.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+
+class Metrics:
+    """The metrics of one server: what this process counts, and the page that shows them.
+
+    Attributes:
+        registry: What the page shows: the sums over all blocks.
+        families: Every metric that the server counts itself.
+        processes: The metrics of the operating system.
+    """
+
+    def __init__(self, blocks: Sequence[Block] = ()) -> None:
+        """Count in the first block.
+
+        Args:
+            blocks: One for each process that counts; none for one of its own.
+        """
+        self._blocks: Final = blocks or (Block(),)
         self.registry: Final = CollectorRegistry()
-        # CPU, memory, open files and time of start, on Linux: the dashboard shows them.
-        ProcessCollector(registry=self.registry)
+        self.families: Final[list[Counter | Gauge | Histogram]] = []
+        self.processes: Final = Processes()
+        self.registry.register(self.processes)
         by_encoding = ("rpc", "encoding")
         self.requests: Final = self._counter(
             "requests", "Calls that ended, by status code.", (*by_encoding, "code")
         )
-        self.seconds: Final = Histogram(
-            "bytepair_request_seconds",
-            "Time from a request's arrival at the handler to its answer.",
-            by_encoding,
-            buckets=_SECONDS,
-            registry=self.registry,
+        self.seconds: Final = self._added(
+            Histogram(
+                self._blocks,
+                "bytepair_request_seconds",
+                "Time from a request's arrival at the handler to its answer.",
+                by_encoding,
+                _SECONDS,
+            )
         )
         self.input_bytes: Final = self._counter(
             "input_bytes", "UTF-8 bytes of text that were taken in.", by_encoding
@@ -89,46 +96,66 @@ class Metrics:
         self.reloads: Final = self._counter(
             "reloads", "Changed files that were read again.", ("what", "outcome")
         )
-        self.reload_failed: Final = Gauge(
-            "bytepair_reload_failed",
+        self.reload_failed: Final = self._gauge(
+            "reload_failed",
             "1 while files are bad and what was read before stays in use.",
             ("what",),
-            registry=self.registry,
+            merge="max",
         )
         self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
-        self.in_flight: Final = Gauge(
-            "bytepair_in_flight",
-            "Calls being answered or waiting for a thread.",
-            registry=self.registry,
+        self.in_flight: Final = self._gauge(
+            "in_flight", "Calls being answered or waiting for a thread."
         )
-        self.queued: Final = Gauge(
-            "bytepair_queued",
-            "Requests that wait for a thread.",
-            registry=self.registry,
-        )
-        self.open_streams: Final = Gauge(
-            "bytepair_open_streams", "Streaming calls that are open.", registry=self.registry
-        )
-        self.ready: Final = Gauge(
-            "bytepair_ready",
+        self.queued: Final = self._gauge("queued", "Requests that wait for a thread.")
+        self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
+        self.ready: Final = self._gauge(
+            "ready",
             "1 while every encoding is loaded and proven and the server takes calls.",
-            registry=self.registry,
+            merge="max",
         )
-        self._encodings: Final = Gauge(
-            "bytepair_encoding_info",
+        self.workers: Final = self._gauge("workers", "Processes that take calls.")
+        self.workers_lost: Final = self._counter(
+            "workers_lost", "Processes that ended although nobody had asked them to.", ()
+        )
+        self.workers_lost.labels()
+        self._encodings: Final = self._gauge(
+            "encoding_info",
             "1 for each encoding that is served.",
             ("encoding", "fingerprint", "backend"),
-            registry=self.registry,
+            merge="max",
         )
-        Gauge(
-            "bytepair_build_info",
-            "1, with the versions that run.",
-            ("version", "python", "grpcio"),
-            registry=self.registry,
-        ).labels(__version__, platform.python_version(), grpc.__version__).set(1)
+        versions = ("version", "python", "grpcio")
+        build = self._gauge("build_info", "1, with the versions that run.", versions, merge="max")
+        build.labels(__version__, platform.python_version(), grpc.__version__).set(1)
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
-        return Counter(f"bytepair_{name}", text, labels, registry=self.registry)
+        return self._added(Counter(self._blocks, f"bytepair_{name}", text, labels))
+
+    def _gauge(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...] = (),
+        merge: Literal["sum", "max"] = "sum",
+    ) -> Gauge:
+        return self._added(Gauge(self._blocks, f"bytepair_{name}", text, labels, merge))
+
+    def _added(self, family: Family) -> Family:
+        self.families.append(family)
+        self.registry.register(family)
+        return family
+
+    def refresh(self) -> None:
+        """Write down what gauges ask for, where another process reads it."""
+        for family in self.families:
+            if isinstance(family, Gauge):
+                family.refresh()
+
+    def forget(self, block: Block) -> None:
+        """Take note that the process of a block is gone: what it counted stays."""
+        for family in self.families:
+            if isinstance(family, Gauge):
+                family.forget(block)
 
     def reloaded(self, what: str, *, ok: bool) -> None:
         """Count that changed files were read again, or were bad."""
@@ -148,7 +175,7 @@ class RpcMetrics:
     def __init__(self, metrics: Metrics, rpc: str) -> None:
         self._metrics: Final = metrics
         self._rpc: Final = rpc
-        self._succeeded: Final[dict[str, tuple[Counter, Counter, Counter, Histogram]]] = {}
+        self._succeeded: Final[dict[str, tuple[Cell, Cell, Cell, Distribution]]] = {}
 
     def succeeded(self, encoding: str, seconds: float, input_bytes: int, tokens: int) -> None:
         """Count a call that was answered."""

@@ -58,10 +58,12 @@ DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
 DEFAULT_GRACE_SECONDS: Final = 20.0
 #: Requests up to this size are computed on the event loop (docs/server-shape.md).
 DEFAULT_INLINE_MAX_BYTES: Final = 16 * 1024
-#: 0: one for each core.
+#: 0: one for each core, shared out among the workers.
 DEFAULT_WORK_THREADS: Final = 0
 #: 1: under load each core has a call of its own, and more threads would only take turns.
 DEFAULT_THREADS_PER_CALL: Final = 1
+#: 0: one for each core.
+DEFAULT_WORKERS: Final = 0
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -204,7 +206,19 @@ class Settings(CallerSettings):
         default=DEFAULT_WORK_THREADS,
         ge=0,
         le=1024,
-        description="Threads for large requests. 0: cores.",
+        description="Threads for large requests in each worker. 0: its share of the cores.",
+    )
+    workers: Whole = Field(
+        default=DEFAULT_WORKERS,
+        ge=0,
+        le=1024,
+        description="Processes that answer calls, behind one port. 0: one for each core that may "
+        "be used; 1 at a Unix socket, and where ports cannot be shared.",
+    )
+    pin_workers: bool = Field(
+        default=True,
+        description="Keep each worker on a core of its own, where there are as many workers as "
+        "cores.",
     )
     threads_per_call: Whole = Field(
         default=DEFAULT_THREADS_PER_CALL,

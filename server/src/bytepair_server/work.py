@@ -10,7 +10,6 @@ says which it is: work grows with nothing else. docs/server-shape.md has the fig
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
@@ -29,10 +28,10 @@ class Work:
         """Start no thread yet.
 
         Args:
-            threads: How many; 0 for one for each core that this process may use.
+            threads: How many.
             inline_max_bytes: Requests up to this size stay on the event loop.
         """
-        self._count: Final = threads or _usable_cores()
+        self._count: Final = threads
         self._threads: Final = ThreadPoolExecutor(self._count, thread_name_prefix="work")
         self.inline_max_bytes = inline_max_bytes
         self._running: Final[set[Future[Any]]] = set()
@@ -65,10 +64,3 @@ class Work:
         """
         self._threads.shutdown(wait=False, cancel_futures=True)
         return not self._running
-
-
-def _usable_cores() -> int:
-    """The cores that this process may use; all of them where the platform does not say."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -1,0 +1,135 @@
+"""One of several processes that answer calls, as its supervisor forks it.
+
+The two have a pair of sockets, on which each says things of one byte. Where the socket ends
+the supervisor is gone, and the worker drains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+from bytepair_server import cores, logs
+from bytepair_server.catalog import Catalog
+from bytepair_server.lifecycle import Inherited, Server
+from bytepair_server.metrics import Metrics
+from bytepair_server.sources import Configuration, ConfigurationError
+
+#: The supervisor asks whether the event loop answers, and for the gauges of the moment; the
+#: worker says the same once they are written down.
+ALIVE: Final = b"a"
+#: The supervisor ends the worker, and then the time that its calls have to finish.
+DRAIN: Final = b"d"
+HURRY: Final = b"h"
+#: The worker takes calls.
+SERVING: Final = b"s"
+
+#: Exit status of a server that could not start, as of a wrong command line.
+EXIT_CONFIGURATION: Final = 2
+
+#: Makes an event loop.
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+
+def run(
+    configuration: Configuration,
+    loaded: Catalog,
+    metrics: Metrics,
+    *,
+    number: int,
+    grpc_address: str,
+    work_threads: int,
+    core: int | None,
+    control: socket.socket,
+    loop_factory: LoopFactory,
+) -> NoReturn:
+    """Be a worker, in a process that was just forked, until it has drained.
+
+    Args:
+        configuration: What was set.
+        loaded: The encodings, which nothing writes to.
+        metrics: Where this worker counts.
+        number: Which one it is, from 0.
+        grpc_address: The port that all workers share.
+        work_threads: Its share of the cores.
+        core: Where alone it runs; None for wherever the kernel likes.
+        control: This end of the pair of sockets.
+        loop_factory: Makes the event loop.
+    """
+    _leave_supervisor(control)
+    if core is not None:
+        cores.pin(core)
+    settings = configuration.settings
+    log = logs.configure(settings.log_format, settings.log_level, worker=number)
+    status = 1
+    try:
+        inherited = Inherited(
+            grpc_address, loaded, metrics, work_threads, lambda: _say(control, SERVING)
+        )
+        server = Server(configuration, log, inherited)
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(_serve(server, log, metrics, control))
+        status = 0
+    except ConfigurationError as error:
+        sys.stderr.write(f"bytepair-server: {error}\n")
+        status = EXIT_CONFIGURATION
+    except BaseException as error:
+        log.critical("the worker failed", error=logs.frames(error))
+    finally:
+        # What lies above on the stack is the supervisor's, and must not run.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _leave_supervisor(control: socket.socket) -> None:
+    """Keep nothing of the supervisor's but its memory."""
+    # Objects of its event loop must not be finalised here: they would close descriptors by
+    # their numbers, which are this process's own from now on.
+    gc.freeze()
+    signal.set_wakeup_fd(-1)
+    # Ctrl-C reaches every process of the terminal; what to do about it the supervisor says.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    own = control.fileno()
+    os.closerange(3, own)
+    os.closerange(own + 1, os.sysconf("SC_OPEN_MAX"))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socket.socket) -> bool:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    def heard() -> None:
+        said = control.recv(64)
+        if not said:
+            loop.remove_reader(control)
+            if not stopping.is_set():
+                log.error("the supervisor is gone")
+            stopping.set()
+        if ALIVE in said:
+            metrics.refresh()
+            _say(control, ALIVE)
+        if DRAIN in said:
+            stopping.set()
+        if HURRY in said:
+            server.hurry()
+
+    loop.add_reader(control, heard)
+    # Whoever ends one worker wants another in its place.
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    return await server.run(stopping)
+
+
+def _say(control: socket.socket, what: bytes) -> None:
+    try:
+        control.send(what)
+    except OSError:
+        """Nobody listens any more, of which `heard` takes note."""

@@ -1,0 +1,97 @@
+"""Numbers in shared memory: what adds up, what survives, what is shown."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+
+import pytest
+from bytepair_server.tally import Block, Counter, Gauge, Histogram
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from prometheus_client import Histogram as Reference
+
+BOUNDS = (0.5, 1.0, 2.0)
+
+
+def samples(family: Counter | Gauge | Histogram) -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in family.collect()
+        for sample in metric.samples
+    }
+
+
+def test_blocks_add_up_and_the_first_is_counted_in() -> None:
+    blocks = (Block(), Block())
+    mine, theirs = (Counter(order, "c", "", ("l",)) for order in (blocks, blocks[::-1]))
+    mine.labels("a").inc()
+    theirs.labels("a").inc(2)
+    theirs.labels("b").inc(4)
+    assert samples(mine) == samples(theirs) == {("c_total", "a"): 3, ("c_total", "b"): 4}
+
+
+def test_a_gauge_is_a_sum_or_the_largest_and_is_forgotten_with_its_process() -> None:
+    blocks = (Block(), Block())
+    for merge, both in (("sum", 5), ("max", 3)):
+        mine, theirs = (Gauge(order, merge, "", (), merge) for order in (blocks, blocks[::-1]))  # type: ignore[arg-type]
+        mine.set_function(lambda: 3)
+        theirs.set(2)
+        assert samples(mine) == {(merge,): both}
+        mine.forget(blocks[1])
+        assert samples(mine) == {(merge,): 3}
+
+
+def test_a_killed_process_loses_no_count_and_the_next_goes_on() -> None:
+    block = Block()
+    for _ in range(2):
+        pid = os.fork()
+        if not pid:
+            counter = Counter((block,), "c", "", ("l",))
+            cell = counter.labels("ä\n")
+            for _ in range(1000):
+                cell.inc()
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(pid, 0)
+    # Half a line, as of a process that was killed while it wrote it.
+    end = int(block.cells[0])
+    block._lines[end : end + 3] = b'["d'
+    other = Counter((Block(), block), "c", "", ("l",))
+    assert samples(other) == {("c_total", "ä\n"): 2000}
+    mine = Counter((block,), "d", "", ())
+    mine.labels().inc()
+    assert samples(mine) == {("d_total",): 1}
+
+
+@given(st.lists(st.sampled_from((*BOUNDS, 0.0, 0.75, 3.0, 1e9)) | st.floats(0, 10)))
+def test_a_histogram_is_as_prometheus_client_s(values: list[float]) -> None:
+    blocks = (Block(), Block())
+    registry = CollectorRegistry()
+    reference = Reference("h", "", ["l"], buckets=BOUNDS, registry=registry).labels("a")
+    mine = [Histogram(order, "h", "", ("l",), BOUNDS) for order in (blocks, blocks[::-1])]
+    for number, value in enumerate(values):
+        reference.observe(value)
+        mine[number % 2].labels("a").observe(value)
+    expected = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if not sample.name.endswith("_created")
+    }
+    actual = {(name, *sorted(labels)): value for (name, *labels), value in samples(mine[0]).items()}
+    if not values:
+        assert actual == {}
+        return
+    assert actual.keys() == expected.keys()
+    for key, value in expected.items():
+        assert math.isclose(actual[key], value), key
+
+
+def test_labels_from_no_closed_set_are_an_error_and_not_a_leak() -> None:
+    counter = Counter((Block(),), "c", "", ("l",))
+    for number in range(8):
+        counter.labels(f"{number}" * 1_000_000)
+    with pytest.raises(MemoryError, match="no room for another c"):
+        counter.labels("8" * 1_000_000)

@@ -1,0 +1,323 @@
+"""Several processes behind one port: what callers, probes and scrapes see of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
+from bytepair_client import TokenizerClient
+from bytepair_server import cores
+from conftest import Serve
+from support.failures import failure
+from support.serving import START_SECONDS, RunningServer, clean_environment, command
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="workers share a port on Linux only"
+)
+
+TWO = ("--workers", "2")
+COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+#: To both of two workers, as good as certainly: each goes to either with even chances.
+CONNECTIONS = 24
+KILLS = 3
+COUNTED = "bytepair_requests_total"
+ANSWERED = {"rpc": "Count", "code": "OK"}
+
+
+@contextmanager
+def connections(server: RunningServer, number: int = CONNECTIONS) -> Iterator[list[grpc.Channel]]:
+    """Channels that share no connection."""
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.insecure_channel(server.target, options=own) for _ in range(number)]
+    try:
+        yield channels
+    finally:
+        for channel in channels:
+            channel.close()
+
+
+def count_on(channel: grpc.Channel, timeout: float | None = None) -> int:
+    stub = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
+    count: int = stub.Count(COUNT, timeout=timeout).count
+    return count
+
+
+def workers_of(server: RunningServer) -> list[int]:
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text()
+    return [int(pid) for pid in children.split()]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = monotonic() + START_SECONDS
+    while not holds():
+        assert monotonic() < deadline
+        sleep(0.01)
+
+
+def wait_for_metric(server: RunningServer, name: str, value: float) -> None:
+    wait_until(lambda: server.metric(name) == value)
+
+
+def exists(pid: int) -> bool:
+    """Whether a process runs; one that ended and that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_both_answer_and_their_counts_add_up(serve: Serve) -> None:
+    server = serve(*TWO)
+    with connections(server) as channels:
+        assert [count_on(channel) for channel in channels] == [1] * CONNECTIONS
+    calls = [line for line in server.log if line["event"] == "call"]
+    assert {line["worker"] for line in calls} == {0, 1}
+    assert len({line["request_id"] for line in calls}) == CONNECTIONS
+    labels = {"rpc": "Count", "encoding": "cl100k_base"}
+    assert server.metric("bytepair_requests_total", **labels, code="OK") == CONNECTIONS
+    assert server.metric("bytepair_tokens_total", **labels) == CONNECTIONS
+    assert server.metric("bytepair_request_seconds_count", **labels) == CONNECTIONS
+    assert server.metric("bytepair_request_seconds_bucket", **labels, le="+Inf") == CONNECTIONS
+    assert server.metric("bytepair_workers") == 2
+    assert server.metric("bytepair_ready") == 1
+    assert server.metric("bytepair_encoding_info") == 1
+    assert server.metric("bytepair_in_flight") == 0
+    assert server.get("/readyz") == (200, "ready\n")
+    assert server.get("/healthz") == (200, "healthy\n")
+
+
+def test_a_server_has_a_worker_for_each_core_unless_told_otherwise(serve: Serve) -> None:
+    server = serve("--workers", "0")
+    expected = cores.usable_cores()
+    assert server.wait_for_log("serving")["workers"] == expected
+    assert server.metric("bytepair_workers") == expected
+
+
+def test_encodings_are_shared(serve: Serve) -> None:
+    """And the supervisor has no threads, which would not survive the fork of a replacement."""
+    server = serve(*TWO, "--builtin-encodings", "cl100k_base,o200k_base,r50k_base")
+    with connections(server) as channels:
+        for channel in channels:
+            count_on(channel)
+    server.get("/metrics")
+    for pid in workers_of(server):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        own = sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+        assert own < 40 * 1024
+    assert len(list(Path(f"/proc/{server.pid}/task").iterdir())) == 1
+
+
+def test_a_killed_worker_fails_no_call_and_loses_no_count(serve: Serve) -> None:
+    server = serve(*TWO, "--log-level", "info")
+    threads, stop = 8, threading.Event()
+
+    def call() -> int:
+        calls = 0
+        with TokenizerClient(server.target, encoding="cl100k_base") as client:
+            while not stop.is_set():
+                assert client.count("a") == 1
+                calls += 1
+        return calls
+
+    with ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(call) for _ in range(threads)]
+        try:
+            for kill in range(KILLS):
+                wait_for_metric(server, "bytepair_workers", 2)
+                enough = server.metric(COUNTED, **ANSWERED) + 100
+                wait_until(
+                    lambda enough=enough: (
+                        any(each.done() for each in running)  # type: ignore[misc]
+                        or server.metric(COUNTED, **ANSWERED) > enough
+                    )
+                )
+                os.kill(workers_of(server)[kill % 2], signal.SIGKILL)
+                wait_for_metric(server, "bytepair_workers_lost_total", kill + 1)
+        finally:
+            stop.set()
+        answered = sum(each.result() for each in running)
+    wait_for_metric(server, "bytepair_workers", 2)
+    # Each death may have cost every thread one answer that was counted and never arrived.
+    assert answered <= server.metric(COUNTED, **ANSWERED) <= answered + KILLS * threads
+    assert server.metric("bytepair_in_flight") == 0
+    ended = [line for line in server.log if line["event"] == "a worker ended"]
+    assert [line["status"] for line in ended] == [-signal.SIGKILL] * KILLS
+    assert ended[0]["replaced_in_seconds"] == 0
+
+
+def test_a_worker_that_dies_again_and_again_waits_longer_each_time(serve: Serve) -> None:
+    server = serve(*TWO)
+    kept = workers_of(server)[0]
+    for deaths in range(1, 4):
+        wait_for_metric(server, "bytepair_workers", 2)
+        (other,) = set(workers_of(server)) - {kept}
+        os.kill(other, signal.SIGKILL)
+        wait_for_metric(server, "bytepair_workers_lost_total", deaths)
+    waits = [
+        line["replaced_in_seconds"] for line in server.log if line["event"] == "a worker ended"
+    ]
+    assert waits == [0, 0.1, 0.2]
+    assert kept in workers_of(server)
+
+
+def test_a_worker_that_is_told_to_end_drains_and_is_replaced(serve: Serve) -> None:
+    server = serve(*TWO)
+    os.kill(workers_of(server)[0], signal.SIGTERM)
+    assert server.wait_for_log("stopped")["worker"] in (0, 1)
+    assert server.wait_for_log("a worker ended")["status"] == 0
+    wait_for_metric(server, "bytepair_workers", 2)
+
+
+def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
+    server = serve(*TWO)
+    with connections(server) as channels:
+        for channel in channels:
+            count_on(channel)
+    stuck = workers_of(server)[0]
+    os.kill(stuck, signal.SIGSTOP)
+    try:
+        status, line = server.get("/healthz")
+        assert (status, "does not answer" in line) == (503, True)
+        assert server.metric("bytepair_requests_total", rpc="Count", code="OK") == CONNECTIONS
+    finally:
+        os.kill(stuck, signal.SIGCONT)
+    wait_until(lambda: server.get("/healthz") == (200, "healthy\n"))
+
+
+@contextmanager
+def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
+    """Counts that are computed by both workers while the block runs."""
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    with connections(server) as channels:
+        for channel in channels:
+            count_on(channel)
+        one_of_each = {line["worker"]: i for i, line in enumerate(each_call(server))}
+        assert set(one_of_each) == {0, 1}
+        stubs = [
+            tokenizer_pb2_grpc.TokenizerServiceStub(channels[i])  # type: ignore[no-untyped-call]
+            for i in one_of_each.values()
+        ]
+        calls = [stub.Count.future(request) for stub in stubs]
+        wait_until(lambda: server.metric("bytepair_in_flight") == 2)
+        yield calls
+
+
+def each_call(server: RunningServer) -> list[dict[str, object]]:
+    return [line for line in server.log if line["event"] == "call"]
+
+
+def test_calls_of_every_worker_are_finished_before_the_server_ends(serve: Serve) -> None:
+    server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+    with slow_calls(server) as calls:
+        # As Ctrl-C does, which every process of a terminal gets.
+        for pid in (*workers_of(server), server.pid):
+            os.kill(pid, signal.SIGINT)
+        for number in (0, 1):
+            server.wait_for_log("draining", worker=number, in_flight=1)
+        assert server.get("/readyz") == (503, "draining\n")
+        with connections(server, 1) as channels:
+            stub = tokenizer_pb2_grpc.TokenizerServiceStub(channels[0])  # type: ignore[no-untyped-call]
+            assert failure(stub.Count, COUNT).reason == "DRAINING"
+        assert all(call.result().count > 0 for call in calls)
+    assert server.wait() == 0
+    assert server.log[-1]["event"] == "stopped"
+    assert "worker" not in server.log[-1]
+
+
+def test_a_second_signal_ends_the_grace_time_of_every_worker(serve: Serve) -> None:
+    server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "3600", environment=WITHOUT_CORE)
+    with slow_calls(server) as calls:
+        server.terminate()
+        for number in (0, 1):
+            server.wait_for_log("draining", worker=number)
+        server.terminate()
+        for call in calls:
+            assert call.code() is grpc.StatusCode.UNAVAILABLE
+    assert server.wait() == 0
+
+
+def test_no_worker_outlives_its_supervisor(serve: Serve) -> None:
+    server = serve(*TWO)
+    pids = workers_of(server)
+    os.kill(server.pid, signal.SIGKILL)
+    wait_until(lambda: not any(exists(pid) for pid in pids))
+    host, port = server.target.split(":")
+    socket.create_server((host, int(port))).close()
+
+
+def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A server that is to end by itself."""
+    flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "none", "--builtin-encodings")
+    return subprocess.run(
+        command(*flags, "r50k_base", "--allow-reference-backend", *TWO, *arguments),
+        env=clean_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+def test_the_supervisor_gives_up_where_no_worker_comes_to_serve() -> None:
+    ended = start(GRPC_POLL_STRATEGY="there is no such strategy")
+    assert ended.returncode == 3
+    assert "no worker comes to serve: giving up" in ended.stderr
+    assert '"event": "serving"' not in ended.stderr
+
+
+def test_ports_that_are_taken_are_clear_errors(serve: Serve) -> None:
+    """Two servers of one user could share a port by SO_REUSEPORT, unnoticed."""
+    server = serve(*TWO)
+    for flag, name, address in (
+        ("--grpc-address", "grpc_address", server.target),
+        ("--http-address", "http_address", server.http.removeprefix("http://")),
+    ):
+        ended = start(flag, address)
+        assert ended.returncode == 2
+        assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_a_unix_socket_has_one_worker(serve: Serve, tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/grpc.sock"
+    ended = start("--grpc-address", address)
+    assert ended.returncode == 2
+    assert "workers 2: a Unix socket cannot be shared between processes; set 1" in ended.stderr
+    server = serve("--grpc-address", address, "--workers", "0")
+    assert server.wait_for_log("serving")["workers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+    ],
+)
+def test_a_container_s_share_of_the_processor_bounds_the_workers(
+    tmp_path: Path, files: dict[str, str], expected: int | None
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    allowed = len(cores.allowed_cores())
+    assert cores.usable_cores(tmp_path) == (expected or allowed)
+    own = cores.own_cores(allowed, tmp_path)
+    assert (own is None) is (cores.usable_cores(tmp_path) < allowed)
