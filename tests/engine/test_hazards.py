@@ -24,7 +24,7 @@ from bytepair_engine import (
     VocabularyError,
     get_encoding,
     load_encoding,
-    loading,
+    vocabulary_file,
 )
 from bytepair_engine.backends import BackendName
 from support.engines import Load
@@ -120,7 +120,7 @@ def test_a_small_gzip_file_that_holds_too_much_is_refused(
 ) -> None:
     """tonic #2484, grpc #41996: a limit on what is compressed is none. Here it is of a
     vocabulary file; test_limits.py of the server has that of a message."""
-    monkeypatch.setattr(loading, "MAX_FILE_BYTES", 10_000)
+    monkeypatch.setattr(vocabulary_file, "MAX_FILE_BYTES", 10_000)
     file = tmp_path / "bomb.tiktoken.gz"
     file.write_bytes(gzip.compress(bytes(10_000_000), compresslevel=9))
     assert file.stat().st_size < 10_000
@@ -247,8 +247,7 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
     with pytest.raises(VocabularyError, match=declared):
         load_encoding(spec)
     file.write_bytes(gzip.compress(file.read_bytes()))
-    with pytest.raises(VocabularyError, match=r"v\.tiktoken, line 1: "):
-        load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"))
+    assert load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2")).n_vocab == 257
 
 
 def test_a_file_with_the_line_ends_of_windows(backend: BackendName, tmp_path: Path) -> None:

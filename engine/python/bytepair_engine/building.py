@@ -10,6 +10,8 @@ from typing import Any
 from bytepair_engine.backends import Core
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
+from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.pipeline.form import Form, Split
 from bytepair_engine.rank_table import MAX_TOKEN_ID
 from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets
@@ -69,4 +71,28 @@ def build_encoding(
         _backend=backend,
         _special_sets=SpecialSets(backend, special_tokens),
         _special_ids=frozenset(special_tokens.values()),
+    )
+
+
+def build_form_encoding(form: Form, *, name: str, source: str, resources: Resources) -> Encoding:
+    """Build the encoding of a form.
+
+    Args:
+        form: The form, as a loader made it.
+        name: The encoding's name.
+        source: The encoding's `source`.
+        resources: What it may take of the machine.
+    """
+    backend = FormBackend(form)
+    special = {token.name: token.id for token in form.added if token.special}
+    return Encoding(
+        name=name,
+        source=source,
+        pattern="\n".join(s.pattern for s in form.pre_tokenizers if isinstance(s, Split)),
+        special_tokens=MappingProxyType(special),
+        max_token_id=max(form.decoder.middle),
+        resources=resources,
+        _backend=backend,
+        _special_sets=SpecialSets(backend, special),
+        _special_ids=frozenset(special.values()),
     )

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-import zlib
 from pathlib import Path
-from typing import Any, Final
 
 from bytepair_engine.aliases import ALIASES
 from bytepair_engine.backends import BackendName, Core, resolve
-from bytepair_engine.building import build_encoding
+from bytepair_engine.building import build_encoding, build_form_encoding
 from bytepair_engine.builtin import BUILTINS, Builtin, builtin_table
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import UnknownEncoding, VocabularyError
-from bytepair_engine.gpt2_files import parse_gpt2_files
-from bytepair_engine.patterns import resolve_pattern
-from bytepair_engine.rank_table import TableFault
+from bytepair_engine.formats.ranked import Ranked
+from bytepair_engine.formats.reading import read_vocabulary
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.vocabulary_file import check_sha256, refusal
-
-#: No published rank file is a tenth as large; what is larger, compressed or not, is refused.
-MAX_FILE_BYTES: Final = 256 * 2**20
+from bytepair_engine.vocabulary_file import read_vocabulary_file
 
 
 def load_encoding(
@@ -35,7 +29,8 @@ def load_encoding(
 
     Args:
         spec: The declaration, or the path of a TOML file that holds its keys and `name`.
-        backend: "native" or "reference"; None for native where the core is built.
+        backend: "native" or "reference"; None for native where the core is built and runs what
+            the file holds.
         cache_bytes: See `resources.Resources`.
         threads: See `resources.Resources`.
     Raises:
@@ -47,20 +42,16 @@ def load_encoding(
         spec = _read_declaration(Path(spec))
     spec.check()
     core, resources = resolve(backend), Resources(cache_bytes, threads)
-    if spec.extends is not None:
-        return _extend(core, spec, spec.extends, resources)
-    # `check` saw to it that both are given.
-    file, pattern = Path(spec.file or ""), spec.pattern or ""
-    return build_encoding(
-        core,
-        _read_table(core, spec, file),
-        name=spec.name,
-        pattern=resolve_pattern(pattern, f"encoding {spec.name!r}"),
-        special_tokens=spec.special_tokens,
-        source=f"file:{file}",
-        table_source=str(file),
-        resources=resources,
-    )
+    build = _from_file if spec.extends is None else _extend
+    encoding = build(core, spec, resources)
+    if spec.fingerprint is not None and spec.fingerprint.lower() != encoding.fingerprint:
+        raise VocabularyError(
+            f"encoding {spec.name!r}",
+            f"its fingerprint is {encoding.fingerprint}, and {spec.fingerprint} was expected",
+            "restore the file or the declaration that it was taken from, or correct fingerprint "
+            "if the new content is meant",
+        )
+    return encoding
 
 
 def find_builtin(name: str) -> tuple[str, Builtin]:
@@ -75,8 +66,26 @@ def find_builtin(name: str) -> tuple[str, Builtin]:
     return canonical, BUILTINS[canonical]
 
 
-def _extend(core: Core, spec: EncodingSpec, base: str, resources: Resources) -> Encoding:
-    base_name, builtin = find_builtin(base)
+def _from_file(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
+    vocabulary = read_vocabulary(core, spec)
+    if not isinstance(vocabulary, Ranked):
+        return build_form_encoding(
+            vocabulary, name=spec.name, source=f"file:{spec.file}", resources=resources
+        )
+    return build_encoding(
+        core,
+        vocabulary.table,
+        name=spec.name,
+        pattern=vocabulary.pattern,
+        special_tokens=vocabulary.special_tokens,
+        source=f"file:{spec.file}",
+        table_source=str(spec.file),
+        resources=resources,
+    )
+
+
+def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
+    base_name, builtin = find_builtin(spec.extends or "")
     for token, token_id in spec.special_tokens.items():
         if builtin.special_tokens.get(token, token_id) != token_id:
             raise VocabularyError(
@@ -97,56 +106,12 @@ def _extend(core: Core, spec: EncodingSpec, base: str, resources: Resources) -> 
     )
 
 
-def _read_table(core: Core, spec: EncodingSpec, file: Path) -> Any:
-    data = _read(file)
-    check_sha256(data, spec.sha256, str(file))
-    try:
-        if spec.encoder_file is None:
-            return core.parse_tiktoken(data)
-        items = parse_gpt2_files(
-            data,
-            _read(spec.encoder_file),
-            spec.special_tokens,
-            merges_source=str(file),
-            encoder_source=str(spec.encoder_file),
-        )
-        return core.from_items(items)
-    except TableFault as fault:
-        raise refusal(fault, str(file)) from None
-
-
 def _read_declaration(path: Path) -> EncodingSpec:
     try:
-        table = tomllib.loads(_read(path).decode())
+        table = tomllib.loads(read_vocabulary_file(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise VocabularyError(str(path), f"it is not TOML: {error}", "correct it") from None
     name = table.pop("name", None)
     if not isinstance(name, str) or not name:
         raise VocabularyError(str(path), "name is missing or no string", "add name")
     return EncodingSpec.from_mapping(name, table, path.parent)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        if path.suffix == ".gz" and data:
-            inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-            data = inflate.decompress(data, MAX_FILE_BYTES + 1)
-            if not inflate.eof and len(data) <= MAX_FILE_BYTES:
-                raise VocabularyError(str(path), "it is cut off", "fetch it again")
-    except OSError as error:
-        raise VocabularyError(
-            str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
-        ) from None
-    except zlib.error as error:
-        raise VocabularyError(
-            str(path), f"it is not gzip: {error}", "correct its name, or fetch it again"
-        ) from None
-    if len(data) > MAX_FILE_BYTES:
-        raise VocabularyError(
-            str(path),
-            f"it holds more than {MAX_FILE_BYTES} bytes",
-            "check that this is a vocabulary file",
-        )
-    return data

@@ -4,13 +4,19 @@ A declaration is a TOML table, the same in a file of its own and in the server's
 configuration:
 
     file = "llama3.tiktoken"
-    format = "tiktoken"             # or "gpt2", with encoder_file
+    format = "tiktoken"             # or another of formats/detect.py; by default what it is
     pattern = "llama3"              # a name in patterns.py, or a regular expression
     special_tokens = { "<|begin_of_text|>" = 128000 }
     sha256 = "…"                    # of the file, uncompressed
+    fingerprint = "sha256:…"        # of what it comes to
     aliases = ["llama-3"]
 
-or extends a built-in encoding:
+A file that carries its pattern and special tokens needs neither:
+
+    file = "tokenizer.model"
+    also_special = ["<start_of_turn>"]   # user-defined symbols that a request must allow
+
+or it extends a built-in encoding:
 
     extends = "cl100k_base"
     special_tokens = { "<|im_start|>" = 100264, "<|im_end|>" = 100265 }
@@ -22,11 +28,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from bytepair_engine.errors import VocabularyError
-
-Format = Literal["tiktoken", "gpt2"]
+from bytepair_engine.formats.detect import FORMATS, Format
 
 
 def _is_string(value: object) -> bool:
@@ -45,14 +50,20 @@ def _is_sha256(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", value) is not None
 
 
+def _is_fingerprint(value: object) -> bool:
+    return _is_sha256(value) and str(value).startswith("sha256:")
+
+
 #: Key of a declaration, what its value must be, and the test for it.
 _KEYS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "file": ("a file name", _is_string),
-    "format": ('"tiktoken" or "gpt2"', lambda value: value in ("tiktoken", "gpt2")),
+    "format": (f"one of {', '.join(FORMATS)}", lambda value: value in [*FORMATS]),
     "encoder_file": ("a file name", _is_string),
     "pattern": ("a known name or a regular expression", _is_string),
     "special_tokens": ("a table from spelling to id", _is_ids),
+    "also_special": ("a list of tokens", _is_strings),
     "sha256": ("64 hexadecimal digits", _is_sha256),
+    "fingerprint": ('"sha256:" and 64 hexadecimal digits', _is_fingerprint),
     "aliases": ("a list of names", _is_strings),
     "extends": ("the name of a built-in encoding", _is_string),
 }
@@ -64,25 +75,31 @@ class EncodingSpec:
 
     Attributes:
         name: Its canonical name.
-        file: The rank file, or vocab.bpe for "gpt2"; a name that ends in .gz is
-            uncompressed. None if it extends a built-in encoding.
-        format: "tiktoken" or "gpt2".
+        file: The vocabulary file, or vocab.bpe for "gpt2"; it may be gzip. None if it extends a
+            built-in encoding.
+        format: What the file must be; None for what its content says.
         encoder_file: encoder.json, for "gpt2".
-        pattern: A name in `patterns.PATTERNS` or a regular expression. None only if it
-            extends a built-in encoding, and then that one's.
-        special_tokens: Spelling to id; beside those of the encoding that it extends.
+        pattern: A name in `patterns.PATTERNS` or a regular expression; only for files that
+            carry none.
+        special_tokens: Spelling to id, for files that name none; or beside those of the
+            encoding that it extends.
+        also_special: Tokens that the file has and does not call special, and that a request
+            must allow all the same.
         sha256: The expected hash of `file`, uncompressed; None for no check.
+        fingerprint: The expected fingerprint of the encoding; None for no check.
         aliases: Other names for it.
         extends: The built-in encoding whose table, pattern and special tokens it takes.
     """
 
     name: str
     file: Path | None = None
-    format: Format = "tiktoken"
+    format: Format | None = None
     encoder_file: Path | None = None
     pattern: str | None = None
     special_tokens: Mapping[str, int] = field(default_factory=dict)
+    also_special: tuple[str, ...] = ()
     sha256: str | None = None
+    fingerprint: str | None = None
     aliases: tuple[str, ...] = ()
     extends: str | None = None
 
@@ -115,6 +132,7 @@ class EncodingSpec:
                 "encoder_file": (
                     base_dir / table["encoder_file"] if "encoder_file" in table else None
                 ),
+                "also_special": tuple(table.get("also_special", ())),
                 "aliases": tuple(table.get("aliases", ())),
             },
         )
@@ -131,19 +149,21 @@ class EncodingSpec:
         # A request that names no encoding must never find this one.
         require(self.name != "", "its name is empty", "give it a name")
         if self.extends is not None:
-            others = ("file", "encoder_file", "pattern", "sha256")
-            clash = [key for key in others if getattr(self, key) is not None]
+            others = ("file", "format", "encoder_file", "pattern", "also_special", "sha256")
+            clash = [key for key in others if getattr(self, key)]
             require(not clash, f"extends is given together with {clash}", "remove one of them")
             return
         require(self.file is not None, "no file is given", "add file, or extends")
-        require(
-            self.pattern is not None,
-            "no pattern is given, and a rank file does not carry one",
-            "add pattern: a known name or a regular expression",
-        )
-        require(
-            (self.format == "gpt2") == (self.encoder_file is not None),
-            f"format is {self.format!r} and encoder_file is "
-            f"{'missing' if self.encoder_file is None else 'given'}",
-            'give encoder_file with format "gpt2", and only then',
-        )
+        if self.format in ("tiktoken", "gpt2"):
+            require(
+                self.pattern is not None,
+                "no pattern is given, and a rank file does not carry one",
+                "add pattern: a known name or a regular expression",
+            )
+        if self.format is not None:
+            require(
+                (self.format == "gpt2") == (self.encoder_file is not None),
+                f"format is {self.format!r} and encoder_file is "
+                f"{'missing' if self.encoder_file is None else 'given'}",
+                'give encoder_file with format "gpt2", and only then',
+            )

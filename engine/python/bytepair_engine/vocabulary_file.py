@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
+from pathlib import Path
 from typing import Final
 
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.rank_table import MAX_TOKEN_ID, TableFault
+
+#: No published vocabulary file is a fifth as large; what is larger, compressed or not, is refused.
+MAX_FILE_BYTES: Final = 256 * 2**20
+
+_GZIP: Final = b"\x1f\x8b"
 
 _FAULTS: Final[dict[str, tuple[str, str]]] = {
     "empty_file": (
@@ -46,6 +53,37 @@ _FAULTS: Final[dict[str, tuple[str, str]]] = {
         "keep one of the two: fetch the original file to see which",
     ),
 }
+
+
+def read_vocabulary_file(path: Path) -> bytes:
+    """Read a file; one that is gzip, whatever its name is, is uncompressed.
+
+    Raises:
+        VocabularyError: It cannot be read, is too large, or is gzip that is cut off or damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if data.startswith(_GZIP):
+            inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            data = inflate.decompress(data, MAX_FILE_BYTES + 1)
+            if not inflate.eof and len(data) <= MAX_FILE_BYTES:
+                raise VocabularyError(str(path), "it is cut off", "fetch it again")
+    except OSError as error:
+        raise VocabularyError(
+            str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
+        ) from None
+    except zlib.error as error:
+        raise VocabularyError(
+            str(path), f"it is gzip, and damaged: {error}", "fetch it again"
+        ) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise VocabularyError(
+            str(path),
+            f"it holds more than {MAX_FILE_BYTES} bytes",
+            "check that this is a vocabulary file",
+        )
+    return data
 
 
 def refusal(fault: TableFault, source: str) -> VocabularyError:

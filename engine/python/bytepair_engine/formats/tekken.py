@@ -12,10 +12,11 @@ import base64
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from bytepair_engine.formats.json_file import Node, read_json
+from bytepair_engine.formats.json_file import Node
 from bytepair_engine.rank_table import MAX_TOKEN_ID
 
-_REMEDY: Final = "check that this is one of Mistral's tekken.json files, and that it is whole"
+#: What to do about any fault in such a file.
+REMEDY: Final = "check that this is one of Mistral's tekken.json files, and that it is whole"
 
 #: What the first special tokens are called where a file does not say it, as those up to v7 do.
 UNNAMED: Final = (
@@ -60,17 +61,15 @@ class Tekken:
     version: str
 
 
-def parse_tekken(data: bytes, source: str) -> Tekken:
+def parse_tekken(root: Node) -> Tekken:
     """Read a Tekken file.
 
     Args:
-        data: The file, uncompressed.
-        source: Its name, for errors.
+        root: The file.
     Raises:
         VocabularyError: A member is missing, of the wrong type or out of range, or the ranks are
             not the positions of their tokens.
     """
-    root = read_json(data, source, _REMEDY)
     config = root["config"]
     version = config["version"].a(str)
     size = _number(config["default_vocab_size"])

@@ -1,0 +1,22 @@
+"""What a file comes to that a rank table, one split pattern and special tokens describe wholly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The parts of an encoding like the built-in ones.
+
+    Attributes:
+        table: The ordinary tokens, as the backend keeps them.
+        pattern: The split pattern.
+        special_tokens: Spelling to id.
+    """
+
+    table: Any
+    pattern: str
+    special_tokens: Mapping[str, int]

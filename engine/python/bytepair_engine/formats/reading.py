@@ -1,0 +1,111 @@
+"""From the files that a declaration names to what they hold, by their formats."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bytepair_engine.backends import Core
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.formats.detect import FORMATS, Detected, detect
+from bytepair_engine.formats.ranked import Ranked
+from bytepair_engine.formats.sentencepiece import sentencepiece_form
+from bytepair_engine.formats.tekken import parse_tekken
+from bytepair_engine.gpt2_files import parse_gpt2_files
+from bytepair_engine.patterns import resolve_pattern
+from bytepair_engine.pipeline.form import Form
+from bytepair_engine.rank_table import TableFault
+from bytepair_engine.spec import EncodingSpec
+from bytepair_engine.vocabulary_file import check_sha256, read_vocabulary_file, refusal
+
+#: The formats of files that carry neither a split pattern nor special tokens.
+_BARE: Final = ("tiktoken", "gpt2")
+
+
+def read_vocabulary(core: Core, spec: EncodingSpec) -> Ranked | Form:
+    """Read the vocabulary of a declaration that names a file.
+
+    Args:
+        core: The backend that makes rank tables.
+        spec: The declaration, which was checked.
+    Raises:
+        VocabularyError: A file is not what it must be, or the declaration does not fit it.
+    """
+    assert spec.file is not None  # as `check` saw to it
+    source = str(spec.file)
+    data = read_vocabulary_file(spec.file)
+    check_sha256(data, spec.sha256, source)
+    detected = _detected(spec, data, source)
+    _check_keys(spec, detected)
+    try:
+        if detected.format == "tiktoken":
+            return _with_pattern(spec, core.parse_tiktoken(data))
+        if detected.format == "gpt2":
+            return _with_pattern(spec, core.from_items(_gpt2_items(spec, data, source)))
+        if detected.format == "tekken":
+            assert detected.root is not None  # as it is JSON
+            tekken = parse_tekken(detected.root)
+            table = core.from_items(tekken.items)
+            pattern = resolve_pattern(tekken.pattern, source)
+            return Ranked(table, pattern, tekken.special_tokens)
+    except TableFault as fault:
+        raise refusal(fault, source) from None
+    if detected.format == "sentencepiece":
+        return sentencepiece_form(data, source, spec.also_special)
+    raise VocabularyError(source, f"it is {FORMATS[detected.format]}", "this is not supported yet")
+
+
+def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
+    """What the file is; a declared format is believed in as far as its own reader agrees."""
+    if spec.format in (*_BARE, "sentencepiece"):
+        return Detected(spec.format)
+    detected = detect(data, source)
+    if spec.format not in (None, detected.format):
+        raise VocabularyError(
+            source,
+            f"it is {FORMATS[detected.format]}, and the declaration says {spec.format!r}",
+            f'give the right file, or write format = "{detected.format}"',
+        )
+    return detected
+
+
+def _check_keys(spec: EncodingSpec, detected: Detected) -> None:
+    """Raises VocabularyError: a key is missing that the format needs, or has no meaning there."""
+
+    def refuse(problem: str, remedy: str) -> None:
+        raise VocabularyError(f"encoding {spec.name!r}", problem, remedy)
+
+    what = FORMATS[detected.format]
+    if detected.format in _BARE:
+        if spec.pattern is None:
+            refuse(
+                f"no pattern is given, and {what} does not carry one",
+                "add pattern: a known name or a regular expression",
+            )
+        if spec.also_special:
+            refuse(f"also_special is given, and {what} names no tokens", "use special_tokens")
+    else:
+        for key in ("pattern", "special_tokens"):
+            if getattr(spec, key):
+                refuse(f"{key} is given, and {what} carries its own", f"remove {key}")
+    if (detected.format == "gpt2") != (spec.encoder_file is not None):
+        refuse(
+            f"the file is {what}, and encoder_file is "
+            f"{'missing' if spec.encoder_file is None else 'given'}",
+            'give encoder_file with format "gpt2", and only then',
+        )
+
+
+def _with_pattern(spec: EncodingSpec, table: Any) -> Ranked:
+    pattern = resolve_pattern(spec.pattern or "", f"encoding {spec.name!r}")
+    return Ranked(table, pattern, spec.special_tokens)
+
+
+def _gpt2_items(spec: EncodingSpec, data: bytes, source: str) -> list[tuple[bytes, int]]:
+    assert spec.encoder_file is not None  # as `_check_keys` saw to it
+    return parse_gpt2_files(
+        data,
+        read_vocabulary_file(spec.encoder_file),
+        spec.special_tokens,
+        merges_source=source,
+        encoder_source=str(spec.encoder_file),
+    )
