@@ -79,6 +79,9 @@ PATTERNS: Final[dict[str, str]] = {
     "deepseek_v3": _DEEPSEEK_V3,
 }
 
+#: The patterns whose matches leave nothing of any text.
+COVERING: Final = frozenset(PATTERNS.values()) - {PATTERNS["deepseek_v3"]}
+
 #: The built-in encodings that split as another one does; their names may be given too.
 _SPLIT_AS: Final = {
     "r50k_base": "gpt2",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from struct import pack
 from typing import Any
@@ -16,10 +16,12 @@ def form_fingerprint(form: Form) -> str:
     """Hash a form: not its name, its file or its format.
 
     The hash runs over a text that can be read in one way only: "bytepair form 1\\n", and then
-    fields, each its length in 8 bytes (little-endian) and its bytes. The fields are one for the
-    steps and settings, in JSON with sorted keys, without spaces and in ASCII, where bytes are
-    hexadecimal; and then each table, its name and its rows in order of their keys: tokens, byte
-    tokens, the merge rule's, the decoder's four.
+    fields, each its length in 8 bytes and its bytes; integers are little-endian. The first field
+    is the steps and settings, in JSON with sorted keys, without spaces and in ASCII, where bytes
+    are hexadecimal. Each table follows, in order of its keys: a field that names it, a field for
+    each column of integers, in 4 bytes each, and for bytes a field of their lengths and one of
+    all of them joined. Tables are the tokens, the byte tokens, the merge rule and the decoder's
+    four.
 
     Returns:
         "sha256:" and 64 hexadecimal digits.
@@ -46,25 +48,30 @@ def _fields(form: Form) -> Iterator[bytes]:
         "first_until_text": decoder.first_until_text,
     }
     yield _in_json(settings).encode()
-    yield from _table("tokens", ((i, token) for token, i in model.tokens.items()))
-    yield from _table("byte_tokens", model.byte_tokens.items())
+    by_id = sorted((i, token) for token, i in model.tokens.items())
+    yield from _table("tokens", *zip(*by_id, strict=True))
+    yield from _table("byte_tokens", *zip(*sorted(model.byte_tokens.items()), strict=True))
     if isinstance(rule, Merges):
-        yield from _table(
-            "merges", ((priority, (*pair, i)) for pair, (priority, i) in rule.pairs.items())
-        )
+        rows = sorted((*value, *pair) for pair, value in rule.pairs.items())
+        yield from _table("merges", *zip(*rows, strict=True))
     elif isinstance(rule, Scores):
-        yield from _table("scores", rule.scores.items())
-        yield from _table("taken_apart", rule.taken_apart.items())
+        ids = sorted(rule.scores)
+        scores = b"".join(pack("<d", rule.scores[i]) for i in ids)
+        yield from _table("scores", ids, [scores])
+        apart = sorted((i, *halves) for i, halves in rule.taken_apart.items())
+        yield from _table("taken_apart", *zip(*apart, strict=True))
     for name in ("middle", "first", "last", "only"):
-        yield from _table(name, getattr(decoder, name).items())
+        yield from _table(name, *zip(*sorted(getattr(decoder, name).items()), strict=True))
 
 
-def _table(name: str, rows: Any) -> Iterator[bytes]:
-    """The name, and the rows as their keys in 8 bytes and their values as fields."""
-    ordered = sorted(rows)
-    yield name.encode() + b" " + str(len(ordered)).encode()
-    for key, value in ordered:
-        yield pack("<Q", key) + (value if isinstance(value, bytes) else _in_json(value).encode())
+def _table(name: str, *columns: Sequence[int] | Sequence[bytes]) -> Iterator[bytes]:
+    yield name.encode()
+    for column in columns:
+        if isinstance(column[0], bytes):
+            yield pack(f"<{len(column)}I", *map(len, column))  # type: ignore[arg-type]
+            yield b"".join(column)  # type: ignore[arg-type]
+        else:
+            yield pack(f"<{len(column)}I", *column)
 
 
 def _step(step: Any) -> dict[str, Any]:

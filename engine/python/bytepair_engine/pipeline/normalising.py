@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 import regex
@@ -27,14 +27,14 @@ from bytepair_engine.pipeline.unicode_tables import LOWER_CASE, YOUNGER
 
 #: A character that normalisation by Unicode 9 leaves alone and nothing combines with.
 _YOUNGER: Final = regex.compile(f"[{YOUNGER}]")
-#: Where one normalisation ends and the next may begin: before a character that is a starter and
-#: composes with nothing before it. ASCII is enough: between two, text is normalised as a whole.
-_SAFE: Final = regex.compile(r"(?=[\x00-\x7f])")
 _WHITE_SPACE: Final = regex.compile(r"\s*")
 _WHITE_SPACE_AT_END: Final = regex.compile(r"(?r)\s*$")
 _CLUSTER: Final = regex.compile(r"\X")
 
 FormName = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+#: What is made from a longer cluster all starts where it does.
+_LONGEST_TO_CUT: Final = 32
 
 #: A grapheme cluster of so many bytes is mapped character by character.
 _LONG_CLUSTER: Final = 6
@@ -88,33 +88,51 @@ def unicode_form(text: str, form: FormName) -> str:
     return "".join([*parts, unicodedata.normalize(form, text[end:])])
 
 
+@cache
+def composes_backwards() -> frozenset[str]:
+    """The characters that may become one with the character before them, in some form: those
+    that do, and those that decompose into such a one first."""
+    seconds = {*map(chr, range(0x1161, 0x1176)), *map(chr, range(0x11A8, 0x11C3))}
+    decompose = []
+    for code in range(0x20000):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            seconds.add(chr(int(parts[1], 16)))
+        if parts:
+            decompose.append(chr(code))
+    firsts = ((c, unicodedata.normalize("NFKD", c)[0]) for c in decompose)
+    return frozenset(
+        seconds | {c for c, first in firsts if first in seconds or unicodedata.combining(first)}
+    )
+
+
+def starts_cluster(character: str) -> bool:
+    """Whether text before `character` and text from it on normalise each by itself, in every
+    form: it is a starter, and becomes one with nothing before it."""
+    return character < "\u0300" or not (
+        unicodedata.combining(character) or character in composes_backwards()
+    )
+
+
 def _unicode_form(stretch: Aligned, step: UnicodeForm) -> Iterator[tuple[str, int]]:
-    """Text that can be normalised by itself keeps its place as a whole; where it has as many
-    characters as before, each keeps its own."""
-    text, end = stretch.text, 0
-    for border in [*(m.start() for m in _SAFE.finditer(text)), len(text)]:
-        part = text[end:border]
-        normal = unicode_form(part, step.form)
-        if len(normal) == len(part):
-            yield from zip(normal, stretch.starts[end:border], strict=True)
-        elif part:
-            yield from _by_clusters(part, stretch.starts[end:border], normal, step.form)
-        end = border
-
-
-def _by_clusters(
-    part: str, starts: tuple[int, ...], normal: str, form: FormName
-) -> Iterator[tuple[str, int]]:
-    """As long as the text up to a starter is normalised to the start of `normal`, that much of
-    it comes from there."""
-    end = done = 0
-    for border in range(1, len(part) + 1):
-        if border < len(part) and unicodedata.combining(part[border]):
-            continue
-        length = len(unicode_form(part[:border], form))
-        if unicode_form(part[:border], form) + unicode_form(part[border:], form) == normal:
-            yield normal[done:length], starts[end]
-            end, done = border, length
+    """Each cluster is normalised by itself, and where it can be cut into characters each of
+    which gives a part of the result, each gives that part."""
+    text, start = stretch.text, 0
+    if text.isascii():
+        yield from stretch.pairs()
+        return
+    for end in range(1, len(text) + 1):
+        if end == len(text) or starts_cluster(text[end]):
+            cluster, starts = text[start:end], stretch.starts[start:end]
+            normal = unicode_form(cluster, step.form)
+            done = 0
+            for i in range(1, len(cluster) if len(cluster) <= _LONGEST_TO_CUT else 1):
+                before = unicode_form(cluster[:i], step.form)
+                if before + unicode_form(cluster[i:], step.form) == normal:
+                    yield normal[done : len(before)], starts[0]
+                    starts, done = stretch.starts[start + i : end], len(before)
+            yield normal[done:], starts[0]
+            start = end
 
 
 def _replaced(stretch: Aligned, step: Replace) -> Iterator[tuple[str, int]]:

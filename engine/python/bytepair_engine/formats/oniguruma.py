@@ -1,0 +1,270 @@
+r"""Oniguruma's regular expressions, written as docs/patterns.md has them.
+
+The two syntaxes agree on most of what split patterns use, and differ quietly on the rest:
+
+- `^` and `$` match at every line there, and `\Z` before a last line feed;
+- `(?m)` there is what `(?s)` is here; and there is no other `(?m)`;
+- `{n,m}+` repeats the repeat there, and is possessive here; `{n}?` makes it optional there;
+- `\w` holds six number signs of Latin-1 more there, and two joiners less; `\h` is a hexadecimal
+  digit there and a space here;
+- `(?i)` there also lets one character match two, such as ß and ss.
+
+What cannot be written with the same meaning is refused, with its place. Oniguruma 6.9 and this
+engine have one version of Unicode, 16.0; tests ask both about every code point.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import regex
+
+from bytepair_engine.errors import BytepairError
+
+#: What both syntaxes spell alike after a backslash, outside and inside a set.
+_SAME_ESCAPES: Final = frozenset("nrtfvasSdD")
+_PROPERTY: Final = regex.compile(r"\\[pP]\{(\^?)([A-Za-z_ -]+)\}")
+_HEXADECIMAL: Final = regex.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{1,2}))")
+_UNICODE: Final = regex.compile(r"\\u[0-9A-Fa-f]{4}")
+_INTERVAL: Final = regex.compile(r"\{(\d+)(,?)(\d*)\}|\{,(\d+)\}")
+_GROUP: Final = regex.compile(r"\(\?(?:([imx]*)(?:-([imx]*))?:|<?[=!]|>|<[A-Za-z_]\w*>)|\((?!\?)")
+#: A line feed would part two patterns.
+_NEWLINE: Final = {"\n": r"\n"}
+_WORD: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u00b2\u00b3\u00b9\u00bc-\u00be"
+
+
+@cache
+def _folds() -> regex.Pattern[str]:
+    """Strings of several characters that one character matches under `(?i)` there."""
+    folds = {
+        folded
+        for code in range(0x80, 0x20000)
+        if not 0xD800 <= code < 0xE000 and len(folded := chr(code).casefold()) > 1
+    }
+    return regex.compile("|".join(sorted(map(regex.escape, folds))))
+
+
+class PatternFault(BytepairError, ValueError):
+    """A pattern that cannot be written with the same meaning.
+
+    Attributes:
+        position: The index of the character at which it stops.
+        problem: What is wrong there.
+    """
+
+    def __init__(self, position: int, problem: str) -> None:
+        super().__init__(position, problem)
+        self.position = position
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem} at character {self.position}"
+
+
+def translate(pattern: str) -> str:
+    r"""Write a pattern of Oniguruma (its own syntax, no options) as docs/patterns.md has them.
+
+    Args:
+        pattern: The regular expression.
+    Returns:
+        One with the same matches; the same spelling wherever that has the same meaning.
+    Raises:
+        PatternFault: It has something that is not known to mean the same, or does not compile.
+
+    >>> translate(r"\p{N}{1,3}+|^\w")
+    '(?:\\p{N}{1,3})+|(?:(?<![^\\n]))[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u00b2\\u00b3\\u00b9\\u00bc-\\u00be]'
+    """
+    written = _Translation(pattern).written()
+    try:
+        regex.compile(written)
+    except Exception as error:  # `regex` raises others too
+        raise PatternFault(0, f"it does not compile: {error}") from None
+    return written
+
+
+class _Translation:
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._ignoring_case = [False]  # for each open group
+        self._literal = ""  # neighbouring characters under (?i)
+        self._out: list[str] = []
+        self._last = 0  # where the last item starts in `_out`
+        self._groups: list[int] = []  # where each open group starts in `_out`
+
+    def written(self) -> str:
+        pattern = self._pattern
+        if pattern.startswith("(?i)"):
+            self._ignoring_case = [True]
+            self._emit("(?i)", 4)
+        while self._at < len(pattern):
+            self._item(pattern[self._at])
+        self._check_folds()
+        return "".join(self._out)
+
+    def _fault(self, problem: str) -> PatternFault:
+        return PatternFault(self._at, problem)
+
+    def _emit(self, written: str, length: int) -> None:
+        self._last = len(self._out)
+        self._out.append(written)
+        self._at += length
+
+    def _item(self, character: str) -> None:
+        if character == "\\":
+            self._emit(*self._escape(inside=False))
+        elif character == "[":
+            self._check_folds()
+            self._emit(*self._set())
+        elif character == "(":
+            self._open()
+        elif character == ")":
+            self._close()
+        elif character in "*+?" or character == "{":
+            self._repeat()
+        elif character == "|":
+            self._check_folds()
+            self._emit("|", 1)
+        elif character == "^":
+            self._emit(r"(?:(?<![^\n]))", 1)
+        elif character == "$":
+            self._emit(r"(?:(?![^\n]))", 1)
+        elif character == ".":
+            self._check_folds()
+            self._emit(".", 1)
+        else:
+            self._literal += character
+            self._emit(_NEWLINE.get(character, character), 1)
+
+    def _check_folds(self) -> None:
+        if self._ignoring_case[-1] and (found := _folds().search(self._literal.casefold())):
+            raise self._fault(f"{found.group()!r} under (?i), which one character matches there")
+        self._literal = ""
+
+    def _escape(self, *, inside: bool) -> tuple[str, int]:
+        """An escape as it is written here, and its length there."""
+        rest = self._pattern[self._at :]
+        mark = rest[1:2]
+        if mark in _SAME_ESCAPES:
+            return rest[:2], 2
+        if found := _PROPERTY.match(rest):
+            negated = (rest[1] == "P") != bool(found[1])
+            return rf"\{'P' if negated else 'p'}{{{found[2]}}}", found.end()
+        if found := _HEXADECIMAL.match(rest):
+            code = int(found[1] or found[2], 16)
+            if code >= 0x80 and found[2]:
+                raise self._fault("a byte of a character")
+            if code > 0x10FFFF:
+                raise self._fault("no code point")
+            return f"\\U{code:08x}", found.end()
+        if found := _UNICODE.match(rest):
+            return found.group(), found.end()
+        if mark == "w":
+            return (_WORD if inside else f"[{_WORD}]"), 2
+        if mark == "h":
+            return ("0-9A-Fa-f" if inside else "[0-9A-Fa-f]"), 2
+        if mark == "e":
+            return r"\x1b", 2
+        if not inside:
+            if mark == "A":
+                return rest[:2], 2
+            if mark == "z":
+                return r"\Z", 2
+            if mark == "Z":
+                return r"(?:\Z|(?=\n\Z))", 2
+            if mark == "W":
+                return f"[^{_WORD}]", 2
+        if mark and mark.isascii() and not mark.isalnum():
+            self._literal += mark
+            return rest[:2], 2
+        if mark and not mark.isascii():
+            return mark, 2
+        raise self._fault(f"\\{mark}" if mark else "a backslash at the end")
+
+    def _set(self) -> tuple[str, int]:
+        pattern, start = self._pattern, self._at
+        out = ["["]
+        self._at += 1
+        if pattern[self._at : self._at + 1] == "^":
+            out.append("^")
+            self._at += 1
+        first = self._at
+        while self._at < len(pattern):
+            character = pattern[self._at]
+            if character == "]" and self._at > first:
+                end = self._at + 1
+                self._at = start
+                return "".join([*out, "]"]), end - start
+            if character == "]":
+                raise self._fault("an empty set; write \\]")
+            if character == "[":
+                raise self._fault("a set in a set; write \\[ for the character")
+            if pattern.startswith("&&", self._at):
+                raise self._fault("the intersection of sets")
+            if character == "\\":
+                written, length = self._escape(inside=True)
+                self._literal = ""
+                out.append(written)
+                self._at += length
+                continue
+            doubled = character in "-~|&" and pattern[self._at + 1 : self._at + 2] == character
+            out.append("\\" + character if doubled else _NEWLINE.get(character, character))
+            self._at += 1
+        self._at = start
+        raise self._fault("a set that does not end")
+
+    def _open(self) -> None:
+        found = _GROUP.match(self._pattern, self._at)
+        if not found:
+            raise self._fault("a group of a kind that is not supported")
+        self._check_folds()
+        on, off = found[1] or "", found[2] or ""
+        if "x" in on + off:
+            raise self._fault("the option x")
+        ignoring = (self._ignoring_case[-1] or "i" in on) and "i" not in off
+        self._groups.append(len(self._out))
+        written = found.group()
+        if on or off:
+            flags = on.replace("m", "s") + ("-" + off.replace("m", "s") if off else "")
+            written = f"(?{flags}:"
+        elif written == "(" or (written.startswith("(?<") and written[3] not in "=!"):
+            written = "(?:"
+        self._emit(written, found.end() - self._at)
+        self._ignoring_case.append(ignoring)
+
+    def _close(self) -> None:
+        self._check_folds()
+        if not self._groups:
+            raise self._fault("a parenthesis that nothing opens")
+        self._ignoring_case.pop()
+        start = self._groups.pop()
+        self._emit(")", 1)
+        self._last = start
+
+    def _repeat(self) -> None:
+        pattern = self._pattern
+        if pattern[self._at] != "{":
+            self._literal = self._literal[:-1]
+            self._check_folds()
+            length = 2 if pattern[self._at + 1 : self._at + 2] in ("?", "+") else 1
+            self._out.append(pattern[self._at : self._at + length])
+            self._at += length
+            return
+        found = _INTERVAL.match(pattern, self._at)
+        if not found:
+            raise self._fault("a brace that begins no repeat; write \\{")
+        after = pattern[found.end() : found.end() + 1]
+        interval = f"{{0,{found[4]}}}" if found[4] else found.group()
+        fixed = not found[4] and not found[2]
+        if after == "?" and fixed:
+            raise self._fault("{n}?, which makes the repeat optional there")
+        self._literal = ""
+        self._out.append(interval)
+        self._at = found.end()
+        if after == "?":
+            self._out.append("?")
+            self._at += 1
+        elif after in ("+", "*"):
+            self._out[self._last :] = ["(?:", *self._out[self._last :], ")", after]
+            self._at += 1

@@ -1,0 +1,180 @@
+"""The decoder of a tokenizer.json, as what each token gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import regex
+
+from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.tokenizer_json_steps import flattened, regular_expression
+from bytepair_engine.pipeline.byte_alphabet import read_bytes
+from bytepair_engine.pipeline.form import Decoder
+from bytepair_engine.pipeline.splitting import compiled
+
+#: A token's text, whether it is the first and whether it is the last one, to its text.
+_Step = Callable[[str, bool, bool], str]
+
+_BYTE: Final = regex.compile(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
+_KNOWN: Final = "ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, BPEDecoder, Sequence"
+
+
+def read_decoder(node: Node | None, spellings: Mapping[int, str]) -> Decoder:
+    """The member `decoder`.
+
+    Args:
+        node: The member; None for null: tokens are joined by spaces.
+        spellings: Id to spelling, of every token.
+    Raises:
+        VocabularyError: A step is not known, or not known to be exact where it stands.
+    """
+    chain = _Chain()
+    if node is None:
+        chain.by_place = True
+        chain.steps.append(lambda text, first, _: text if first else " " + text)
+    for step in flattened(node, "decoders"):
+        chain.add(step)
+    middle = chain.table(spellings, first=False, last=False)
+
+    def others(*, first: bool, last: bool) -> dict[int, bytes]:
+        if not chain.by_place:
+            return {}
+        table = chain.table(spellings, first=first, last=last)
+        return {i: data for i, data in table.items() if data != middle[i]}
+
+    return Decoder(
+        middle=middle,
+        first=others(first=True, last=False),
+        last=others(first=False, last=True),
+        only=others(first=True, last=True),
+        strip_start=chain.strip_start,
+        strip_end=chain.strip_end,
+    )
+
+
+class _Chain:
+    """The steps, sorted by what they see: a token's text, or the whole.
+
+    Attributes:
+        steps: Those that see one token's text.
+        by_place: Whether one of them asks where the token stands.
+        strip_start: What is taken from the start of the whole.
+        strip_end: The same of its end.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[_Step] = []
+        self.by_place = False
+        self.strip_start = self.strip_end = ("", 0)
+        self._to_bytes: Callable[[str], bytes] = str.encode
+        self._joined = False
+
+    def table(self, spellings: Mapping[int, str], *, first: bool, last: bool) -> dict[int, bytes]:
+        """Each token's bytes in one kind of place."""
+        table = {}
+        for token_id, text in spellings.items():
+            for step in self.steps:
+                text = step(text, first, last)
+            table[token_id] = self._to_bytes(text)
+        return table
+
+    def add(self, node: Node) -> None:
+        """Add a step after those that are there."""
+        match node["type"].a(str):
+            case "ByteLevel":
+                self._becomes_bytes(node, _byte_level)
+            case "ByteFallback":
+                self._becomes_bytes(node, _byte_fallback)
+            case "Fuse":
+                self._joined = True
+            case "Strip" if self._joined:
+                self._strip_whole(node)
+            case "Strip" if self._to_bytes is str.encode:
+                self.steps.append(_strip(node))
+            case "Replace" if not self._joined and self._to_bytes is str.encode:
+                self.steps.append(_replace(node))
+            case "Metaspace" if not self._joined and self._to_bytes is str.encode:
+                self.steps.append(_metaspace(node))
+                self.by_place = True
+            case "BPEDecoder" if not self._joined and self._to_bytes is str.encode:
+                self.steps.append(_end_of_word(node["suffix"].a(str)))
+                self.by_place = True
+            case "Strip" | "Replace" | "Metaspace" | "BPEDecoder":
+                self._refuse_place(node)
+            case name:
+                node.refuse(f"the decoder {name!r} is not supported; known are {_KNOWN}")
+
+    def _becomes_bytes(self, node: Node, to_bytes: Callable[[str], bytes]) -> None:
+        if self._joined or self._to_bytes is not str.encode:
+            self._refuse_place(node)
+        self._to_bytes = to_bytes
+        # ByteLevel joins all tokens, ByteFallback runs of some, and only Fuse may follow.
+        self._joined = to_bytes is _byte_level
+
+    def _strip_whole(self, node: Node) -> None:
+        if self.strip_start[1] or self.strip_end[1]:
+            self._refuse_place(node)
+        content, start, stop = _strip_settings(node)
+        self.strip_start, self.strip_end = (content, start), (content, stop)
+
+    def _refuse_place(self, node: Node) -> None:
+        node.refuse(f"{node['type'].value} is not supported after the steps before it")
+
+
+def _byte_level(text: str) -> bytes:
+    data = read_bytes(text)
+    return text.encode() if data is None else data
+
+
+def _byte_fallback(text: str) -> bytes:
+    found = _BYTE.fullmatch(text)
+    return bytes([int(found[1], 16)]) if found else text.encode()
+
+
+def _strip_settings(node: Node) -> tuple[str, int, int]:
+    content, start, stop = node["content"].a(str), node["start"].a(int), node["stop"].a(int)
+    if len(content) != 1:
+        node["content"].refuse("it must be one character")
+    if start < 0 or stop < 0:
+        node.refuse("start and stop must be 0 or more")
+    return content, start, stop
+
+
+def _strip(node: Node) -> _Step:
+    content, start, stop = _strip_settings(node)
+
+    def strip(text: str, _first: bool, _last: bool) -> str:
+        leading = min(start, len(text) - len(text.lstrip(content)))
+        trailing = min(stop, len(text) - len(text.rstrip(content)), len(text) - leading)
+        return text[leading : len(text) - trailing]
+
+    return strip
+
+
+def _replace(node: Node) -> _Step:
+    content = node["content"].a(str)
+    plain = node["pattern"].get("String")
+    if plain is not None and plain.a(str):
+        old = plain.value
+        return lambda text, _first, _last: text.replace(old, content)
+    pattern = compiled(regular_expression(node["pattern"]))
+    return lambda text, _first, _last: pattern.sub(lambda _: content, text)
+
+
+def _metaspace(node: Node) -> _Step:
+    mark = node["replacement"].a(str)
+    scheme = node.get("prepend_scheme")
+    never = scheme is not None and scheme.value == "never"
+
+    def metaspace(text: str, first: bool, _last: bool) -> str:
+        return text.replace(mark, "" if first and not never else " ")
+
+    return metaspace
+
+
+def _end_of_word(suffix: str) -> _Step:
+    def end_of_word(text: str, _first: bool, last: bool) -> str:
+        return text.replace(suffix, "" if last else " ")
+
+    return end_of_word

@@ -1,0 +1,177 @@
+"""The model of a tokenizer.json: its vocabulary, its merges and their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.tokenizer_json_steps import choice
+from bytepair_engine.pipeline.byte_alphabet import read_bytes
+from bytepair_engine.pipeline.form import Merges, Model
+from bytepair_engine.rank_table import MAX_TOKEN_ID
+
+_BYTES: Final = 256
+
+
+def read_vocabulary(node: Node) -> dict[str, int]:
+    """The member `model.vocab`: spelling to id.
+
+    Raises:
+        VocabularyError: The model is no BPE model, or an id is no id or stands twice.
+    """
+    kind = node.get("type")
+    if kind is not None and kind.value != "BPE":
+        kind.refuse(f"models of type {kind.value!r} are not supported, BPE alone is")
+    if kind is None and node.get("merges") is None:
+        node.refuse("it has neither a type nor merges, and models of type BPE alone are supported")
+    member = node["vocab"]
+    vocabulary: dict[str, Any] = member.a(dict)
+    if not vocabulary:
+        member.refuse("it is empty")
+    if set(map(type, vocabulary.values())) != {int}:
+        token = next(t for t, i in vocabulary.items() if type(i) is not int)
+        member.refuse(f"the id of {_short(token)} is no integer")
+    if min(vocabulary.values()) < 0 or max(vocabulary.values()) > MAX_TOKEN_ID:
+        token = next(t for t, i in vocabulary.items() if not 0 <= i <= MAX_TOKEN_ID)
+        member.refuse(f"the id of {_short(token)} is not within 0 and {MAX_TOKEN_ID}")
+    try:
+        "".join(vocabulary).encode()
+    except UnicodeEncodeError:
+        member.refuse("a token holds a lone surrogate, which no text has")
+    if len(set(vocabulary.values())) != len(vocabulary):
+        seen: dict[int, str] = {}
+        for token, i in vocabulary.items():
+            if (other := seen.setdefault(i, token)) != token:
+                member.refuse(f"{_short(other)} and {_short(token)} have one id, {i}")
+    return vocabulary
+
+
+def read_model(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -> Model:
+    """The member `model`, whose vocabulary is read already.
+
+    Args:
+        node: The member.
+        vocabulary: Its vocabulary.
+        byte_level: Whether tokens are bytes, each written as a character.
+    Raises:
+        VocabularyError: It names a token that is not in the vocabulary, or merges what is not
+            written in the characters that stand for bytes, or is not deterministic.
+    """
+    dropout = node.get("dropout")
+    if dropout is not None and dropout.value != 0:
+        dropout.refuse("merges that are left out at random have no exact answer; set it to null")
+    tokens = _tokens(vocabulary, byte_level=byte_level)
+    prefix, suffix = (_affix(node, key, byte_level=byte_level) for key in _AFFIXES)
+    whole = byte_level and not prefix and not suffix and _has_all_bytes(tokens)
+    return Model(
+        tokens=tokens,
+        rule=Merges(
+            _pairs(node["merges"], vocabulary, len(prefix.encode()), byte_level=byte_level)
+        ),
+        units="bytes" if byte_level else "characters",
+        whole_first=choice(node, "ignore_merges", default=False),
+        # Where every unit is a token, none of these is ever asked for.
+        byte_tokens={} if whole else _byte_tokens(node, vocabulary, byte_level=byte_level),
+        unknown=None if whole else _unknown(node, vocabulary),
+        fuse_unknown=not whole and choice(node, "fuse_unk", default=False),
+        prefix=prefix,
+        suffix=suffix,
+    )
+
+
+_AFFIXES: Final = ("continuing_subword_prefix", "end_of_word_suffix")
+
+
+def _tokens(vocabulary: Mapping[str, int], *, byte_level: bool) -> dict[bytes, int]:
+    if not byte_level:
+        return {token.encode(): i for token, i in vocabulary.items()}
+    written = ((read_bytes(token), i) for token, i in vocabulary.items())
+    return {token: i for token, i in written if token is not None}
+
+
+def _has_all_bytes(tokens: Mapping[bytes, int]) -> bool:
+    return all(bytes([byte]) in tokens for byte in range(_BYTES))
+
+
+def _affix(node: Node, key: str, *, byte_level: bool) -> str:
+    member = node.get(key)
+    if member is None:
+        return ""
+    affix = member.a(str)
+    if byte_level and not affix.isascii():
+        member.refuse("it must be ASCII where tokens are bytes")
+    return affix
+
+
+def _pairs(
+    node: Node, vocabulary: Mapping[str, int], prefix: int, *, byte_level: bool
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """The merges: those as "left right", and those as ["left", "right"]."""
+    members: list[Any] = node.a(list)
+    if members and isinstance(members[0], str):
+        # As in merges.txt, whose first line may say its version.
+        members = [m for m in members if not (isinstance(m, str) and m.startswith("#version"))]
+        members = [m.split(" ") if isinstance(m, str) else m for m in members]
+    for priority, parts in enumerate(members):
+        if not isinstance(parts, list) or len(parts) != 2 or {*map(type, parts)} != {str}:
+            node.refuse(f"merge {priority} is not two tokens: {_short(parts)}")
+    find = vocabulary.get
+    left = [find(part) for part, _ in members]
+    right = [find(part) for _, part in members]
+    if prefix:
+        members = [[part, _without(rest, prefix) or ""] for part, rest in members]
+    result = [find(part + rest) for part, rest in members]
+    for ids, index in ((left, 0), (right, 1), (result, None)):
+        if None in ids:
+            priority = ids.index(None)
+            name = "".join(members[priority]) if index is None else members[priority][index]
+            node.refuse(f"merge {priority} needs the token {_short(name)}, which is not in vocab")
+    if byte_level:
+        _check_bytes(node, members)
+    return dict(zip(zip(left, right, strict=True), enumerate(result), strict=True))  # type: ignore[arg-type]
+
+
+def _check_bytes(node: Node, members: list[list[str]]) -> None:
+    """A token that is not written as bytes is never text, and need only be shown; but whoever
+    merges one means something else."""
+    if read_bytes("".join(map("".join, members))) is None:
+        priority = next(i for i, m in enumerate(members) if read_bytes("".join(m)) is None)
+        character = next(c for c in "".join(members[priority]) if read_bytes(c) is None)
+        node.refuse(
+            f"merge {priority} holds {character!r}, which stands for no byte in a byte-level "
+            "vocabulary"
+        )
+
+
+def _without(right: str, prefix: int) -> str | None:
+    """`right` without so many bytes of UTF-8; None if that cuts a character."""
+    if right.isascii():
+        return right[prefix:]
+    try:
+        return right.encode()[prefix:].decode()
+    except UnicodeError:
+        return None
+
+
+def _byte_tokens(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -> dict[int, int]:
+    if not choice(node, "byte_fallback", default=False):
+        return {}
+    if byte_level:
+        node["byte_fallback"].refuse("tokens are bytes already, but not all 256 are tokens")
+    spelled = ((byte, vocabulary.get(f"<0x{byte:02X}>")) for byte in range(_BYTES))
+    return {byte: token_id for byte, token_id in spelled if token_id is not None}
+
+
+def _unknown(node: Node, vocabulary: Mapping[str, int]) -> int | None:
+    member = node.get("unk_token")
+    if member is None:
+        return None
+    if member.a(str) not in vocabulary:
+        member.refuse(f"the token {_short(member.value)} is not in model.vocab")
+    return vocabulary[member.value]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,229 @@
+"""The normalisers and pre-tokenizers of a tokenizer.json, as steps of a form."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, TypeVar, cast
+
+import regex
+
+from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.oniguruma import PatternFault, translate
+from bytepair_engine.patterns import COVERING, PATTERNS
+from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
+from bytepair_engine.pipeline.form import (
+    Behaviour,
+    ByteAlphabet,
+    CharsMap,
+    Lowercase,
+    Normaliser,
+    Prefix,
+    Prepend,
+    PreTokenizer,
+    Replace,
+    Split,
+    Strip,
+    Substitute,
+    UnicodeForm,
+)
+from bytepair_engine.pipeline.unicode_tables import MORE_MARKS, MORE_NUMBERS, NO_MARKS
+
+T = TypeVar("T")
+
+_NUMBER: Final = rf"[\p{{N}}{MORE_NUMBERS}]"
+_MARK: Final = rf"(?![{NO_MARKS}])[\p{{P}}$+<=>^`|~{MORE_MARKS}]"
+
+_BEHAVIOURS: Final[dict[str, Behaviour]] = {
+    "Isolated": "isolated",
+    "Removed": "removed",
+    "MergedWithPrevious": "merged_with_previous",
+    "MergedWithNext": "merged_with_next",
+    "Contiguous": "contiguous",
+}
+
+#: Spellings of a published pattern that mean the same; see docs/formats.md.
+_SPELLINGS: Final = {
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": PATTERNS["gpt2"],
+}
+
+
+def flattened(node: Node | None, members: str) -> list[Node]:
+    """A step and, where it is a sequence, its steps; [] for null."""
+    if node is None:
+        return []
+    if node["type"].value == "Sequence":
+        return [step for member in node[members].items() for step in flattened(member, members)]
+    return [node]
+
+
+def choice(node: Node, key: str, default: bool | None = None) -> bool:
+    """A member that is true or false; `default` where it is missing or null."""
+    found = node.get(key)
+    if found is None and default is not None:
+        return default
+    return (found or node[key]).a(bool)
+
+
+def regular_expression(node: Node) -> str:
+    """A member {"String": …} or {"Regex": …}, as docs/patterns.md writes patterns."""
+    text, expression = node.get("String"), node.get("Regex")
+    if text is not None:
+        return regex.escape(text.a(str)).replace("\n", r"\n")
+    if expression is None:
+        node.refuse('it must be {"String": …} or {"Regex": …}')
+    try:
+        return _SPELLINGS.get(expression.a(str)) or translate(expression.a(str))
+    except PatternFault as fault:
+        expression.refuse(f"its regular expression cannot be run exactly: {fault}")
+
+
+def normalisers(node: Node | None) -> tuple[Normaliser, ...]:
+    """The steps of the member `normalizer`.
+
+    Raises:
+        VocabularyError: One is of a type, or has a setting, that is not known here.
+    """
+    return tuple(
+        step
+        for member in flattened(node, "normalizers")
+        for step in _made(member, _NORMALISERS, "normalizer")
+    )
+
+
+def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
+    """The steps of the member `pre_tokenizer`; `ByteAlphabet` is among them wherever the file
+    says ByteLevel.
+
+    Raises:
+        VocabularyError: As for `normalisers`.
+    """
+    return tuple(
+        step
+        for member in flattened(node, "pretokenizers")
+        for step in _made(member, _PRE_TOKENIZERS, "pre-tokenizer")
+    )
+
+
+def _made(node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str) -> Iterator[T]:
+    name = node["type"].a(str)
+    if name not in makers:
+        node.refuse(f"the {kind} {name!r} is not supported; known are {', '.join(makers)}")
+    return makers[name](node)
+
+
+def _unicode(node: Node) -> Iterator[Normaliser]:
+    name = cast(Literal["NFC", "NFD", "NFKC", "NFKD"], node["type"].value)
+    yield UnicodeForm(name)
+
+
+def _lowercase(_node: Node) -> Iterator[Normaliser]:
+    yield Lowercase()
+
+
+def _prepend(node: Node) -> Iterator[Normaliser]:
+    if text := node["prepend"].a(str):
+        yield Prepend(text)
+
+
+def _replace(node: Node) -> Iterator[Normaliser]:
+    yield Replace(regular_expression(node["pattern"]), node["content"].a(str))
+
+
+def _strip(node: Node) -> Iterator[Normaliser]:
+    yield Strip(choice(node, "strip_left"), choice(node, "strip_right"))
+
+
+def _precompiled(node: Node) -> Iterator[Normaliser]:
+    member = node.get("precompiled_charsmap")
+    if member is None:
+        return
+    try:
+        table = base64.b64decode(member.a(str), validate=True)
+        CharsMapTable(table)
+    except binascii.Error:
+        member.refuse("it is not base64")
+    except CharsMapFault as fault:
+        member.refuse(f"it is no map of characters: {fault}")
+    yield CharsMap(table)
+
+
+def _byte_level(node: Node) -> Iterator[PreTokenizer]:
+    if choice(node, "add_prefix_space"):
+        yield Prefix(" ")
+    if choice(node, "use_regex", default=True):
+        yield Split(PATTERNS["gpt2"])
+    yield ByteAlphabet()
+
+
+def _split(node: Node) -> Iterator[PreTokenizer]:
+    pattern = regular_expression(node["pattern"])
+    step = Split(pattern, _behaviour(node), choice(node, "invert", default=False))
+    if pattern in COVERING and step == Split(pattern, "removed", inverted=True):
+        step = Split(pattern)  # nothing is left between matches that could be removed
+    yield step
+
+
+def _behaviour(node: Node) -> Behaviour:
+    name = node["behavior"].a(str)
+    if name not in _BEHAVIOURS:
+        node["behavior"].refuse(f"{name!r} is none of {', '.join(_BEHAVIOURS)}")
+    return _BEHAVIOURS[name]
+
+
+def _digits(node: Node) -> Iterator[PreTokenizer]:
+    single = choice(node, "individual_digits", default=False)
+    yield Split(_NUMBER, "isolated" if single else "contiguous")
+
+
+def _punctuation(node: Node) -> Iterator[PreTokenizer]:
+    yield Split(_MARK, "isolated" if node.get("behavior") is None else _behaviour(node))
+
+
+def _whitespace(_node: Node) -> Iterator[PreTokenizer]:
+    yield Split(r"\w+|[^\w\s]+", "removed", inverted=True)
+
+
+def _whitespace_split(_node: Node) -> Iterator[PreTokenizer]:
+    yield Split(r"\s", "removed")
+
+
+def _metaspace(node: Node) -> Iterator[PreTokenizer]:
+    mark = node["replacement"].a(str)
+    if len(mark) != 1:
+        node["replacement"].refuse("it must be one character")
+    scheme = node.get("prepend_scheme")
+    name = "always" if scheme is None else scheme.a(str)
+    if name not in ("always", "first", "never"):
+        node["prepend_scheme"].refuse(f"{name!r} is none of always, first, never")
+    if not choice(node, "add_prefix_space", default=True):
+        if scheme is not None and name != "never":
+            node.refuse("add_prefix_space is false, and prepend_scheme says otherwise")
+        if scheme is None:
+            node.refuse("add_prefix_space is false, and prepend_scheme is missing")
+    yield Substitute(" ", mark)
+    if name != "never":
+        yield Prefix(mark, first_only=name == "first")
+    if choice(node, "split", default=True):
+        yield Split(regex.escape(mark), "merged_with_next")
+
+
+_NORMALISERS: Final[dict[str, Callable[[Node], Iterator[Normaliser]]]] = {
+    **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD"), _unicode),
+    "Lowercase": _lowercase,
+    "Prepend": _prepend,
+    "Replace": _replace,
+    "Strip": _strip,
+    "Precompiled": _precompiled,
+}
+
+_PRE_TOKENIZERS: Final[dict[str, Callable[[Node], Iterator[PreTokenizer]]]] = {
+    "ByteLevel": _byte_level,
+    "Split": _split,
+    "Digits": _digits,
+    "Punctuation": _punctuation,
+    "Whitespace": _whitespace,
+    "WhitespaceSplit": _whitespace_split,
+    "Metaspace": _metaspace,
+}

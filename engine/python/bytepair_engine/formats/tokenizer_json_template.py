@@ -1,0 +1,60 @@
+"""The post-processor of a tokenizer.json, as the special tokens that frame a text."""
+
+from __future__ import annotations
+
+from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.tokenizer_json_steps import flattened
+from bytepair_engine.pipeline.form import Template
+
+_KNOWN = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing, Sequence"
+
+
+def read_template(node: Node | None) -> Template:
+    """The member `post_processor`, for one text.
+
+    Raises:
+        VocabularyError: A processor is not known, or its template is not one text framed by
+            special tokens.
+    """
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    for step in flattened(node, "processors"):
+        frame = _frame(step)
+        before, after = frame.before + before, after + frame.after
+    return Template(before, after)
+
+
+def _frame(node: Node) -> Template:
+    kind = node["type"].a(str)
+    if kind == "ByteLevel":
+        return Template()  # it moves offsets alone
+    if kind in ("BertProcessing", "RobertaProcessing"):
+        return Template(_pair(node["cls"]), _pair(node["sep"]))
+    if kind != "TemplateProcessing":
+        node.refuse(f"the post-processor {kind!r} is not supported; known are {_KNOWN}")
+    return _template(node)
+
+
+def _pair(node: Node) -> tuple[int, ...]:
+    members = node.items()
+    if len(members) != 2:
+        node.refuse("it must be a token and its id")
+    return (members[1].a(int),)
+
+
+def _template(node: Node) -> Template:
+    ids: list[list[int]] = [[]]
+    for member in node["single"].items():
+        sequence, special = member.get("Sequence"), member.get("SpecialToken")
+        if sequence is not None:
+            if sequence["id"].value != "A":
+                sequence.refuse("the template of one text holds another sequence than A")
+            ids.append([])
+        elif special is not None:
+            name = special["id"].a(str)
+            ids[-1] += [i.a(int) for i in node["special_tokens"][name]["ids"].items()]
+        else:
+            member.refuse("it is neither a Sequence nor a SpecialToken")
+    if len(ids) != 2:
+        node["single"].refuse(f"it holds the text {len(ids) - 1} times, and must hold it once")
+    return Template(tuple(ids[0]), tuple(ids[1]))
