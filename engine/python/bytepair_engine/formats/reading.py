@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from bytepair_engine.backends import Core
 from bytepair_engine.errors import VocabularyError
+from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.formats.detect import FORMATS, Detected, detect
 from bytepair_engine.formats.ranked import Ranked
 from bytepair_engine.formats.sentencepiece import sentencepiece_form
 from bytepair_engine.formats.tekken import parse_tekken
+from bytepair_engine.formats.tokenizer_json import form_of
 from bytepair_engine.gpt2_files import parse_gpt2_files
 from bytepair_engine.patterns import resolve_pattern
 from bytepair_engine.pipeline.form import Form
@@ -47,11 +49,19 @@ def read_vocabulary(core: Core, spec: EncodingSpec) -> Ranked | Form:
             table = core.from_items(tekken.items)
             pattern = resolve_pattern(tekken.pattern, source)
             return Ranked(table, pattern, tekken.special_tokens)
+        if detected.format == "tokenizer.json":
+            assert detected.root is not None  # as it is JSON
+            return _ranked_if_possible(core, form_of(detected.root, also_special=spec.also_special))
     except TableFault as fault:
         raise refusal(fault, source) from None
-    if detected.format == "sentencepiece":
-        return sentencepiece_form(data, source, spec.also_special)
-    raise VocabularyError(source, f"it is {FORMATS[detected.format]}", "this is not supported yet")
+    return sentencepiece_form(data, source, spec.also_special)
+
+
+def _ranked_if_possible(core: Core, form: Form) -> Ranked | Form:
+    parts = rank_parts(form)
+    if parts is None:
+        return form
+    return Ranked(core.from_items(parts.items), parts.pattern, parts.special_tokens)
 
 
 def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
