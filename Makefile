@@ -86,6 +86,11 @@ interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grp
 exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on every code point in many surroundings: minutes
 	PYTHONPATH=tests $(BIN)/python bench/engine/hard_strings.py
 
+.PHONY: panics
+panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catches it: builds a core for it
+	cargo build --manifest-path engine/Cargo.toml --locked --features python,panic-probe --target-dir build/panics
+	BYTEPAIR_PROBED_CORE=build/panics/debug/libbytepair_core.so $(BIN)/python -m pytest -q tests/engine/panics.py
+
 .PHONY: bench-engine
 bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python bench/engine/peers.py

@@ -260,6 +260,8 @@ impl Bpe {
     }
 
     fn encode_ordinary<S: Sink>(&self, text: &str, room: &mut Room, sink: &mut S) {
+        #[cfg(feature = "panic-probe")]
+        crate::probe::check(text.as_bytes());
         let mut at = 0;
         while at < text.len() && !sink.is_full() {
             self.splitter.fill(text, at, &mut room.ends);
@@ -310,6 +312,10 @@ impl Bpe {
 
     /// The bytes of the tokens, joined.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
+        #[cfg(feature = "panic-probe")]
+        ids.iter()
+            .filter_map(|&id| self.token_bytes(id))
+            .for_each(crate::probe::check);
         let short_tokens = self
             .short_tokens
             .get_or_init(|| ShortTokens::of(self.table()));

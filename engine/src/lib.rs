@@ -17,6 +17,8 @@ pub mod offsets;
 pub mod parallel;
 mod parts;
 mod pool;
+#[cfg(feature = "panic-probe")]
+mod probe;
 #[cfg(feature = "python")]
 mod python;
 #[cfg(test)]

@@ -13,6 +13,7 @@
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BytepairError,
+    InternalError,
     InvalidOption,
     InvalidUnicode,
     PieceTooLong,
@@ -34,6 +35,7 @@ __all__ = [
     "BytepairError",
     "Encoding",
     "EncodingSpec",
+    "InternalError",
     "InvalidOption",
     "InvalidUnicode",
     "PieceTooLong",

@@ -9,7 +9,8 @@
     ├── UnknownToken         (LookupError)  bytes that are not one token
     ├── InvalidOption        (ValueError)   an argument outside its domain
     ├── PieceTooLong         (ValueError)   streamed text that holds no safe border for too long
-    └── StreamFinished       (RuntimeError) a stream that was used after its end
+    ├── StreamFinished       (RuntimeError) a stream that was used after its end
+    └── InternalError        (RuntimeError) a bug in the native core
 
 Every error carries its facts as attributes, so that callers branch on a type and quote a
 value and never parse a sentence. No message holds the text that was being encoded, apart
@@ -178,3 +179,14 @@ class StreamFinished(BytepairError, RuntimeError):
 
     def __str__(self) -> str:
         return "the stream has ended: make another one"
+
+
+class InternalError(BytepairError, RuntimeError):
+    """The native core panicked: a bug of this package, whatever it was given.
+
+    The call that raises it has had no effect, and the encoding can be used as before. Where in
+    the core it happened is on standard error, without the text.
+    """
+
+    def __str__(self) -> str:
+        return "the native core failed on this input; please report it as a bug"

@@ -6,7 +6,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
-use super::guard::{ERRORS, guarded, raise, released};
+use super::guard::{ERRORS, detached, guarded, raise, released};
 use super::ids::{Integers, array_of, token_ids};
 use super::table::RankTable;
 use super::text::{on_text, on_texts, utf8};
@@ -47,8 +47,9 @@ impl Bpe {
         }
         let table = Arc::clone(&table.0);
         let sharing = Sharing::among(threads);
-        let built = py
-            .detach(|| guarded(|| bpe::Bpe::new(table, pattern, specials, cache_bytes, sharing)))?;
+        let built = detached(py, || {
+            bpe::Bpe::new(table, pattern, specials, cache_bytes, sharing)
+        })?;
         built
             .map(|core| Bpe {
                 integers: Integers::up_to(core.max_id()),
@@ -82,7 +83,7 @@ impl Bpe {
     }
 
     fn unreachable_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        py.detach(|| guarded(|| self.core.unreachable_ids()))
+        detached(py, || self.core.unreachable_ids())
     }
 
     fn special_set(&self, names: &Bound<'_, PyFrozenSet>) -> PyResult<SpecialSet> {
@@ -93,7 +94,7 @@ impl Bpe {
                 strings.push(name.to_owned());
             }
         }
-        let set = guarded(|| self.core.special_set(strings))?;
+        let set = guarded(names.py(), || self.core.special_set(strings))?;
         Ok(SpecialSet(Box::new(set)))
     }
 
@@ -232,8 +233,8 @@ impl Bpe {
         Ok(PyBytes::new(py, &self.joined(py, ids)?))
     }
 
-    fn token_id(&self, token: &[u8]) -> Option<u32> {
-        self.core.table().id_of(token)
+    fn token_id(&self, py: Python<'_>, token: &[u8]) -> PyResult<Option<u32>> {
+        guarded(py, || self.core.table().id_of(token))
     }
 
     fn token_bytes<'py>(

@@ -4,7 +4,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// Texts of fewer bytes are encoded without releasing the lock: it would cost more.
@@ -26,11 +25,27 @@ pub(super) fn raise<'py>(
 
 pub(super) const ERRORS: &str = "bytepair_engine.errors";
 
-/// Run `work`; a panic in it is an exception that `except Exception` catches.
-pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        PyRuntimeError::new_err("the native core failed on this input; please report it as a bug")
-    })
+/// `work` panicked.
+struct Panicked;
+
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
+}
+
+fn internal_error(py: Python<'_>) -> PyErr {
+    raise(py, ERRORS, "InternalError", ())
+}
+
+/// Run `work`; a panic in it is an exception that `except Exception` catches, unlike the one that
+/// PyO3 would make of it.
+pub(super) fn guarded<T>(py: Python<'_>, work: impl FnOnce() -> T) -> PyResult<T> {
+    caught(work).map_err(|Panicked| internal_error(py))
+}
+
+/// As `guarded`, without the interpreter's lock.
+pub(super) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| caught(work))
+        .map_err(|Panicked| internal_error(py))
 }
 
 /// As `guarded`, without the interpreter's lock when there is much to do.
@@ -40,8 +55,8 @@ pub(super) fn released<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     if bytes < RELEASE_FROM {
-        guarded(work)
+        guarded(py, work)
     } else {
-        py.detach(|| guarded(work))
+        detached(py, work)
     }
 }

@@ -1,13 +1,15 @@
 //! The Python module `bytepair_engine._core`: the only room that knows PyO3.
 //!
 //! Arguments become Rust here, errors become the classes of `errors.py`, and a panic becomes
-//! an ordinary RuntimeError.
+//! an `InternalError`.
 
 mod encoding;
 mod guard;
 mod ids;
 mod table;
 mod text;
+
+use std::io::{Write, stderr};
 
 use pyo3::prelude::*;
 
@@ -19,7 +21,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // The default hook prints the panic's message, which may quote the text.
     std::panic::set_hook(Box::new(|panic| {
         if let Some(place) = panic.location() {
-            eprintln!("bytepair_engine._core: panic at {place}");
+            // `eprintln` would panic where standard error is closed, and so end the process.
+            let _ = writeln!(stderr(), "bytepair_engine._core: panic at {place}");
         }
     }));
     module.add_class::<RankTable>()?;

@@ -42,7 +42,10 @@ impl RankTable {
             let id = id.extract().unwrap_or(u32::MAX);
             pairs.push((token.as_bytes().to_vec(), id));
         }
-        table_or_fault(py, guarded(|| rank_table::RankTable::from_items(pairs))?)
+        table_or_fault(
+            py,
+            guarded(py, || rank_table::RankTable::from_items(pairs))?,
+        )
     }
 
     fn items<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u32)> {

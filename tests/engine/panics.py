@@ -1,0 +1,101 @@
+"""A panic in the core is an exception like others, and costs nothing but its call.
+
+    make panics
+
+Needs a core that was built with a probe: bytes at which it panics. So it is no part of the suite;
+$BYTEPAIR_PROBED_CORE names the library.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import bytepair_engine
+import pytest
+from bytepair_engine import Encoding, EncodingSpec, InternalError, load_encoding
+
+PROBE = "panic, please"
+PROBE_ID = 60_000
+SECRET = "the secret of a user, and then "
+
+#: By size: with the interpreter's lock, without it, on several threads.
+TEXTS = [SECRET + PROBE, SECRET * 500 + PROBE, SECRET * 40_000 + PROBE]
+
+
+@pytest.fixture(scope="module")
+def encoding() -> Encoding:
+    """One with the probed core, and the probe as a special token."""
+    name = "bytepair_engine._core"
+    spec = importlib.util.spec_from_file_location(name, os.environ["BYTEPAIR_PROBED_CORE"])
+    assert spec is not None
+    assert spec.loader is not None
+    core = importlib.util.module_from_spec(spec)
+    assert name not in sys.modules
+    spec.loader.exec_module(core)
+    sys.modules[name] = bytepair_engine._core = core
+    declared = EncodingSpec(name="x", extends="r50k_base", special_tokens={PROBE: PROBE_ID})
+    return load_encoding(declared, backend="native", threads=3)
+
+
+Call = Callable[[Encoding, str], object]
+
+CALLS: dict[str, Call] = {
+    "encode": lambda encoding, text: encoding.encode_ordinary(text),
+    "encode_array": lambda encoding, text: encoding.encode_array(text, disallowed_special=()),
+    "encode_packed": lambda encoding, text: encoding.encode_packed(text, disallowed_special=()),
+    "count": lambda encoding, text: encoding.count(text, disallowed_special=()),
+    "offsets": lambda encoding, text: encoding.encode_with_offsets(text, disallowed_special=()),
+    "batch": lambda encoding, text: encoding.encode_batch(["a", text], disallowed_special=()),
+    "count_batch": lambda encoding, text: encoding.count_batch([text], disallowed_special=()),
+    "decode": lambda encoding, text: encoding.decode([PROBE_ID] * len(text)),
+    "decode_bytes": lambda encoding, text: encoding.decode_bytes([PROBE_ID] * len(text)),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{len(text)} bytes")
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_panic_is_an_exception_and_the_encoding_works_on(
+    encoding: Encoding, call: Call, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    good = text.replace(PROBE, "so on")
+    expected = encoding.encode(good)
+    for _ in range(5):
+        with pytest.raises(InternalError) as caught:
+            call(encoding, text)
+        assert isinstance(caught.value, Exception)
+        assert "secret" not in str(caught.value)
+        assert encoding.encode(good) == expected
+        assert encoding.decode(expected) == good
+    said = capfd.readouterr().err
+    assert said.count("panic at src/probe.rs") >= 5
+    assert "secret" not in said
+
+
+def test_calls_beside_one_that_panics_are_unharmed(encoding: Encoding) -> None:
+    good = SECRET * 2_000
+    expected = encoding.encode(good)
+
+    def work(number: int) -> bool:
+        if number % 3:
+            return encoding.encode(good) == expected
+        with pytest.raises(InternalError):
+            encoding.encode_ordinary(TEXTS[number % 2])
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(work, range(60)))
+
+
+def test_a_panic_does_not_end_a_process_whose_standard_error_is_closed(encoding: Encoding) -> None:
+    kept = os.dup(2)
+    os.close(2)
+    try:
+        with pytest.raises(InternalError):
+            encoding.encode_ordinary(PROBE)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
