@@ -18,7 +18,7 @@ from bytepair_engine.formats.sentencepiece_file import (
     SentencePieceFile,
     parse_sentencepiece,
 )
-from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
+from bytepair_engine.pipeline.charsmap import CharsMapFault, charsmap
 from bytepair_engine.pipeline.form import AddedToken, Decoder, Form, Model, Scores, Spacing
 
 #: What stands for a space in pieces.
@@ -180,7 +180,7 @@ class _Loader:
         file, normaliser = self._file, self._file.normaliser
         if normaliser.charsmap:
             try:
-                CharsMapTable(normaliser.charsmap)
+                charsmap(normaliser.charsmap)
             except CharsMapFault as fault:
                 self._refuse("normalizer_spec.precompiled_charsmap", f"is no such map: {fault}")
         pad: Literal["before", "after", "nowhere"] = "nowhere"

@@ -17,8 +17,8 @@ from bytepair_engine.formats.protobuf_wire import Kind, WireFault, fields, float
 
 REMEDY: Final = "check that this is a SentencePiece model, and that it is whole"
 
-#: No published model has a tenth as many.
-MAX_PIECES: Final = 2**22
+#: No published model has a third as many.
+MAX_PIECES: Final = 2**20
 #: As in the sentencepiece package: a longer piece is refused.
 MAX_PIECE_BYTES: Final = 8000
 
@@ -128,8 +128,10 @@ class _Reader:
 
     def model(self) -> SentencePieceFile:
         pieces: list[Piece] = []
+        seen = set()
         found = SentencePieceFile(pieces=())
         for number, kind, start, end in fields(self.data, 0, len(self.data)):
+            seen.add(number)
             if number == 1:
                 self._is(kind, "bytes", "pieces", start)
                 if len(pieces) == MAX_PIECES:
@@ -158,8 +160,10 @@ class _Reader:
                         end,
                     ),
                 )
-        if not pieces:
-            self._refuse("it has no pieces")
+        for number, name in (1, "pieces"), (2, "trainer_spec"), (3, "normalizer_spec"):
+            if number not in seen:
+                # What is cut off between two fields is a message too, with other ids.
+                self._refuse(f"it has no {name}")
         return replace(found, pieces=tuple(pieces))
 
     def _piece(self, number: int, start: int, end: int) -> Piece:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from sys import byteorder
 from typing import Final
 
@@ -135,6 +136,16 @@ class CharsMapTable:
         if depths[root] > MAX_KEY_BYTES:
             raise CharsMapFault(f"it has a key of more than {MAX_KEY_BYTES} bytes")
         return depths[root], values
+
+
+@lru_cache(16)
+def charsmap(table: bytes) -> CharsMapTable:
+    """A compiled map; checked once, however many steps of however many encodings have it.
+
+    Raises:
+        CharsMapFault: It is none.
+    """
+    return CharsMapTable(table)
 
 
 _LABEL: Final = 0x800000FF  # the bit above marks a value, which no byte leads to

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, Literal
 
 import regex
 
 from bytepair_engine.pipeline.aligned import Aligned
-from bytepair_engine.pipeline.charsmap import CharsMapTable
+from bytepair_engine.pipeline.charsmap import CharsMapTable, charsmap
 from bytepair_engine.pipeline.form import (
     CharsMap,
     Lowercase,
@@ -69,7 +69,7 @@ def _apply(stretch: Aligned, step: Normaliser) -> Aligned:
         case Strip():
             return _stripped(stretch, step)
         case CharsMap():
-            return Aligned.joined(_mapped(stretch, _table(step.table)))
+            return Aligned.joined(_mapped(stretch, charsmap(step.table)))
         case Spacing():
             return space(stretch, step)
 
@@ -152,11 +152,6 @@ def _stripped(stretch: Aligned, step: Strip) -> Aligned:
     if step.right and (match := _WHITE_SPACE_AT_END.search(text)):
         end = max(start, match.start())
     return stretch.part(start, end)
-
-
-@lru_cache(16)
-def _table(table: bytes) -> CharsMapTable:
-    return CharsMapTable(table)
 
 
 def _mapped(stretch: Aligned, table: CharsMapTable) -> Iterator[tuple[str, int]]:

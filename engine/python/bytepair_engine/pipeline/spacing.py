@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from bytepair_engine.pipeline.aligned import Aligned
-from bytepair_engine.pipeline.charsmap import CharsMapTable
+from bytepair_engine.pipeline.charsmap import charsmap
 from bytepair_engine.pipeline.form import Spacing
 
 _SPACE: Final = " "
@@ -43,7 +43,7 @@ def space(stretch: Aligned, step: Spacing) -> Aligned:
 def _places(stretch: Aligned, step: Spacing) -> Iterator[tuple[str, int]]:
     """What each place gives, and where in the original it starts."""
     text = stretch.text
-    table = _table(step.table) if step.table else None
+    table = charsmap(step.table) if step.table else None
     data = text.encode() if table else b""
     at = byte = 0
     while at < len(text):
@@ -57,11 +57,6 @@ def _places(stretch: Aligned, step: Spacing) -> Iterator[tuple[str, int]]:
         yield given, stretch.starts[at]
         byte += len(text[at : at + length].encode())
         at += length
-
-
-@lru_cache(16)
-def _table(table: bytes) -> CharsMapTable:
-    return CharsMapTable(table)
 
 
 class _Kept:

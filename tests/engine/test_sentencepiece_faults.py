@@ -1,0 +1,223 @@
+"""SentencePiece models that nobody vouches for: each fault is a refusal that names the field."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bytepair_engine import EncodingSpec, VocabularyError, load_encoding
+from bytepair_engine.formats import sentencepiece_file
+from bytepair_engine.formats.sentencepiece import sentencepiece_form
+from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
+from support.sentencepiece_models import edited, oracle, trained
+
+SMALL = trained("case folding")
+
+
+def refused(data: bytes) -> VocabularyError:
+    with pytest.raises(VocabularyError) as caught:
+        sentencepiece_form(data, "a.model")
+    assert str(caught.value).startswith("a.model: ")
+    assert caught.value.remedy
+    return caught.value
+
+
+def model_type(number: int) -> Callable[[Any], None]:
+    def edit(message: Any) -> None:
+        message.trainer_spec.model_type = number
+
+    return edit
+
+
+def piece(number: int, **fields: Any) -> Callable[[Any], None]:
+    def edit(message: Any) -> None:
+        for name, value in fields.items():
+            setattr(message.pieces[number], name, value)
+
+    return edit
+
+
+def bytes_and_no_fallback(message: Any) -> None:
+    message.trainer_spec.byte_fallback = True
+
+
+def no_pieces(message: Any) -> None:
+    del message.pieces[:]
+
+
+def charsmap(data: bytes) -> Callable[[Any], None]:
+    def edit(message: Any) -> None:
+        message.normalizer_spec.precompiled_charsmap = data
+
+    return edit
+
+
+def denormaliser(message: Any) -> None:
+    message.denormalizer_spec.precompiled_charsmap = b"\0" * 20
+
+
+def silent_unknown(message: Any) -> None:
+    message.trainer_spec.unk_surface = ""
+    message.normalizer_spec.add_dummy_prefix = True
+
+
+def many_symbols(message: Any) -> None:
+    for i in range(70):
+        message.pieces.add(piece="~" * (i + 1), type=4)
+
+
+def two_ways(message: Any) -> None:
+    for text, kind in (("12", 1), ("23", 1), ("1", 1), ("2", 1), ("3", 1), ("123", 5)):
+        found = [p for p in message.pieces if p.piece == text]
+        (found[0] if found else message.pieces.add(piece=text)).type = kind
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (model_type(1), "trainer_spec.model_type is UNIGRAM: only BPE"),
+        (model_type(3), "trainer_spec.model_type is WORD: only BPE"),
+        (model_type(4), "trainer_spec.model_type is CHAR: only BPE"),
+        (no_pieces, "it has no pieces"),
+        (piece(9, piece=""), r"pieces\[9\].piece is empty"),
+        (piece(9, piece="x" * 9000), r"pieces\[9\].piece has 9000 bytes"),
+        (piece(9, piece="a\0b"), r"pieces\[9\].piece holds a zero character"),
+        (piece(9, piece="<s>"), "is '<s>', as that of"),
+        (piece(9, score=float("nan")), r"pieces\[9\].score is no number"),
+        (piece(9, type=2), "hold 2 unknown pieces"),
+        (piece(0, type=1), "hold 0 unknown pieces"),
+        (piece(9, piece="~", type=3), "control symbol '~': of a single character"),
+        (piece(9, piece="<0x4G>", type=6), r"pieces\[9\].piece is '<0x4G>', which names no byte"),
+        (piece(9, piece="<0x41>", type=6), "byte_fallback is false, and 1 bytes have a piece"),
+        (bytes_and_no_fallback, "byte_fallback is true, and 0 bytes have a piece"),
+        (charsmap(b"abc"), "precompiled_charsmap is no such map: its trie has"),
+        (charsmap(b"\x08\0\0\0" + bytes(8)), "precompiled_charsmap is no such map"),
+        (denormaliser, "denormalizer_spec has rules"),
+        (silent_unknown, "unk_surface is empty"),
+        (many_symbols, "user-defined symbol that 64 others are the start of"),
+        (two_ways, "unused piece '123', which 2 pairs"),
+    ],
+)
+def test_what_cannot_be_served_exactly_is_refused(
+    edit: Callable[[Any], None], problem: str
+) -> None:
+    with pytest.raises(VocabularyError, match=problem):
+        sentencepiece_form(edited(SMALL, edit), "a.model")
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "the file is empty"),
+        (b"\x0a", "byte 1: a number does not end"),
+        (b"\x0a\x05ab", "byte 0: field 1 ends 3 bytes after its message"),
+        (b"\x0a" + b"\xff" * 9 + b"\x01", "byte 0: field 1 ends"),
+        (b"\x0a" + b"\xff" * 11, "byte 1: a number has more than ten bytes"),
+        (b"\x08\x01", "byte 1: pieces holds a varint value"),
+        (b"\x0b\x00\x0c", "byte 0: no field starts with the tag 11"),
+        (b"\x00\x00", "byte 0: no field starts with the tag 0"),
+        (b"\x0a\x04\x0a\x02\xff\xfe", r"pieces\[0\].piece is not UTF-8"),
+        (b"\x0a\x05\x0a\x01a\x18\x63", r"pieces\[0\].type is 99"),
+        (b"\x0a\x05\x0a\x01a\x10\x01", r"pieces\[0\] holds a varint value"),
+        (b"\x0a\x03\x0a\x01a\x12\x02\x18\x07", "trainer_spec.model_type is 7"),
+        (b"\x0a\x03\x0a\x01a\x1a\x03\x1a\x01x", "normalizer_spec.add_dummy_prefix holds a bytes"),
+    ],
+)
+def test_bytes_that_are_no_model(data: bytes, problem: str) -> None:
+    with pytest.raises(VocabularyError, match=problem):
+        sentencepiece_form(data, "a.model")
+
+
+def test_a_model_that_is_cut_off_anywhere_is_refused_or_whole() -> None:
+    """Between two fields what is left is a message as well: it must not be another encoding."""
+    whole = sentencepiece_form(SMALL, "a.model")
+    rng = random.Random(3)
+    ends = {*range(300), *rng.sample(range(len(SMALL)), 300), *range(len(SMALL) - 50, len(SMALL))}
+    for end in ends:
+        with suppress(VocabularyError):
+            assert sentencepiece_form(SMALL[:end], "a.model") == whole
+
+
+def test_a_damaged_model_is_refused_or_at_least_decodes() -> None:
+    """Whatever a byte becomes, nothing but a typed error is raised."""
+    rng = random.Random(4)
+    for whole, number in ((trained("llama"), 150), (SMALL, 20)):
+        for _ in range(number):
+            data = bytearray(whole)
+            for _ in range(rng.randint(1, 4)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            with suppress(VocabularyError):
+                assert sentencepiece_form(bytes(data), "a.model").decoder.middle
+
+
+def test_too_many_pieces_are_refused_before_they_cost_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sentencepiece_file, "MAX_PIECES", 50)
+    assert "more than 50 pieces" in str(refused(SMALL))
+
+
+def trie(units: dict[int, int], strings: bytes = b"x\0") -> bytes:
+    """A map of 512 units; those that are not given are values, to which no byte leads."""
+    packed = b"".join(units.get(i, 0x80000000).to_bytes(4, "little") for i in range(512))
+    return len(packed).to_bytes(4, "little") + packed + strings
+
+
+def unit(label: int, offset: int, *, ends_key: bool = False) -> int:
+    return label | ends_key << 8 | offset << 10
+
+
+#: "a" leads from the root, whose offset is 0x100, to 0x161.
+ROOT = {0: unit(0, 0x100)}
+A = 0x161
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        (trie(ROOT, bytes(9 * 2**20)), "more than"),
+        (trie(ROOT)[:2052], "its trie has 2048 bytes by its own account"),
+        (trie({**ROOT, A: unit(0x61, A ^ 0x100)}), "unit 353 of its trie leads back to itself"),
+        (trie({**ROOT, A: unit(0x61, A, ends_key=True)}), "unit 353 of its trie has no value"),
+        (trie({**ROOT, A: unit(0x61, 0x800, ends_key=True)}), "unit 353 of its trie has no value"),
+        (
+            trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True), 1: 0x80000007}),
+            "a value is at 7, outside its strings",
+        ),
+        (
+            trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}, b"\xff\0"),
+            "the value at 0 is not UTF-8",
+        ),
+        (trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}, b"xyz"), "a value is at 0, outside"),
+    ],
+)
+def test_a_map_that_leads_astray_is_refused(table: bytes, problem: str) -> None:
+    with pytest.raises(CharsMapFault, match=problem):
+        CharsMapTable(table)
+
+
+def test_the_smallest_map() -> None:
+    """By hand: "a" becomes "x"."""
+    table = CharsMapTable(trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}))
+    assert table.longest(b"ab", 0) == (1, "x")
+    assert table.longest(b"ba", 0) is None
+    assert table.longest(b"ba", 1) == (1, "x")
+    assert (table.longest_key, table.values) == (1, frozenset("x"))
+
+
+def test_also_special_must_name_a_symbol(tmp_path: Path) -> None:
+    file = tmp_path / "a.model"
+    file.write_bytes(SMALL)
+    spec = EncodingSpec(name="m", file=file, also_special=("<sep>",))
+    with pytest.raises(VocabularyError, match="no user-defined symbol '<sep>'"):
+        load_encoding(spec)
+
+
+def test_the_package_refuses_what_we_refuse_as_no_model() -> None:
+    for edit in (no_pieces, piece(9, piece=""), piece(9, piece="<s>"), bytes_and_no_fallback):
+        with pytest.raises(Exception, match=r".+"):
+            oracle(edited(SMALL, edit)).encode("a")
