@@ -5,8 +5,9 @@ The two syntaxes agree on most of what split patterns use, and differ quietly on
 - `^` and `$` match at every line there, and `\Z` before a last line feed;
 - `(?m)` there is what `(?s)` is here; and there is no other `(?m)`;
 - `{n,m}+` repeats the repeat there, and is possessive here; `{n}?` makes it optional there;
-- `\w` holds six number signs of Latin-1 more there, and two joiners less; `\h` is a hexadecimal
-  digit there and a space here;
+- `\w` holds two joiners less there, and outside of sets six number signs of Latin-1 more; `\h` is
+  a hexadecimal digit there and a space here;
+- of a match of nothing, each has an opinion of its own where the next one is looked for;
 - `(?i)` there also lets one character match two, such as ß and ss.
 
 What cannot be written with the same meaning is refused, with its place. Oniguruma 6.9 and this
@@ -24,6 +25,8 @@ from bytepair_engine.errors import BytepairError
 
 #: What both syntaxes spell alike after a backslash, outside and inside a set.
 _SAME_ESCAPES: Final = frozenset("nrtfvasSdD")
+#: What holds letters of one case without the other, or may.
+_CASED: Final = frozenset("pPwWhSD")
 _PROPERTY: Final = regex.compile(r"\\[pP]\{(\^?)([A-Za-z_ -]+)\}")
 _HEXADECIMAL: Final = regex.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{1,2}))")
 _UNICODE: Final = regex.compile(r"\\u[0-9A-Fa-f]{4}")
@@ -31,7 +34,8 @@ _INTERVAL: Final = regex.compile(r"\{(\d+)(,?)(\d*)\}|\{,(\d+)\}")
 _GROUP: Final = regex.compile(r"\(\?(?:([imx]*)(?:-([imx]*))?:|<?[=!]|>|<[A-Za-z_]\w*>)|\((?!\?)")
 #: A line feed would part two patterns.
 _NEWLINE: Final = {"\n": r"\n"}
-_WORD: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u00b2\u00b3\u00b9\u00bc-\u00be"
+_WORD_IN_SET: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
+_WORD: Final = _WORD_IN_SET + r"\u00b2\u00b3\u00b9\u00bc-\u00be"
 
 
 @cache
@@ -43,6 +47,10 @@ def _folds() -> regex.Pattern[str]:
         if not 0xD800 <= code < 0xE000 and len(folded := chr(code).casefold()) > 1
     }
     return regex.compile("|".join(sorted(map(regex.escape, folds))))
+
+
+#: More characters than a pattern that is taken asks for.
+_MANY: Final = 10**9
 
 
 class PatternFault(BytepairError, ValueError):
@@ -91,29 +99,41 @@ class _Translation:
         self._literal = ""  # neighbouring characters under (?i)
         self._out: list[str] = []
         self._last = 0  # where the last item starts in `_out`
-        self._groups: list[int] = []  # where each open group starts in `_out`
+        self._groups: list[tuple[int, bool]] = []  # where each open one starts, if it takes text
+        self._starts: list[int] = []  # and where in `_out`
+        # For each open group, how many characters it takes at least: its best branch before, this
+        # branch, and the last item of it.
+        self._least: list[list[int]] = [[_MANY, 0, 0]]
 
     def written(self) -> str:
         pattern = self._pattern
         if pattern.startswith("(?i)"):
             self._ignoring_case = [True]
-            self._emit("(?i)", 4)
+            self._emit("(?i)", 4, 0)
         while self._at < len(pattern):
             self._item(pattern[self._at])
         self._check_folds()
+        if self._groups:
+            self._at = self._groups[-1][0]
+            raise self._fault("a group that does not end")
+        if min(self._least[0][:2]) == 0:
+            self._at = 0
+            raise self._fault("a match may be empty")
         return "".join(self._out)
 
     def _fault(self, problem: str) -> PatternFault:
         return PatternFault(self._at, problem)
 
-    def _emit(self, written: str, length: int) -> None:
+    def _emit(self, written: str, length: int, least: int = 1) -> None:
         self._last = len(self._out)
+        self._least[-1][1:] = self._least[-1][1] + least, least
         self._out.append(written)
         self._at += length
 
     def _item(self, character: str) -> None:
         if character == "\\":
-            self._emit(*self._escape(inside=False))
+            written, length = self._escape(inside=False)
+            self._emit(written, length, 0 if self._pattern[self._at + 1] in "AzZ" else 1)
         elif character == "[":
             self._check_folds()
             self._emit(*self._set())
@@ -125,11 +145,13 @@ class _Translation:
             self._repeat()
         elif character == "|":
             self._check_folds()
-            self._emit("|", 1)
+            self._emit("|", 1, 0)
+            least = self._least[-1]
+            least[:] = min(least[:2]), 0, 0
         elif character == "^":
-            self._emit(r"(?:(?<![^\n]))", 1)
+            self._emit(r"(?:(?<![^\n]))", 1, 0)
         elif character == "$":
-            self._emit(r"(?:(?![^\n]))", 1)
+            self._emit(r"(?:(?![^\n]))", 1, 0)
         elif character == ".":
             self._check_folds()
             self._emit(".", 1)
@@ -146,6 +168,8 @@ class _Translation:
         """An escape as it is written here, and its length there."""
         rest = self._pattern[self._at :]
         mark = rest[1:2]
+        if self._ignoring_case[-1] and mark in _CASED:
+            raise self._fault(f"\\{mark} under (?i), which changes it here alone")
         if mark in _SAME_ESCAPES:
             return rest[:2], 2
         if found := _PROPERTY.match(rest):
@@ -161,7 +185,7 @@ class _Translation:
         if found := _UNICODE.match(rest):
             return found.group(), found.end()
         if mark == "w":
-            return (_WORD if inside else f"[{_WORD}]"), 2
+            return (_WORD_IN_SET if inside else f"[{_WORD}]"), 2
         if mark == "h":
             return ("0-9A-Fa-f" if inside else "[0-9A-Fa-f]"), 2
         if mark == "e":
@@ -187,6 +211,8 @@ class _Translation:
         out = ["["]
         self._at += 1
         if pattern[self._at : self._at + 1] == "^":
+            if self._ignoring_case[-1]:
+                raise self._fault("a negated set under (?i)")
             out.append("^")
             self._at += 1
         first = self._at
@@ -208,8 +234,9 @@ class _Translation:
                 out.append(written)
                 self._at += length
                 continue
-            doubled = character in "-~|&" and pattern[self._at + 1 : self._at + 2] == character
-            out.append("\\" + character if doubled else _NEWLINE.get(character, character))
+            if character in "-~|&" and pattern[self._at + 1 : self._at + 2] == character:
+                raise self._fault(f"{character * 2} in a set; write \\{character}")
+            out.append(_NEWLINE.get(character, character))
             self._at += 1
         self._at = start
         raise self._fault("a set that does not end")
@@ -223,14 +250,18 @@ class _Translation:
         if "x" in on + off:
             raise self._fault("the option x")
         ignoring = (self._ignoring_case[-1] or "i" in on) and "i" not in off
-        self._groups.append(len(self._out))
         written = found.group()
+        looks = written.startswith(("(?=", "(?!", "(?<=", "(?<!"))
+        self._groups.append((self._at, not looks))
+        start = len(self._out)
         if on or off:
             flags = on.replace("m", "s") + ("-" + off.replace("m", "s") if off else "")
             written = f"(?{flags}:"
         elif written == "(" or (written.startswith("(?<") and written[3] not in "=!"):
             written = "(?:"
-        self._emit(written, found.end() - self._at)
+        self._emit(written, found.end() - self._at, 0)
+        self._starts.append(start)
+        self._least.append([_MANY, 0, 0])
         self._ignoring_case.append(ignoring)
 
     def _close(self) -> None:
@@ -238,9 +269,10 @@ class _Translation:
         if not self._groups:
             raise self._fault("a parenthesis that nothing opens")
         self._ignoring_case.pop()
-        start = self._groups.pop()
-        self._emit(")", 1)
-        self._last = start
+        _, takes = self._groups.pop()
+        least = min(self._least.pop()[:2]) * takes
+        self._emit(")", 1, least)
+        self._last = self._starts.pop()
 
     def _repeat(self) -> None:
         pattern = self._pattern
@@ -248,6 +280,8 @@ class _Translation:
             self._literal = self._literal[:-1]
             self._check_folds()
             length = 2 if pattern[self._at + 1 : self._at + 2] in ("?", "+") else 1
+            if pattern[self._at] != "+":
+                self._repeat_least(0)
             self._out.append(pattern[self._at : self._at + length])
             self._at += length
             return
@@ -260,11 +294,18 @@ class _Translation:
         if after == "?" and fixed:
             raise self._fault("{n}?, which makes the repeat optional there")
         self._literal = ""
+        self._repeat_least(int(found[1] or 0))
         self._out.append(interval)
         self._at = found.end()
         if after == "?":
             self._out.append("?")
             self._at += 1
         elif after in ("+", "*"):
+            self._repeat_least(1 if after == "+" else 0)
             self._out[self._last :] = ["(?:", *self._out[self._last :], ")", after]
             self._at += 1
+
+    def _repeat_least(self, times: int) -> None:
+        """The last item is repeated so many times at least."""
+        least = self._least[-1]
+        least[1:] = least[1] + (times - 1) * least[2], times * least[2]

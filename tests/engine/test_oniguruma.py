@@ -1,0 +1,139 @@
+"""Patterns of Oniguruma against Oniguruma itself, as `tokenizers` carries it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import regex
+from bytepair_engine.formats.oniguruma import PatternFault, translate
+from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.pipeline.form import Split
+from bytepair_engine.pipeline.splitting import spans
+from bytepair_engine.pipeline.unicode_tables import MORE_MARKS, MORE_NUMBERS, NO_MARKS
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.random_patterns import random_pattern
+from tokenizers import Regex, pre_tokenizers
+
+CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+BLOCKS = ["".join(CHARACTERS[i : i + 8192]) for i in range(0, len(CHARACTERS), 8192)]
+
+SAME = [
+    *PATTERNS["deepseek_v3"].split("\n"),
+    PATTERNS["llama3"],
+    PATTERNS["qwen2"],
+    PATTERNS["tekken"],
+    PATTERNS["o200k_base"],
+    r"[0-9][0-9][0-9]",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)| ?\p{Han}+|[^\s\p{L}]+|\s+$".replace("$", r"(?!\S)"),
+]
+OTHERS = [
+    r"\w+|[^\w\s]+",
+    r"\W",
+    r"\h+",
+    r"^.|.$|a",
+    r"(?m:a.b)|\Ax|x\z|x\Z",
+    r"\p{N}{1,3}+",
+    r"a{,2}b",
+    r"\x{4e00}+|\x41|\u00e9|\e",
+    r"[\w\h-]+",
+    r"(?<name>a)(b)",
+    "\n[\n]",
+    r"\p{^L}+",
+    r"(?i)ab|c",
+]
+REFUSED = {
+    r"a(b)\1": 4,
+    r"a\b": 1,
+    r"[a&&b]": 2,
+    r"[a[b]]": 2,
+    r"[[:alpha:]]": 1,
+    r"a{2}?": 1,
+    r"\Ka": 0,
+    r"(?~a)": 0,
+    r"a(?i)b": 1,
+    r"(?x: a)": 0,
+    r"(?i:strasse|ss)": 11,
+    r"a*": 0,
+    r"a|(?=b)|c": 0,
+    r"(?:a?|b){2}|c": 0,
+    r"[a--b]": 2,
+    r"a{": 1,
+    r"(a": 0,
+    r"\R": 0,
+    r"\xE9": 0,
+}
+
+
+def oracle(pattern: str, text: str) -> list[str]:
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    return [text[start:end] for _, (start, end) in split.pre_tokenize_str(text)]
+
+
+def ours(pattern: str, text: str) -> list[str]:
+    return [text[start:end] for start, end in spans(text, Split(translate(pattern))) if end > start]
+
+
+@pytest.mark.parametrize("pattern", SAME)
+def test_a_published_pattern_keeps_its_spelling(pattern: str) -> None:
+    """By which its scanner and its borders are known."""
+    assert translate(pattern) == pattern
+
+
+@pytest.mark.parametrize("pattern", [PATTERNS["o200k_base"], r"\w+|[^\w\s]+", r"[\w\h-]+|\s"])
+def test_every_code_point(pattern: str) -> None:
+    for block in BLOCKS:
+        assert ours(pattern, block) == oracle(pattern, block)
+
+
+@pytest.mark.parametrize("pattern", [*SAME, *OTHERS])
+def test_hard_texts(pattern: str) -> None:
+    rng = random.Random(1)
+    for _ in range(100):
+        text = "".join(rng.choice(HARD_CHARACTERS + HARD_PIECES) for _ in range(rng.randrange(12)))
+        assert ours(pattern, text) == oracle(pattern, text), text
+
+
+def test_random_patterns() -> None:
+    """As far as both take them."""
+    rng, compared = random.Random(7), 0
+    for _ in range(1500):
+        pattern = random_pattern(rng)
+        try:
+            translate(pattern)
+            oracle(pattern, "a")
+        except Exception:
+            continue
+        compared += 1
+        for _ in range(8):
+            text = "".join(rng.choice("aAbBsS'é1٣ \n_-") for _ in range(rng.randrange(1, 10)))
+            assert ours(pattern, text) == oracle(pattern, text), (pattern, text)
+    assert compared > 50
+
+
+@pytest.mark.parametrize("pattern", REFUSED)
+def test_what_may_differ_is_refused_with_its_place(pattern: str) -> None:
+    with pytest.raises(PatternFault) as fault:
+        translate(pattern)
+    assert fault.value.position == REFUSED[pattern]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "step"),
+    [
+        (rf"[\p{{N}}{MORE_NUMBERS}]", pre_tokenizers.Digits(individual_digits=True)),
+        (rf"(?![{NO_MARKS}])[\p{{P}}$+<=>^`|~{MORE_MARKS}]", pre_tokenizers.Punctuation()),
+        (r"\s", pre_tokenizers.WhitespaceSplit()),
+    ],
+)
+def test_classes_hold_the_same_characters(pattern: str, step: pre_tokenizers.PreTokenizer) -> None:
+    member = regex.compile(pattern)
+    for block in BLOCKS:
+        text = "a".join(block)
+        pieces = {piece for piece, _ in step.pre_tokenize_str(text)}
+        joined = "".join(piece for piece in pieces if piece != "a" and len(piece) > 1)
+        assert {c for c in joined if c != "a" and member.match(c)} == set()
+        alone = {c for c in block if member.match(c)}
+        assert alone - {c for c in block if c.isspace()} <= pieces | {
+            c for c in block if c.isspace()
+        }

@@ -1,0 +1,115 @@
+"""Files of every kind against `tokenizers`: ids, where tokens start, and text again."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bytepair_engine import Encoding, EncodingSpec, SpecialTokenFound, load_encoding
+from bytepair_engine.backends import BackendName
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.hard_text import random_texts
+from support.tokenizer_json import ADDED, KINDS, SPECIAL, judge, made
+
+SEED = 20261121
+
+#: Kinds whose offsets are those of `tokenizers` only where every character becomes a token: it
+#: counts from the last token that it gave.
+GAPS = {"words, no unknown", "some bytes"}
+
+
+def load(data: bytes, folder: Path, backend: BackendName, **keys: object) -> Encoding:
+    file = folder / "tokenizer.json"
+    file.write_bytes(data)
+    spec = EncodingSpec(name="made", file=file, **keys)  # type: ignore[arg-type]
+    return load_encoding(spec, backend=backend)
+
+
+def texts(kind: str, tokens: list[bytes]) -> Iterator[str]:
+    rng = random.Random(f"{SEED} {kind}")
+    names = [token.content for token in [*ADDED, *SPECIAL]]
+    yield ""
+    for name in names:
+        for space in ("", " ", "  ", "\n", "\t", "\u3000", "a", "é", "_", "\u0301"):
+            yield f"{space}{name}{space}{name}x{space}"
+    for text in random_texts(rng, tokens, 40):
+        yield text
+        around = [text[:8], text[-4:], " ", "\n", "a", *names]
+        yield "".join(rng.choice(around) for _ in range(6))
+
+
+def in_order(text: str) -> bool:
+    """Whether no normalisation moves a mark before another one, which leaves places to taste."""
+    return unicodedata.normalize("NFKD", text) == "".join(
+        unicodedata.normalize("NFKD", character) for character in text
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_places_and_text_are_those_of_tokenizers(
+    backend: BackendName, kind: str, tmp_path: Path
+) -> None:
+    data = made(kind)
+    encoding, oracle = load(data, tmp_path, backend), judge(data)
+    for text in texts(kind, [token.encode() for token in oracle.get_vocab()]):
+        for allowed in (False, True):
+            oracle.encode_special_tokens = not allowed
+            expected = oracle.encode(text, add_special_tokens=False)
+            options = {"allowed_special": "all" if allowed else (), "disallowed_special": ()}
+            ids, starts = encoding.encode_with_offsets(text, **options)  # type: ignore[arg-type]
+            assert ids == expected.ids, (SEED, text)
+            if kind not in GAPS and in_order(text):
+                assert starts == [start for start, _ in expected.offsets], (SEED, text)
+            try:
+                back = oracle.decode(expected.ids, skip_special_tokens=False)
+            except BaseException:  # its decoder panics on some empty texts
+                continue
+            if "\ufffd" not in back:  # of bytes that are no text each library makes its own
+                assert encoding.decode(ids) == back, (SEED, text)
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.text(max_size=20))
+@pytest.mark.parametrize("kind", ["byte level, prefix and NFC", "metaspace first, split"])
+def test_what_hypothesis_finds(
+    kind: str, text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = made(kind)
+    encoding = load(data, tmp_path_factory.mktemp("made"), "reference")
+    oracle = judge(data)
+    oracle.encode_special_tokens = True
+    assert encoding.encode_ordinary(text) == oracle.encode(text, add_special_tokens=False).ids
+
+
+def test_a_special_token_must_be_allowed_in_whatever_form_it_comes(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """`<S>x` is found in normalised text, in which `<s>X` spells it too."""
+    encoding = load(made("normalised, Lowercase"), tmp_path, backend)
+    with pytest.raises(SpecialTokenFound) as found:
+        encoding.encode("é<s>X")
+    assert (found.value.token, found.value.byte_offset) == ("<s>", 2)
+    with pytest.raises(SpecialTokenFound) as found:
+        encoding.encode("é<s>X", disallowed_special={"<S>x"})
+    assert (found.value.token, found.value.byte_offset) == ("<S>x", 2)
+    special = encoding.special_tokens["<S>x"]
+    assert special not in encoding.encode_ordinary("é<s>X")
+    assert special in encoding.encode("é<s>X", allowed_special={"<S>x"}, disallowed_special=())
+
+
+def test_an_operator_may_make_added_tokens_special(backend: BackendName, tmp_path: Path) -> None:
+    data = made("byte level")
+    always = load(data, tmp_path, backend)
+    tool = judge(data).token_to_id("<tool>")
+    assert tool in always.encode("a <tool>")
+    assert "<tool>" not in always.special_tokens
+    guarded = load(data, tmp_path, backend, also_special=("<tool>",))
+    assert guarded.special_tokens["<tool>"] == tool
+    with pytest.raises(SpecialTokenFound):
+        guarded.encode("a <tool>")
+    assert guarded.encode("a <tool>", allowed_special={"<tool>"})[-1] == tool
+    assert guarded.fingerprint != always.fingerprint
