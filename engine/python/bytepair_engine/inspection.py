@@ -1,0 +1,135 @@
+"""What vocabulary files hold, for a person who asks before serving them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bytepair_engine.builtin import SHA256
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.formats.detect import Format, detect
+from bytepair_engine.loading import load_encoding
+from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.pipeline.form import Form, Merges, Scores
+from bytepair_engine.spec import EncodingSpec
+from bytepair_engine.stream_encoder import can_stream
+from bytepair_engine.vocabulary_file import read_vocabulary_file
+
+#: How many characters of a regular expression or of another value a step may show.
+_LONGEST_VALUE: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What a file holds.
+
+    Attributes:
+        file: The file.
+        format: What it is, by its content.
+        sha256: Of the file, uncompressed: 64 hexadecimal digits.
+        official: The built-in encodings that have this very table.
+        spec: A declaration that serves it, if it can be served.
+        encoding: What that comes to; None if more must be declared.
+        missing: What must be declared besides, in words; "" for nothing.
+        steps: What is done to text, one line for each step; () where `encoding` is None.
+        always_found: Tokens that text which spells them always becomes, though no request asks
+            for it: added tokens that the file does not call special.
+    """
+
+    file: Path
+    format: Format
+    sha256: str
+    official: tuple[str, ...]
+    spec: EncodingSpec
+    encoding: Encoding | None
+    missing: str = ""
+    steps: tuple[str, ...] = ()
+    always_found: tuple[str, ...] = ()
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether text can be streamed into it."""
+        return self.encoding is not None and can_stream(self.encoding)
+
+
+def inspect_file(spec: EncodingSpec) -> Inspection:
+    """Say what the file of a declaration is and holds.
+
+    Args:
+        spec: The declaration; only its name and `file` are needed, and what a bare rank file
+            lacks: `pattern`, `encoder_file`, `special_tokens`.
+    Raises:
+        VocabularyError: The file is no vocabulary, or none that can be served exactly.
+    """
+    if spec.file is None:
+        raise VocabularyError(f"encoding {spec.name!r}", "no file is given", "add file")
+    data = read_vocabulary_file(spec.file)
+    format_ = detect(data, str(spec.file)).format
+    sha256 = hashlib.sha256(data).hexdigest()
+    del data  # which loading reads again: two copies of the largest would be a quarter gigabyte
+    inspection = partial(
+        Inspection,
+        file=spec.file,
+        format=format_,
+        sha256=sha256,
+        official=tuple(name for name, official in SHA256.items() if official == sha256),
+    )
+    missing = _missing(spec, format_)
+    if missing:
+        return inspection(spec=spec, encoding=None, missing=missing)
+    encoding = load_encoding(spec)
+    form = encoding._backend.form if isinstance(encoding._backend, FormBackend) else None
+    return inspection(
+        spec=spec,
+        encoding=encoding,
+        steps=tuple(_rank_steps(encoding) if form is None else _form_steps(form)),
+        always_found=()
+        if form is None
+        else tuple(token.content for token in form.added if not token.special),
+    )
+
+
+def _missing(spec: EncodingSpec, format_: Format) -> str:
+    wanted = []
+    if format_ in ("tiktoken", "gpt2") and spec.pattern is None:
+        wanted.append("pattern: this file does not carry one, and another gives other ids")
+    if format_ == "gpt2" and spec.encoder_file is None:
+        wanted.append("encoder_file: vocab.json (or encoder.json), which holds the ids")
+    return "; ".join(wanted)
+
+
+def _rank_steps(encoding: Encoding) -> Iterator[str]:
+    for pattern in encoding.pattern.split("\n"):
+        yield f"split by {_shortened(pattern)}"
+    yield "merge bytes, the lowest rank first"
+
+
+def _form_steps(form: Form) -> Iterator[str]:
+    for step in (*form.normalisers, *form.pre_tokenizers):
+        values = (f"{name}={_value(getattr(step, name))}" for name in step.__dataclass_fields__)
+        yield f"{type(step).__name__}({', '.join(values)})"
+    rule = {Merges: "by the list of merges", Scores: "the highest score first"}.get(
+        type(form.model.rule), "the lowest rank first"
+    )
+    yield f"merge {form.model.units}, {rule}"
+    if form.model.byte_tokens:
+        yield "fall back to the tokens of single bytes"
+    if not form.decoder.is_plain:
+        yield "decode by the place in the sequence: the first token's space is not shown"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, tuple) and len(value) > 5:
+        return f"<{len(value)} strings>"
+    return _shortened(repr(value))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -1,0 +1,145 @@
+"""`bytepair inspect` says what a file is, and the lines that it prints load what it described."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bytepair_engine import EncodingSpec, get_encoding, load_encoding
+from bytepair_tools.declaration import declaration
+from bytepair_tools.inspect import run
+from support.sentencepiece_models import trained
+
+RANKS = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
+Capture = pytest.CaptureFixture[str]
+
+
+def inspected(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
+    assert run(["--json", *arguments]) == status
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def declared(lines: str) -> EncodingSpec:
+    [(name, table)] = tomllib.loads(lines)["encodings"].items()
+    return EncodingSpec.from_mapping(name, table, Path("/nowhere"))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    file = tmp_path / 'my "gemma".model'
+    file.write_bytes(trained("gemma"))
+    return file
+
+
+def test_the_lines_load_what_was_described(capsys: Capture, model: Path) -> None:
+    [found] = inspected(capsys, str(model))
+    spec = declared(found["configuration"])
+    assert (spec.name, spec.format) == ('my "gemma"', "sentencepiece")
+    encoding = load_encoding(spec)
+    assert encoding.fingerprint == found["fingerprint"] == spec.fingerprint
+    assert found["n_vocab"] == encoding.n_vocab
+    assert found["special_tokens"] == dict(encoding.special_tokens)
+    assert "<start_of_turn>" in found["always_found"]
+    assert any(step.startswith("Spacing(") for step in found["steps"])
+
+
+def test_a_person_is_warned_of_symbols_that_any_text_can_spell(
+    capsys: Capture, model: Path
+) -> None:
+    assert run([str(model)]) == 0
+    printed = capsys.readouterr().out
+    assert "format:         sentencepiece: a SentencePiece model\n" in printed
+    assert "# 2: '<start_of_turn>', '<table>'\n" in printed
+    lines = printed[printed.index("[encodings") :]
+    assert declared(lines).also_special == ()
+
+    assert run(["--also-special", "<start_of_turn>", "--also-special", "<table>", str(model)]) == 0
+    printed = capsys.readouterr().out
+    assert "# 2:" not in printed
+    guarded = load_encoding(declared(printed[printed.index("[encodings") :]))
+    assert {"<start_of_turn>", "<table>"} <= set(guarded.special_tokens)
+
+
+def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(RANKS.read_bytes())
+    [found] = inspected(capsys, str(file))
+    assert (found["format"], found["official"]) == ("tiktoken", ["r50k_base"])
+    assert found["missing"].startswith("pattern: ")
+    assert "fingerprint" not in found
+
+    [found] = inspected(capsys, "--pattern", "gpt2", "--name", "r", str(file))
+    assert (found["missing"], found["backend"], found["can_stream_text"]) == ("", "native", True)
+    encoding = load_encoding(declared(found["configuration"]))
+    text = "Hello, naïve world"
+    assert encoding.encode(text) == get_encoding("r50k_base").encode(text)
+
+    assert run([str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert '# This table is built in: extends = "r50k_base" needs no file.\n' in printed
+    assert "# Not yet complete: pattern: this file does not carry one" in printed
+
+
+def test_what_is_refused_is_told_and_the_others_go_on(
+    capsys: Capture, model: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.model"
+    page.write_bytes(b"<!DOCTYPE html>")
+    refused, absent, good = inspected(
+        capsys, str(page), str(tmp_path / "absent"), str(model), status=1
+    )
+    assert refused == {
+        "file": str(page),
+        "error": f"{page}: it is a web page; fetch the file itself",
+    }
+    assert "it cannot be read" in absent["error"]
+    assert good["format"] == "sentencepiece"
+    assert run([str(page)]) == 1
+    assert capsys.readouterr().err == f"bytepair: {refused['error']}\n"
+
+
+def test_wrong_usage(capsys: Capture, model: Path) -> None:
+    for arguments in ([], ["--name", "a", str(model), str(model)], ["--unknown"]):
+        with pytest.raises(SystemExit, match=r"^2$"):
+            run(arguments)
+    with pytest.raises(SystemExit, match=r"^0$"):
+        run(["--help"])
+    assert "usage: bytepair inspect" in capsys.readouterr().out
+
+
+def test_it_is_a_command_of_bytepair(model: Path) -> None:
+    program = str(Path(sys.executable).with_name("bytepair"))
+    command = [program, "inspect", "--json", str(model)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)[0]["format"] == "sentencepiece"
+
+
+def test_any_value_survives_toml() -> None:
+    values: dict[str, object] = {
+        "text": 'a"b\\c\n\t\r\x00\x7f é 🙂',
+        "list": ["<|a|>", '"'],
+        "table": {'"<|x|>"': 5},
+        "empty": "",
+        "nothing": None,
+    }
+    name = 'an "odd" näme'
+    read = tomllib.loads("\n".join(declaration(name, values)))
+    kept = {key: value for key, value in values.items() if value}
+    assert read == {"encodings": {name: kept}}
+
+
+def test_gzip_is_looked_into(capsys: Capture, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "a.model", tmp_path / "b.model.gz"
+    plain.write_bytes(trained("llama"))
+    packed.write_bytes(gzip.compress(trained("llama")))
+    first, second = inspected(capsys, str(plain), str(packed))
+    for key in ("sha256", "fingerprint", "format"):
+        assert first[key] == second[key]
