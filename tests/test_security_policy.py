@@ -1,0 +1,32 @@
+"""SECURITY.md is true as far as a test can tell: what it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+THREATS = PAGE.partition("## Threats")[2].partition("## What is not")[0]
+
+
+def test_each_defence_is_held_by_tests_that_exist() -> None:
+    tests = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")
+    )
+    rows = re.findall(r"^\| (?!threat |---)(.+) \|$", THREATS, re.MULTILINE)
+    assert len(rows) > 15
+    for row in rows:
+        threat, defence, held_by = row.split(" | ")
+        names = re.findall(r"`(\w+)`", held_by)
+        assert names, threat
+        assert defence
+        assert [name for name in names if f"def {name}(" not in tests] == []
+
+
+def test_links_lead_somewhere() -> None:
+    for page in ("SECURITY.md", "docs/security.md", "docs/configuration.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        links = re.findall(r"\]\(([^)#]+)", text)
+        folder = (ROOT / page).parent
+        assert [link for link in links if "://" not in link and not (folder / link).exists()] == []
