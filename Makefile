@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUF_VERSION := 1.75.0
+CARGO_DENY_VERSION := 0.20.2
+CARGO_CYCLONEDX_VERSION := 0.5.9
 BUF := build/buf/node_modules/.bin/buf
 
 ENGINE_SOURCES := $(shell find engine -type f -not -path '*/target/*' -not -name '*.so' -not -path '*/__pycache__/*')
@@ -130,6 +132,27 @@ check-image: ## Build the image with buildah and run it with podman, as compose 
 check-compose: check-image ## Bring the compose file up for real, with three servers, and lose one
 	deploy/check-compose.sh build/image
 
+# Supply chain
+
+.PHONY: sbom
+sbom: build/audit/.installed ## Write build/sbom/: what the image holds, as CycloneDX
+	rm -rf build/sbom && mkdir -p build/sbom
+	$(PYTHON) -m venv --without-pip build/sbom/image
+	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
+	    --require-hashes --only-binary :all: --requirement deploy/requirements.txt
+	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
+	    --no-deps ./engine ./client ./tools ./server
+	build/audit/bin/cyclonedx-py environment --output-reproducible \
+	    --output-file build/sbom/python.cdx.json build/sbom/image/bin/python
+	cd engine && ../build/audit/bin/cargo-cyclonedx cyclonedx --format json --all-features \
+	    --override-filename crates.cdx && mv crates.cdx.json ../build/sbom/
+	rm -rf build/sbom/image
+	@ls build/sbom
+
+.PHONY: audit
+audit: sbom ## Check what the image holds for advisories, licences and sources; ARGS="--allow-unchecked"
+	build/audit/bin/python deploy/audit.py $(ARGS)
+
 .PHONY: clean
 clean: ## Remove everything that these targets made
 	rm -rf $(VENV) build engine/target
@@ -165,6 +188,14 @@ $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
 build/proto/.installed: Makefile
 	$(PYTHON) -m venv build/proto
 	build/proto/bin/pip install --quiet --disable-pip-version-check 'grpcio-tools==1.63.2' 'setuptools==78.1.1'
+	@touch $@
+
+# The Rust tools are compiled here, once: some ten minutes on two cores.
+build/audit/.installed: deploy/requirements-audit.txt Makefile
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/pip install --quiet --disable-pip-version-check --requirement deploy/requirements-audit.txt
+	cargo install --quiet --locked --root build/audit \
+	    cargo-deny@$(CARGO_DENY_VERSION) cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION)
 	@touch $@
 
 $(BUF):

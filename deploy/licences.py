@@ -1,0 +1,57 @@
+"""The licences that what the image holds may have, and who has another.
+
+Crates are judged by cargo-deny, with the same list in engine/deny.toml; Python packages here, by
+the bill of materials that `make sbom` writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+#: SPDX ids. All let anybody use and pass on the package within a program of any licence.
+ALLOWED: Final = frozenset(
+    {
+        *("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CNRI-Python", "ISC", "MIT"),
+        *("PSF-2.0", "Python-2.0", "Unicode-3.0", "Zlib"),
+    }
+)
+
+#: What packages write instead of an SPDX id, in their metadata or as a classifier.
+_WRITTEN: Final = {
+    "License :: OSI Approved :: Apache Software License": "Apache-2.0",
+    "License :: OSI Approved :: MIT License": "MIT",
+}
+#: What packages are under of which the bill of materials says nothing: their metadata do.
+_UNSAID: Final = {"protobuf": ["BSD-3-Clause"]}
+
+
+def refused(bom: dict[str, Any]) -> Iterator[str]:
+    """The components of a CycloneDX bill of materials whose licence is not allowed.
+
+    Args:
+        bom: The document.
+    Yields:
+        One line each: name, version and what it says of its licence.
+    """
+    for component in bom["components"]:
+        stated = [_stated(entry) for entry in component.get("licenses", [])]
+        stated = stated or _UNSAID.get(component["name"], [])
+        if not stated or not all(_is_allowed(name) for name in stated):
+            said = ", ".join(stated) or "nothing"
+            yield f"{component['name']} {component.get('version', '')}: licence: {said}"
+
+
+def _stated(entry: dict[str, Any]) -> str:
+    licence = entry.get("license", {})
+    return str(entry.get("expression") or licence.get("id") or licence.get("name") or "")
+
+
+def _is_allowed(stated: str) -> bool:
+    expression = _WRITTEN.get(stated, stated)
+    # "A OR B" may be taken as either; "A AND B" binds to both.
+    return any(
+        all(part.strip("() ") in ALLOWED for part in re.split(r" AND ", choice))
+        for choice in re.split(r" OR ", expression)
+    )
