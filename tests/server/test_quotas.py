@@ -10,6 +10,7 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_server.callers import Callers
 from bytepair_server.errors import QuotaExceeded
+from bytepair_server.ledger import Ledger
 from bytepair_server.quotas import Bucket, Quota, Quotas
 from bytepair_server.settings_callers import CallerTable, QuotaTable
 from support.failures import Failed, failure
@@ -205,7 +206,7 @@ class Clock:
 
 def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
     clock = Clock()
-    bucket = Bucket(rate=10, burst=20, clock=clock)
+    bucket = Bucket(10, 20, Ledger().account("a").cells, 0, clock)
     assert bucket.wait(20) == 0
     bucket.take(20)
     assert bucket.wait(1) == pytest.approx(0.1)
@@ -220,7 +221,7 @@ def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
 
 @pytest.mark.parametrize("entered", [1, 2, 3])
 def test_concurrent_requests_at_the_limit(entered: int) -> None:
-    quota = Quota(QuotaTable(concurrent_requests=2))
+    quota = Quota(QuotaTable(concurrent_requests=2), Ledger().account("a"))
     for _ in range(min(entered, 2)):
         quota.enter(10)
     if entered == 3:
@@ -239,7 +240,7 @@ def test_a_call_that_is_over_one_quota_spends_none_of_the_others() -> None:
         input_burst_bytes=100,
         concurrent_requests=1,
     )
-    quota = Quota(table, Clock())
+    quota = Quota(table, Ledger().account("a"), Clock())
     quota.enter(60)
     with pytest.raises(QuotaExceeded, match="concurrent"):
         quota.enter(1)

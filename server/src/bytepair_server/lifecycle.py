@@ -20,6 +20,7 @@ from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
 from bytepair_server.http import HttpServer, Pages
+from bytepair_server.ledger import Ledger
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
 from bytepair_server.quotas import Quotas
@@ -55,6 +56,7 @@ class Inherited:
         grpc_address: Where all of them listen.
         catalog: What was loaded for all of them.
         metrics: Where this one counts.
+        ledger: What callers have had of their quotas from all of them.
         work_threads: Its share of the cores, for the setting of that name where it is 0.
         serving: Called once it takes calls.
     """
@@ -62,6 +64,7 @@ class Inherited:
     grpc_address: str
     catalog: Catalog
     metrics: Metrics
+    ledger: Ledger
     work_threads: int
     serving: Callable[[], None]
 
@@ -119,7 +122,9 @@ class Server:
         shared: dict[str, Any] = {
             "gate": self._gate,
             "callers": self._callers,
-            "quotas": Quotas(settings.quotas, self._callers),
+            "quotas": Quotas(
+                settings.quotas, self._callers, None if inherited is None else inherited.ledger
+            ),
             "work": self._work,
             "metrics": self._metrics,
             "log": log,

@@ -4,8 +4,8 @@ Rates are token buckets: a bucket holds what may be asked for at once (the burst
 rate, and is full at first. A call that costs more than a full bucket is taken when the bucket is
 full, and leaves a debt; so whatever the limits on sizes let in can be asked for at any rate.
 
-What is counted is counted by this process: each server process gives each caller all of its
-quota.
+What callers have had stands in the server's ledger, so a caller has one quota however many
+processes answer it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 
 from bytepair_server.callers import Callers
 from bytepair_server.errors import QuotaExceeded
+from bytepair_server.ledger import Account, Ledger
 from bytepair_server.settings_callers import QuotaTable
 
 #: When to try again where that depends on calls or streams of the caller's own.
@@ -23,65 +24,69 @@ RETRY_SECONDS: Final = 0.25
 
 Clock = Callable[[], float]
 
+#: The kinds of what can be inside, as the ledger counts them.
+_REQUESTS: Final = 0
+_STREAMS: Final = 1
+
 
 class Bucket:
-    """A token bucket."""
+    """A token bucket, in two cells: what was taken and did not fill up again, and until when
+    that is reckoned."""
 
-    __slots__ = ("_at", "_burst", "_clock", "_level", "_rate")
+    __slots__ = ("_at", "_burst", "_cells", "_clock", "_rate")
 
-    def __init__(self, rate: float, burst: float, clock: Clock) -> None:
-        """Make a full one.
+    def __init__(
+        self, rate: float, burst: float, cells: memoryview[float], at: int, clock: Clock
+    ) -> None:
+        """Take the bucket as the cells say that it is.
 
         Args:
             rate: Tokens per second, above 0.
             burst: Tokens that it holds at most, above 0.
-            clock: Seconds that never go back.
+            cells: Zeros are a full bucket.
+            at: The first of its two cells.
+            clock: Seconds that never go back, and are the same in every process.
         """
         self._rate: Final = rate
         self._burst: Final = burst
+        self._cells: Final = cells
+        self._at: Final = at
         self._clock: Final = clock
-        self._level = burst
-        self._at = clock()
 
     def wait(self, cost: float) -> float:
         """Seconds until so many tokens can be taken; 0 if they can now."""
-        now = self._clock()
-        self._level = min(self._burst, self._level + (now - self._at) * self._rate)
-        self._at = now
-        return max(0.0, min(cost, self._burst) - self._level) / self._rate
+        cells, at, now = self._cells, self._at, self._clock()
+        taken = max(0.0, cells[at] - (now - cells[at + 1]) * self._rate)
+        cells[at], cells[at + 1] = taken, now
+        return max(0.0, min(cost, self._burst) - (self._burst - taken)) / self._rate
 
     def take(self, cost: float) -> None:
         """Take tokens, more than there are where need be."""
-        self._level -= cost
+        self._cells[self._at] += cost
 
 
 class Quota:
-    """What one caller has asked for, and may. For one event loop only."""
+    """What one caller has asked for, and may. For one event loop of each process."""
 
-    __slots__ = (
-        "_bytes",
-        "_concurrent",
-        "_max_concurrent",
-        "_max_streams",
-        "_requests",
-        "_streams",
-        "_table",
-    )
+    __slots__ = ("_account", "_bytes", "_max_concurrent", "_max_streams", "_requests", "_table")
 
-    def __init__(self, table: QuotaTable, clock: Clock = monotonic) -> None:
-        """Start with full buckets.
+    def __init__(self, table: QuotaTable, account: Account, clock: Clock = monotonic) -> None:
+        """Go on where the account stands.
 
         Args:
             table: The limits; None in it is no limit.
+            account: What the caller has had.
             clock: As of `Bucket`.
         """
+        cells = account.cells
         self._table: Final = table
-        self._requests = _bucket(table.requests_per_second, table.request_burst, clock)
-        self._bytes = _bucket(table.input_bytes_per_second, table.input_burst_bytes, clock)
+        self._account: Final = account
+        self._requests = _bucket(table.requests_per_second, table.request_burst, cells, 0, clock)
+        self._bytes = _bucket(
+            table.input_bytes_per_second, table.input_burst_bytes, cells, 2, clock
+        )
         self._max_concurrent: Final = table.concurrent_requests
         self._max_streams: Final = table.open_streams
-        self._concurrent = 0
-        self._streams = 0
 
     def enter(self, size: int) -> None:
         """Come in with a request; `leave` must follow.
@@ -91,15 +96,11 @@ class Quota:
         Raises:
             QuotaExceeded: By one of the quotas; nothing is charged then.
         """
-        limit = self._max_concurrent
-        if limit is not None and self._concurrent >= limit:
-            raise QuotaExceeded("concurrent_requests", limit, RETRY_SECONDS)
-        self._charge(size)
-        self._concurrent += 1
+        self._come_in(_REQUESTS, "concurrent_requests", self._max_concurrent, size)
 
     def leave(self) -> None:
         """Go out."""
-        self._concurrent -= 1
+        self._account.leave(_REQUESTS)
 
     def enter_stream(self) -> None:
         """Come in with a stream, which is one request; `leave_stream` must follow.
@@ -107,24 +108,32 @@ class Quota:
         Raises:
             QuotaExceeded: By one of the quotas; nothing is charged then.
         """
-        limit = self._max_streams
-        if limit is not None and self._streams >= limit:
-            raise QuotaExceeded("open_streams", limit, RETRY_SECONDS)
-        self._charge(0)
-        self._streams += 1
+        # It has no bytes yet; but a debt is to be paid first.
+        self._come_in(_STREAMS, "open_streams", self._max_streams, 0)
 
     def leave_stream(self) -> None:
         """Go out with a stream."""
-        self._streams -= 1
+        self._account.leave(_STREAMS)
 
     def charge(self, size: int) -> None:
         """Take the bytes of a message of a stream, in debt where need be."""
         if self._bytes is not None:
-            self._bytes.take(size)
+            with self._account.alone():
+                self._bytes.take(size)
 
     def debt(self) -> float:
         """Seconds until the bytes that were taken are paid for; 0 without a debt."""
-        return 0.0 if self._bytes is None else self._bytes.wait(0)
+        if self._bytes is None:
+            return 0.0
+        with self._account.alone():
+            return self._bytes.wait(0)
+
+    def _come_in(self, kind: int, name: str, limit: int | None, size: int) -> None:
+        with self._account.alone():
+            if limit is not None and self._account.inside(kind) >= limit:
+                raise QuotaExceeded(name, limit, RETRY_SECONDS)
+            self._charge(size)
+            self._account.enter(kind)
 
     def _charge(self, size: int) -> None:
         """Take a request and its bytes, or neither."""
@@ -132,7 +141,6 @@ class Quota:
         if requests is not None and (delay := requests.wait(1)):
             raise QuotaExceeded("requests_per_second", _known(table.requests_per_second), delay)
         if message_bytes is not None:
-            # Also a stream, which has no bytes yet, has to wait for a debt to be paid.
             if delay := message_bytes.wait(size):
                 limit = _known(table.input_bytes_per_second)
                 raise QuotaExceeded("input_bytes_per_second", limit, delay)
@@ -144,9 +152,18 @@ class Quota:
 class Quotas:
     """The quotas that are configured."""
 
-    def __init__(self, tables: Mapping[str, QuotaTable], callers: Callers) -> None:
-        """Take them from the setting `quotas`; who is in which group is told by `callers`."""
+    def __init__(
+        self, tables: Mapping[str, QuotaTable], callers: Callers, ledger: Ledger | None = None
+    ) -> None:
+        """Look up no quota yet.
+
+        Args:
+            tables: The setting `quotas`.
+            callers: Knows who is in which group.
+            ledger: What callers have had; None for one of this process alone.
+        """
         self._tables: Final = tables
+        self._ledger: Final = Ledger() if ledger is None else ledger
         self._callers: Final = callers
         self._of: Final[dict[str, Quota | None]] = {}
 
@@ -156,7 +173,8 @@ class Quotas:
             return self._of[caller]
         except KeyError:
             table = self.table(caller)
-            quota = None if table == QuotaTable() else Quota(table)
+            is_free = table == QuotaTable()
+            quota = None if is_free else Quota(table, self._ledger.account(caller))
             # As many as there are callers: who is none never gets here.
             self._of[caller] = quota
             return quota
@@ -182,11 +200,13 @@ _TOGETHER: Final = (
 )
 
 
-def _bucket(rate: float | None, burst: int | None, clock: Clock) -> Bucket | None:
+def _bucket(
+    rate: float | None, burst: int | None, cells: memoryview[float], at: int, clock: Clock
+) -> Bucket | None:
     if rate is None:
         return None
     # Less than one would let nothing in but in debt.
-    return Bucket(rate, max(1.0, rate) if burst is None else burst, clock)
+    return Bucket(rate, max(1.0, rate) if burst is None else burst, cells, at, clock)
 
 
 def _known(limit: float | None) -> float:

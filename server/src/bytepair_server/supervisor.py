@@ -18,6 +18,7 @@ from typing import Final
 from bytepair_server import callers, catalog, cores, logs, tls, worker
 from bytepair_server.announce import announce
 from bytepair_server.http import Pages, listen, serve_on_loop, shown_address
+from bytepair_server.ledger import Ledger
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
 from bytepair_server.ports import CAN_SHARE, SharedPort
@@ -110,6 +111,7 @@ class Supervisor:
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]
         self._metrics: Final = Metrics((own, *blocks))
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
+        self._ledger: Final = Ledger(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
         self._draining = False
         self._announced = False
@@ -166,6 +168,7 @@ class Supervisor:
                 self._configuration,
                 self._loaded,
                 Metrics((place.block,)),
+                self._ledger,
                 number=place.number,
                 grpc_address=self._port.address,
                 work_threads=max(1, cores.usable_cores() // len(self._workers)),

@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 
 from bytepair_server import cores, logs
 from bytepair_server.catalog import Catalog
+from bytepair_server.ledger import Ledger
 from bytepair_server.lifecycle import Inherited, Server
 from bytepair_server.metrics import Metrics
 from bytepair_server.sources import Configuration, ConfigurationError
@@ -41,6 +42,7 @@ def run(
     configuration: Configuration,
     loaded: Catalog,
     metrics: Metrics,
+    ledger: Ledger,
     *,
     number: int,
     grpc_address: str,
@@ -55,6 +57,7 @@ def run(
         configuration: What was set.
         loaded: The encodings, which nothing writes to.
         metrics: Where this worker counts.
+        ledger: What callers have had of their quotas from all workers.
         number: Which one it is, from 0.
         grpc_address: The port that all workers share.
         work_threads: Its share of the cores.
@@ -62,7 +65,8 @@ def run(
         control: This end of the pair of sockets.
         loop_factory: Makes the event loop.
     """
-    _leave_supervisor(control)
+    _leave_supervisor(control.fileno(), *([] if ledger.lock is None else [ledger.lock]))
+    ledger.be(number)
     if core is not None:
         cores.pin(core)
     settings = configuration.settings
@@ -70,7 +74,7 @@ def run(
     status = 1
     try:
         inherited = Inherited(
-            grpc_address, loaded, metrics, work_threads, lambda: _say(control, SERVING)
+            grpc_address, loaded, metrics, ledger, work_threads, lambda: _say(control, SERVING)
         )
         server = Server(configuration, log, inherited)
         with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -88,8 +92,8 @@ def run(
         os._exit(status)
 
 
-def _leave_supervisor(control: socket.socket) -> None:
-    """Keep nothing of the supervisor's but its memory."""
+def _leave_supervisor(*kept: int) -> None:
+    """Keep nothing of the supervisor's but its memory, and these descriptors."""
     # Objects of its event loop must not be finalised here: they would close descriptors by
     # their numbers, which are this process's own from now on.
     gc.freeze()
@@ -98,9 +102,10 @@ def _leave_supervisor(control: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    own = control.fileno()
-    os.closerange(3, own)
-    os.closerange(own + 1, os.sysconf("SC_OPEN_MAX"))
+    starts = (3, *(descriptor + 1 for descriptor in sorted(kept)))
+    ends = (*sorted(kept), os.sysconf("SC_OPEN_MAX"))
+    for start, end in zip(starts, ends, strict=True):
+        os.closerange(start, end)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

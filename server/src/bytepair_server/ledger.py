@@ -1,0 +1,129 @@
+"""What callers have had of their quotas, kept once for all processes of a server.
+
+A supervisor makes the ledger before it forks: its memory is shared, and so is the lock that
+guards each account, a record lock of the kernel, which a process that is killed gives back.
+Zeros are an account of which nothing was taken, so that memory is ready as the kernel gives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+if sys.platform != "win32":
+    import fcntl
+
+#: Accounts that there is room for. Memory that is never touched costs nothing.
+MAX_ACCOUNTS: Final = 1 << 16
+
+_NAME_BYTES: Final = 16
+_CELL_BYTES: Final = 8
+#: In front of an account's cells: what was taken of two buckets, and when each was looked at.
+_BUCKET_CELLS: Final = 4
+#: Of each process: requests and streams that are inside.
+_INSIDE_CELLS: Final = 2
+
+
+class Account:
+    """What one caller has had.
+
+    Attributes:
+        cells: Cells 0 and 1 are the bucket of requests, 2 and 3 that of bytes.
+    """
+
+    __slots__ = ("_lock", "_own", "_slot", "cells")
+
+    def __init__(self, cells: memoryview[float], slot: int, number: int, lock: int | None) -> None:
+        """See `Ledger.account`."""
+        self.cells: Final = cells
+        self._slot: Final = slot
+        self._own: Final = _BUCKET_CELLS + _INSIDE_CELLS * number
+        self._lock: Final = lock
+
+    def alone(self) -> AbstractContextManager[None]:
+        """While the block runs, no other process reads or changes the account."""
+        return _locked(self._lock, self._slot)
+
+    def inside(self, kind: int) -> int:
+        """How many are inside, in all processes: requests where `kind` is 0, streams where 1."""
+        return int(sum(self.cells[_BUCKET_CELLS + kind :: _INSIDE_CELLS]))
+
+    def enter(self, kind: int) -> None:
+        """Count one more inside this process."""
+        self.cells[self._own + kind] += 1
+
+    def leave(self, kind: int) -> None:
+        """Count one less."""
+        self.cells[self._own + kind] -= 1
+
+
+class Ledger:
+    """The accounts of all callers who have a quota."""
+
+    def __init__(self, processes: int = 1) -> None:
+        """Open it, empty.
+
+        Args:
+            processes: How many will use it; with more than one, they are to be forked.
+        """
+        self._width: Final = _BUCKET_CELLS + _INSIDE_CELLS * processes
+        self._names: Final = mmap.mmap(-1, _CELL_BYTES + MAX_ACCOUNTS * _NAME_BYTES)
+        self._count: Final = memoryview(self._names)[:_CELL_BYTES].cast("q")
+        memory = mmap.mmap(-1, MAX_ACCOUNTS * self._width * _CELL_BYTES)
+        self._cells: Final = memoryview(memory).cast("d")
+        self._number = 0
+        #: The descriptor that processes lock; None where there is one process only.
+        self.lock: Final = None if processes == 1 else os.memfd_create("quotas")
+
+    def be(self, number: int) -> None:
+        """Take the place of a process, from 0, in which nobody is inside any more: the one that
+        had it before is gone."""
+        self._number = number
+        own = _BUCKET_CELLS + _INSIDE_CELLS * number
+        for slot in range(self._count[0]):
+            for kind in range(_INSIDE_CELLS):
+                self._cells[slot * self._width + own + kind] = 0.0
+
+    def account(self, caller: str) -> Account:
+        """The account of a caller; a new one if it has none yet.
+
+        Raises:
+            MemoryError: There are MAX_ACCOUNTS of others.
+        """
+        name = hashlib.sha256(caller.encode()).digest()[:_NAME_BYTES]
+        with _locked(self.lock, MAX_ACCOUNTS):  # behind those of the accounts
+            slot = self._find(name)
+            if slot is None:
+                slot = self._count[0]
+                if slot == MAX_ACCOUNTS:
+                    raise MemoryError(f"no room for more than {slot} callers with quotas")
+                start = _CELL_BYTES + slot * _NAME_BYTES
+                self._names[start : start + _NAME_BYTES] = name
+                self._count[0] = slot + 1
+        start = slot * self._width
+        return Account(self._cells[start : start + self._width], slot, self._number, self.lock)
+
+    def _find(self, name: bytes) -> int | None:
+        end = _CELL_BYTES + self._count[0] * _NAME_BYTES
+        at = self._names.find(name, _CELL_BYTES, end)
+        while at >= 0 and (at - _CELL_BYTES) % _NAME_BYTES:
+            at = self._names.find(name, at + 1, end)
+        return None if at < 0 else (at - _CELL_BYTES) // _NAME_BYTES
+
+
+@contextmanager
+def _locked(descriptor: int | None, place: int) -> Iterator[None]:
+    """Hold one of the locks of a descriptor; none where that is None."""
+    if descriptor is None or sys.platform == "win32":
+        yield
+        return
+    fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, place)
+    try:
+        yield
+    finally:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, place)

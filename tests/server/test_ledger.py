@@ -1,0 +1,147 @@
+"""One quota for all processes of a server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair_server.ledger import MAX_ACCOUNTS, Ledger
+from conftest import Serve
+from support.failures import failure
+from support.serving import RunningServer, write_config
+from support.streaming import Talk, encode_config
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="workers share a port on Linux only"
+)
+
+SERVICE = "/bytepair.v1.TokenizerService"
+COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+BURST = 12
+CONFIG = f"""
+workers = 2
+builtin_encodings = ["cl100k_base"]
+[quotas.default]
+requests_per_second = 0.001
+request_burst = {BURST}
+open_streams = 1
+"""
+
+
+@contextmanager
+def connection(server: RunningServer) -> Iterator[grpc.Channel]:
+    """A connection of its own, to one of the workers."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(server.target, options) as channel:
+        yield channel
+
+
+def method(channel: grpc.Channel, name: str) -> Any:
+    if name == "Count":
+        return channel.unary_unary(
+            f"{SERVICE}/Count", request_serializer=tokenizer_pb2.CountRequest.SerializeToString
+        )
+    return channel.stream_stream(
+        f"{SERVICE}/EncodeStream",
+        request_serializer=stream_pb2.EncodeStreamRequest.SerializeToString,
+        response_deserializer=stream_pb2.EncodeStreamResponse.FromString,
+    )
+
+
+def config(tmp_path: Path) -> tuple[str, str, str, str]:
+    return "--config", write_config(tmp_path, CONFIG), "--workers", "2"
+
+
+def test_requests_to_all_workers_are_charged_to_one_account(serve: Serve, tmp_path: Path) -> None:
+    server = serve(*config(tmp_path))
+    for _ in range(BURST):
+        with connection(server) as channel:
+            method(channel, "Count")(COUNT)
+    for _ in range(BURST):
+        with connection(server) as channel:
+            assert failure(method(channel, "Count"), COUNT).reason == "QUOTA_EXCEEDED"
+    calls = [line for line in server.log if line["event"] == "call"]
+    assert {line["worker"] for line in calls} == {0, 1}  # or luck has it once in 8 million runs
+
+
+def test_what_was_inside_a_worker_that_died_is_outside(serve: Serve, tmp_path: Path) -> None:
+    server = serve(*config(tmp_path))
+    with connection(server) as channel:
+        talk = Talk(method(channel, "EncodeStream"))
+        talk.say(encode_config())
+        with connection(server) as other:
+            _, failed = Talk(method(other, "EncodeStream")).last(encode_config())
+            assert failed is not None
+            assert failed.metadata == {"quota": "open_streams", "limit": "1"}
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        for pid in children:
+            os.kill(int(pid), signal.SIGKILL)
+        assert talk.close()[1] is not None
+    server.wait_for_log("a worker ended", times=2)
+    with connection(server) as channel:
+        ready = grpc.channel_ready_future(channel)
+        ready.result(60)
+        talk = Talk(method(channel, "EncodeStream"))
+        talk.say(encode_config())
+        assert talk.close()[1] is None
+
+
+#: Forks in a process of its own, for that of the tests has threads.
+RACE = """
+import mmap, os
+from bytepair_server.errors import QuotaExceeded
+from bytepair_server.ledger import Ledger
+from bytepair_server.quotas import Quota
+from bytepair_server.settings_callers import QuotaTable
+
+ledger, started = Ledger(4), mmap.mmap(-1, 4)
+table = QuotaTable(requests_per_second=1e-6, request_burst=40_000)
+children = []
+for number in range(4):
+    pid = os.fork()
+    if pid == 0:
+        ledger.be(number)
+        quota = Quota(table, ledger.account("caller"))
+        started[number] = 1
+        while not all(started):
+            pass
+        try:
+            for _ in range(30_000):
+                quota.enter(0)
+        except QuotaExceeded:
+            pass
+        os._exit(0)
+    children.append(pid)
+statuses = [os.waitpid(pid, 0)[1] for pid in children]
+inside = ledger.account("caller").inside(0)
+ledger.be(0)
+print(statuses, inside, ledger.account("caller").inside(0) < inside)
+"""
+
+
+def test_processes_that_race_take_no_more_and_no_less_than_there_is() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[0, 0, 0, 0] 40000 True\n"
+
+
+def test_every_caller_has_an_account_of_its_own() -> None:
+    ledger = Ledger()
+    for name in ("a", "b"):
+        ledger.account(name).enter(0)
+    ledger.account("a").enter(0)
+    assert [ledger.account(name).inside(0) for name in ("a", "b", "c")] == [2, 1, 0]
+    assert ledger.account("a").inside(1) == 0
+    ledger._count[0] = MAX_ACCOUNTS
+    with pytest.raises(MemoryError, match="no room for more than 65536 callers"):
+        ledger.account("one more")
