@@ -44,6 +44,7 @@ async def serve() -> None:
     service = Service(settings, loaded, Policy({}, loaded, callers))
     gate = Gate(
         max_in_flight=settings.max_in_flight,
+        max_in_flight_bytes=settings.max_in_flight_bytes,
         max_open_streams=settings.max_open_streams,
         max_streams_bytes=settings.max_streams_bytes,
     )

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use crate::cancel;
 use crate::fingerprint::fingerprint;
 use crate::joined::Joined;
 use crate::lookup::Lookup;
@@ -248,7 +249,7 @@ impl Bpe {
         sink: &mut S,
     ) {
         let mut at = 0;
-        while !sink.is_full() {
+        while !sink.is_full() && !cancel::is_set() {
             let Some((found, id)) = allowed.next_known(text, at) else {
                 self.encode_ordinary(&text[at..], room, sink);
                 break;
@@ -263,7 +264,7 @@ impl Bpe {
         #[cfg(feature = "panic-probe")]
         crate::probe::check(text.as_bytes());
         let mut at = 0;
-        while at < text.len() && !sink.is_full() {
+        while at < text.len() && !sink.is_full() && !cancel::is_set() {
             self.splitter.fill(text, at, &mut room.ends);
             let Room {
                 ends,

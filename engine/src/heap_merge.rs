@@ -4,8 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use crate::cancel;
 use crate::merge::{NO_RANK, Part};
 use crate::vocabulary::Vocabulary;
+
+/// A window larger than this, a power of two, asks after so many merges whether it is still
+/// wanted. Nothing of such a length is cached.
+const ASK_EVERY: u64 = 8192;
 
 /// In `end`: no part starts at this byte.
 const INSIDE: u32 = u32::MAX;
@@ -28,7 +33,8 @@ pub struct HeapMerge {
 }
 
 impl HeapMerge {
-    /// Replace `parts` by the tokens of a range of `text`; returns the number of merges.
+    /// Replace `parts` by the tokens of a range of `text`; returns the number of merges. Where
+    /// the work was cancelled, merging may be incomplete.
     pub fn run(
         &mut self,
         vocabulary: &Vocabulary,
@@ -68,6 +74,9 @@ impl HeapMerge {
                 continue;
             }
             merges += 1;
+            if merges & (ASK_EVERY - 1) == 0 && cancel::is_set() {
+                break;
+            }
             let middle = nodes[start].end as usize;
             let end = nodes[middle].end as usize;
             nodes[middle].end = INSIDE;

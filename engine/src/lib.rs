@@ -6,6 +6,7 @@
 
 pub mod bpe;
 mod cache;
+pub mod cancel;
 mod fingerprint;
 pub mod general;
 mod hash;

@@ -5,6 +5,7 @@
 //! into windows that overlap, and joined where they agree (`docs/algorithms.md` proves why a
 //! token that two windows share is enough).
 
+use crate::cancel;
 use crate::heap_merge::HeapMerge;
 use crate::vocabulary::Vocabulary;
 
@@ -37,7 +38,8 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// The tokens of `piece`.
+    /// The tokens of `piece`; anything if the work was cancelled and the piece is longer than
+    /// a window.
     pub fn merge(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> &[u32] {
         self.ids.clear();
         if piece.len() <= SHORT {
@@ -120,7 +122,7 @@ impl Merger {
         self.merges += self.heap.run(vocabulary, piece, 0..end, current);
         // The first token of `current` that is not in `ids` yet.
         let mut first = 0;
-        while end < piece.len() {
+        while end < piece.len() && !cancel::is_set() {
             // Only the tokens near the end may still change.
             let overlap = current.partition_point(|part| part.start < end - window / 8);
             let Some(base) = current.get(overlap).map(|part| part.start) else {

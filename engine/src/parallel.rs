@@ -4,6 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use crate::cancel;
+
 /// Inputs of fewer bytes are worked on by the thread that asks: starting others, and joining what
 /// they did, would cost a tenth of the work or more.
 const SHARED_FROM: usize = 512 * 1024;
@@ -76,8 +78,13 @@ pub fn map<T: Send, R: Send>(
         }
         done
     };
+    let flag = cancel::current();
+    let help = || {
+        cancel::work_under(flag.clone());
+        run()
+    };
     let mut all = thread::scope(|scope| {
-        let start = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
+        let start = |_| thread::Builder::new().spawn_scoped(scope, help).ok();
         let others: Vec<_> = (1..threads).map_while(start).collect();
         let mut all = run();
         for other in others {

@@ -263,8 +263,10 @@ def test_every_type_has_a_row() -> None:
         engine_errors.UnknownTokenId,
     }
     # These do not come out of a request: tables are read at start, the server checks options
-    # itself, of a text that cannot be cut it tells the size, and of a bug it says nothing.
+    # itself, of a text that cannot be cut it tells the size, who cancels waits for nothing, and
+    # of a bug it says nothing.
     never = {
+        "Cancelled",
         "InternalError",
         "InvalidOption",
         "PieceTooLong",
@@ -305,7 +307,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
     log = StringIO()
 
     async def call() -> Failed:
-        gate = Gate(max_in_flight=1, max_open_streams=1, max_streams_bytes=1)
+        gate = Gate(max_in_flight=1, max_in_flight_bytes=1, max_open_streams=1, max_streams_bytes=1)
         gate.open()
         endpoint = Endpoint(
             gate=gate,

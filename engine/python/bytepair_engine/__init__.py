@@ -10,9 +10,11 @@
 `reference` holds the definition, and says why there is exactly one answer.
 """
 
+from bytepair_engine.cancel import CancelScope
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BytepairError,
+    Cancelled,
     InternalError,
     InvalidOption,
     InvalidUnicode,
@@ -33,6 +35,8 @@ from bytepair_engine.stream_encoder import StreamCounter, StreamEncoder, can_str
 
 __all__ = [
     "BytepairError",
+    "CancelScope",
+    "Cancelled",
     "Encoding",
     "EncodingSpec",
     "InternalError",

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal, final
 
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 
-__all__ = ["UNICODE_VERSION", "Bpe", "RankTable", "SpecialSet"]
+__all__ = ["UNICODE_VERSION", "Bpe", "CancelFlag", "RankTable", "SpecialSet"]
 
 #: The version of the Unicode Character Database behind the scanners' character classes.
 UNICODE_VERSION: Final[str]
@@ -82,3 +82,15 @@ class Bpe:
     def token_id(self, token: bytes) -> int | None: ...
     def token_bytes(self, token_id: int) -> bytes | None: ...
     def token_byte_values(self) -> list[bytes]: ...
+
+@final
+class CancelFlag:
+    """What `cancel.CancelScope` stops the core's work by."""
+
+    def __new__(cls) -> CancelFlag: ...
+    def set(self) -> None: ...
+    def enter(self) -> None:
+        """Let this thread work under the flag."""
+    @staticmethod
+    def leave() -> None:
+        """Let this thread work under none."""

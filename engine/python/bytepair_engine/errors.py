@@ -10,6 +10,7 @@
     ├── InvalidOption        (ValueError)   an argument outside its domain
     ├── PieceTooLong         (ValueError)   streamed text that holds no safe border for too long
     ├── StreamFinished       (RuntimeError) a stream that was used after its end
+    ├── Cancelled            (RuntimeError) work in a `CancelScope` that was cancelled
     └── InternalError        (RuntimeError) a bug in the native core
 
 Every error carries its facts as attributes, so that callers branch on a type and quote a
@@ -172,6 +173,13 @@ class PieceTooLong(BytepairError, ValueError):
             f"the text from byte {self.byte_offset} has more than {self.limit} bytes that can "
             "only be encoded together; raise max_pending_bytes, or encode the text at once"
         )
+
+
+class Cancelled(BytepairError, RuntimeError):
+    """The work was cancelled by its `CancelScope`; it has no result."""
+
+    def __str__(self) -> str:
+        return "the work was cancelled"
 
 
 class StreamFinished(BytepairError, RuntimeError):

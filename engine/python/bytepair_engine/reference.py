@@ -79,7 +79,7 @@ from typing import Final
 
 import regex
 
-from bytepair_engine import varint
+from bytepair_engine import cancel, varint
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidUnicode, SpecialTokenFound, UnknownTokenId
 from bytepair_engine.fingerprint import fingerprint
@@ -133,6 +133,7 @@ def merge(piece: bytes, ranks: Mapping[bytes, int], *, until: int = 1) -> list[b
     """
     parts = [piece[i : i + 1] for i in range(len(piece))]
     while len(parts) > until:
+        cancel.check()
         pairs = [(ranks.get(parts[i] + parts[i + 1]), i) for i in range(len(parts) - 1)]
         mergeable = [(rank, i) for rank, i in pairs if rank is not None]
         if not mergeable:
@@ -177,6 +178,7 @@ class ReferenceBackend:
     def _tokens(
         self, text: str, allowed: SpecialSet, disallowed: SpecialSet
     ) -> Iterator[tuple[int, bytes]]:
+        cancel.check()
         check_unicode(text)
         for start, token in disallowed.matches(text):
             raise SpecialTokenFound(token, len(text[:start].encode()))
@@ -189,6 +191,7 @@ class ReferenceBackend:
 
     def _ordinary(self, text: str) -> Iterator[tuple[int, bytes]]:
         for piece in split(text, self._pattern):
+            cancel.check()
             data = piece.encode()
             for token in [data] if data in self._ranks else merge(data, self._ranks):
                 yield self._ranks[token], token
@@ -241,6 +244,7 @@ class ReferenceBackend:
             raise InvalidUnicode(error.start, "invalid UTF-8") from None
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        cancel.check()
         parts = []
         for index, token_id in enumerate(ids):
             token = self._bytes_of.get(token_id)

@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 
+use crate::cancel;
+
 /// Texts of fewer bytes are encoded without releasing the lock: it would cost more.
 const RELEASE_FROM: usize = 8 * 1024;
 
@@ -48,15 +50,22 @@ pub(super) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
         .map_err(|Panicked| internal_error(py))
 }
 
-/// As `guarded`, without the interpreter's lock when there is much to do.
+/// As `guarded`, without the interpreter's lock when there is much to do; an error where the
+/// work was cancelled before or meanwhile, and may have ended early.
 pub(super) fn released<T: Send>(
     py: Python<'_>,
     bytes: usize,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
-    if bytes < RELEASE_FROM {
-        guarded(py, work)
-    } else {
-        detached(py, work)
+    if !cancel::is_set() {
+        let done = if bytes < RELEASE_FROM {
+            guarded(py, work)
+        } else {
+            detached(py, work)
+        };
+        if !cancel::is_set() {
+            return done;
+        }
     }
+    Err(raise(py, ERRORS, "Cancelled", ()))
 }

@@ -3,6 +3,7 @@
 //! Arguments become Rust here, errors become the classes of `errors.py`, and a panic becomes
 //! an `InternalError`.
 
+mod cancel;
 mod encoding;
 mod guard;
 mod ids;
@@ -13,6 +14,7 @@ use std::io::{Write, stderr};
 
 use pyo3::prelude::*;
 
+use cancel::CancelFlag;
 use encoding::{Bpe, SpecialSet};
 use table::RankTable;
 
@@ -28,5 +30,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<RankTable>()?;
     module.add_class::<SpecialSet>()?;
     module.add_class::<Bpe>()?;
+    module.add_class::<CancelFlag>()?;
     module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
 }

@@ -106,9 +106,15 @@ class Endpoint:
         try:
             if not gate.is_open:
                 await gate.waiting(gate.opened())
-            if self._work.is_inline(len(raw)):
+            size = len(raw)
+            if self._work.is_inline(size):
                 return self._answer(method, raw, call)
-            return await gate.waiting(self._work.on_thread(self._answer, method, raw, call))
+            gate.take_in(size)
+            try:
+                work = self._work.on_thread(call.caller, size, self._answer, method, raw, call)
+                return await gate.waiting(work)
+            finally:
+                gate.give_back(size)
         finally:
             gate.leave()
 

@@ -31,9 +31,16 @@ class Gate:
     """
 
     def __init__(
-        self, *, max_in_flight: int, max_open_streams: int, max_streams_bytes: int
+        self,
+        *,
+        max_in_flight: int,
+        max_in_flight_bytes: int,
+        max_open_streams: int,
+        max_streams_bytes: int,
     ) -> None:
         self._max: Final = max_in_flight
+        self._max_bytes: Final = max_in_flight_bytes
+        self._bytes = 0
         self._max_streams: Final = max_open_streams
         self._max_streams_bytes: Final = max_streams_bytes
         self._streams_bytes = 0
@@ -68,6 +75,22 @@ class Gate:
         """Go out."""
         self.in_flight -= 1
         self._left()
+
+    def take_in(self, size: int) -> None:
+        """Take in the bytes of a call that is inside; `give_back` must follow.
+
+        One call is always taken, whatever its size, or the largest could never be answered.
+
+        Raises:
+            Overloaded: The calls inside have as many as they may, together.
+        """
+        if self._bytes and self._bytes + size > self._max_bytes:
+            raise Overloaded(RETRY_SECONDS, "bytes of calls in flight")
+        self._bytes += size
+
+    def give_back(self, size: int) -> None:
+        """The bytes of a call are no longer needed."""
+        self._bytes -= size
 
     def enter_stream(self) -> None:
         """Come in with a stream; `leave_stream` must follow.

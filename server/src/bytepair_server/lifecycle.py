@@ -99,6 +99,7 @@ class Server:
         self._inherited: Final = inherited
         self._gate: Final = Gate(
             max_in_flight=settings.max_in_flight,
+            max_in_flight_bytes=settings.max_in_flight_bytes,
             max_open_streams=settings.max_open_streams,
             max_streams_bytes=settings.max_streams_bytes,
         )

@@ -36,6 +36,8 @@ DEFAULT_MAX_SEGMENTS: Final = 16_384
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are being answered or wait for a worker thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
+#: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
+DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
 #: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming-service.md).
 DEFAULT_MAX_OPEN_STREAMS: Final = 4096
 #: 5 min: models think for long, but not so long.
@@ -134,6 +136,13 @@ class Settings(CallerSettings):
         ge=1,
         le=1 << 20,
         description="Calls being answered or waiting for a thread; more are OVERLOADED.",
+    )
+    max_in_flight_bytes: Whole = Field(
+        default=DEFAULT_MAX_IN_FLIGHT_BYTES,
+        ge=1 << 20,
+        le=1 << 40,
+        description="Bytes of the requests over inline_max_bytes that are being answered or wait "
+        "for a thread; more are OVERLOADED.",
     )
     max_open_streams: Whole = Field(
         default=DEFAULT_MAX_OPEN_STREAMS,

@@ -207,12 +207,13 @@ class Streams:
         *raw: bytes,
     ) -> bytes | None:
         try:
-            stream.take_in(session.held + sum(map(len, raw)))
+            size = session.held + sum(map(len, raw))
+            stream.take_in(size)
         except Overloaded as error:
             session.fault = error
             return session.abandon()
         try:
-            return await stream.working(self._work.on_thread(step, *raw))
+            return await stream.working(self._work.on_thread(session.caller, size, step, *raw))
         finally:
             stream.hold(session.held)
 

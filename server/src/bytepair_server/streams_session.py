@@ -21,6 +21,7 @@ class Session(ABC):
     """One stream: messages in, answers out. Used by one thread at a time.
 
     Attributes:
+        caller: Whose it is.
         held: How many bytes of text wait for more.
         over: The stream has ended: after the answer at hand nothing is read any more.
         fault: Why it has; None where it ended well.
@@ -31,6 +32,7 @@ class Session(ABC):
         "_call",
         "_inline_max_bytes",
         "_options",
+        "caller",
         "fault",
         "held",
         "inline_max_bytes",
@@ -45,6 +47,7 @@ class Session(ABC):
             call: Told the encoding, and how much text and how many ids there were.
             inline_max_bytes: The largest message that the server computes on the event loop.
         """
+        self.caller: Final = call.caller
         self._options: Final = options
         self._call: Final = call
         self._inline_max_bytes: Final = inline_max_bytes

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bytepair_engine import varint
+from bytepair_engine import cancel, varint
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidUnicode, SpecialTokenFound
 from bytepair_engine.pipeline.added import AddedTokens
@@ -57,6 +57,7 @@ class FormBackend:
     ) -> Iterator[tuple[int, int, int]]:
         """Ids; for each the index of the character of `text` that it starts in; and how many
         bytes into that character, where the character is as it came."""
+        cancel.check()
         check_unicode(text)
         for at, name in disallowed.spelled.matches(text):
             raise SpecialTokenFound(name, len(text[:at].encode()))
@@ -65,6 +66,7 @@ class FormBackend:
                 yield token.id, stretch.starts[0], 0
                 continue
             for piece in pre_tokenize(stretch, self.form.pre_tokenizers):
+                cancel.check()
                 places = list(self._places(text, piece))
                 for token_id, at in self._tokenizer.tokens(piece.text):
                     yield token_id, *places[min(at, len(places) - 1)]

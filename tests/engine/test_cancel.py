@@ -1,0 +1,123 @@
+"""Work that is cancelled ends soon, with one error, whichever backend does it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter, thread_time
+from typing import Any
+
+import pytest
+from bytepair_engine import Cancelled, CancelScope, Encoding, get_encoding
+
+MIB = 1 << 20
+NAME = "cl100k_base"
+
+#: Every way to encode or count.
+CALLS: dict[str, Callable[[Encoding, str], Any]] = {
+    "encode": Encoding.encode,
+    "encode_ordinary": Encoding.encode_ordinary,
+    "encode_array": Encoding.encode_array,
+    "encode_packed": Encoding.encode_packed,
+    "encode_with_offsets": Encoding.encode_with_offsets,
+    "encode_batch": lambda encoding, text: encoding.encode_batch([text] * 2),
+    "count": Encoding.count,
+    "count_batch": lambda encoding, text: encoding.count_batch([text] * 2),
+}
+
+#: Texts by what the core does with them for long.
+LARGE = {
+    "many pre-tokens": "naïve 日本語 x9 " * (2 * MIB),
+    "one pre-token, in windows": "ab" * (8 * MIB),
+}
+
+
+@pytest.fixture(params=["native", "reference"])
+def encoding(request: pytest.FixtureRequest) -> Encoding:
+    return get_encoding(NAME, backend=request.param)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_work_of_a_scope_that_is_cancelled_is_not_begun(encoding: Encoding, call: str) -> None:
+    scope = CancelScope()
+    with scope:
+        expected = CALLS[call](encoding, "hello world")
+        scope.cancel()
+        for text in ("", "hello world", "hello " * 4096):
+            with pytest.raises(Cancelled):
+                CALLS[call](encoding, text)
+    assert CALLS[call](encoding, "hello world") == expected  # outside, nothing is cancelled
+
+
+def test_another_thread_s_scope_is_none_of_ours(encoding: Encoding) -> None:
+    scope, entered, done = CancelScope(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with scope:
+            entered.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert entered.wait(60)
+        scope.cancel()
+        assert encoding.count("hello world") == 2
+    finally:
+        done.set()
+        thread.join()
+
+
+def cancelled_after(encoding: Encoding, text: str, seconds: float) -> float:
+    """CPU seconds that `count` of a text went on for, where it was cancelled after some."""
+    scope = CancelScope()
+    with scope:
+        timer = threading.Timer(seconds, scope.cancel)
+        timer.start()
+        began = thread_time()
+        with pytest.raises(Cancelled):
+            encoding.count(text)
+        spent = thread_time() - began
+        timer.join()
+    return spent
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_the_core_ends_in_the_middle_of_a_large_text(kind: str) -> None:
+    """Its own CPU time is compared with that of the whole text: no clock of the wall."""
+    encoding, text = get_encoding(NAME, backend="native", threads=1), LARGE[kind]
+    began = thread_time()
+    count = encoding.count(text)
+    whole = thread_time() - began
+    assert cancelled_after(encoding, text, 0.01) < whole / 2
+    assert encoding.count(text[: 64 * 1024]) > 0
+    assert encoding.count(text) == count  # nothing half-done was remembered
+
+
+def test_the_reference_ends_in_the_middle_of_one_pre_token() -> None:
+    encoding = get_encoding(NAME, backend="reference")
+    began = perf_counter()
+    cancelled_after(encoding, "ab" * 10_000, 0.01)
+    assert perf_counter() - began < 30  # it would take a minute
+
+
+def test_what_was_cancelled_leaves_right_answers_behind(encoding: Encoding) -> None:
+    """Whatever it had merged so far, of pieces on both sides of every limit in length."""
+    oracle = get_encoding(NAME, backend="native")
+    texts = ["ab" * n for n in (20, 127, 128, 200, 2048, 2049)]
+    expected = [oracle.encode(text) for text in texts]
+    scope = CancelScope()
+    with scope:
+        scope.cancel()
+        for text in texts:
+            with pytest.raises(Cancelled):
+                encoding.encode(text)
+    if encoding.backend == "native":
+        assert [encoding.encode(text) for text in texts] == expected
+
+
+def test_blocks_do_not_nest() -> None:
+    with CancelScope(), pytest.raises(RuntimeError, match="nest"), CancelScope():
+        pass
+    with CancelScope():  # the outer block's end was told
+        pass
