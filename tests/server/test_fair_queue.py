@@ -42,9 +42,7 @@ def test_one_who_waited_for_nothing_has_saved_nothing_up() -> None:
 
 
 @given(
-    st.lists(
-        st.one_of(st.none(), st.tuples(st.integers(0, 3), st.integers(1, 1000))), max_size=200
-    )
+    st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 3), st.integers(1, 1000))), max_size=200)
 )
 def test_everything_comes_out_once_and_each_flow_in_its_order(
     steps: list[tuple[int, int] | None],

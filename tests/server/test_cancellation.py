@@ -1,0 +1,117 @@
+"""Calls that nobody waits for any more stop costing: those that run, and those that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from conftest import Serve
+from support.serving import RunningServer
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.streaming import CountRequest, count_config
+
+SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+ONE_THREAD = (*SLOW_FLAGS, "--work-threads", "1")
+
+
+def slow_request() -> tokenizer_pb2.CountRequest:
+    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+
+
+def wait_for(server: RunningServer, name: str, value: float) -> None:
+    until = monotonic() + 60
+    while server.metric(name) != value:
+        assert monotonic() < until, f"{name} is {server.metric(name)}"
+        sleep(0.001)
+
+
+@pytest.fixture
+def slow_server(serve: Serve) -> RunningServer:
+    """A server with one thread, on which all is computed."""
+    return serve(*ONE_THREAD, environment=WITHOUT_CORE)
+
+
+def cancelled(server: RunningServer) -> None:
+    """Cancel a call while the server computes it."""
+    running = server.stub.Count.future(slow_request())
+    wait_for(server, "bytepair_in_flight", 1)
+    running.cancel()
+
+
+def expired(server: RunningServer) -> None:
+    """Let the deadline of a call pass while the server computes it."""
+    with pytest.raises(grpc.RpcError) as caught:
+        server.stub.Count(slow_request(), timeout=0.2)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def given_up(server: RunningServer) -> None:
+    """Cancel a stream while the server computes one of its messages."""
+    messages = [count_config("cl100k_base"), CountRequest(text=slow_text())]
+    running: Any = server.stub.CountStream.future(iter(messages))
+    wait_for(server, "bytepair_open_streams", 1)
+    sleep(0.1)  # nothing tells that its second message has come
+    running.cancel()
+
+
+@pytest.mark.parametrize("give_up", [cancelled, expired, given_up])
+def test_the_thread_is_free_for_the_next_call_at_once(
+    slow_server: RunningServer, give_up: Callable[[RunningServer], None]
+) -> None:
+    """Compared with what the whole text takes this server, beside whatever else runs."""
+    began = monotonic()
+    assert slow_server.stub.Count(slow_request()).count > 0
+    whole = monotonic() - began
+    for _ in range(3):
+        give_up(slow_server)
+    began = monotonic()
+    assert slow_server.stub.Count(SMALL).count == 2
+    assert monotonic() - began < whole / 2
+    assert slow_server.metric("bytepair_cancelled_total") == 3
+
+
+def test_what_waits_for_a_thread_and_is_cancelled_never_starts(slow_server: RunningServer) -> None:
+    first = slow_server.stub.Count.future(slow_request())
+    wait_for(slow_server, "bytepair_in_flight", 1)
+    waiting = [slow_server.stub.Count.future(slow_request()) for _ in range(3)]
+    wait_for(slow_server, "bytepair_queued", 3)
+    for each in waiting:
+        each.cancel()
+    wait_for(slow_server, "bytepair_queued", 0)
+    assert first.result().count > 0
+    assert slow_server.stub.Count(SMALL).count == 2
+    assert slow_server.metric("bytepair_input_bytes_total", rpc="Count") == len(
+        slow_text().encode()
+    ) + len(SMALL.text)
+
+
+def test_a_caller_s_small_request_overtakes_large_ones_that_wait(
+    slow_server: RunningServer,
+) -> None:
+    running = [slow_server.stub.Count.future(slow_request()) for _ in range(4)]
+    wait_for(slow_server, "bytepair_queued", 3)
+    assert slow_server.stub.Count(SMALL).count == 2
+    assert not all(each.done() for each in running)
+    assert sum(each.done() for each in running) <= 1  # the one that had the thread
+    for each in running:
+        each.cancel()
+
+
+def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None:
+    flags = (*ONE_THREAD, "--max-in-flight-bytes", str(1 << 20))
+    server = serve(*flags, environment=WITHOUT_CORE)
+    size = len(slow_text().encode())
+    assert size < 1 << 20
+    running = [server.stub.Count.future(slow_request()) for _ in range((1 << 20) // size)]
+    wait_for(server, "bytepair_in_flight", len(running))
+    with pytest.raises(grpc.RpcError) as caught:
+        server.stub.Count(slow_request())
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert server.metric("bytepair_shed_total", rpc="Count") == 1
+    for each in running:
+        each.cancel()
+    assert server.stub.Count(slow_request()).count > 0  # what was given up has given its bytes back
