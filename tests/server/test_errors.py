@@ -269,6 +269,7 @@ def test_every_type_has_a_row() -> None:
         "Cancelled",
         "InternalError",
         "InvalidOption",
+        "PatternFault",
         "PieceTooLong",
         "StreamFinished",
         "TableFault",
