@@ -68,7 +68,26 @@ _DEEPSEEK_V3: Final = "\n".join(
     ]
 )
 
-#: Name to pattern, each pattern once.
+# Kimi K2's tokenization_kimi.py. It writes "these, but no Han" as an intersection of two sets, which
+# the syntax here lacks: a character of the first before which no Han character stands is the same.
+_NO_HAN: Final = (
+    r"(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
+    r"(?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])",
+)
+_KIMI_K2: Final = "|".join(
+    [
+        r"""[\p{Han}]+""",
+        rf"""[^\r\n\p{{L}}\p{{N}}]?{_NO_HAN[0]}*{_NO_HAN[1]}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+        rf"""[^\r\n\p{{L}}\p{{N}}]?{_NO_HAN[0]}+{_NO_HAN[1]}*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+        r"""\p{N}{1,3}""",
+        r""" ?[^\s\p{L}\p{N}]+[\r\n]*""",
+        r"""\s*[\r\n]+""",
+        r"""\s+(?!\S)""",
+        r"""\s+""",
+    ]
+)
+
+#: Name to pattern, each pattern once, of those that have a scanner and known borders.
 PATTERNS: Final[dict[str, str]] = {
     "gpt2": _GPT2,
     "cl100k_base": _CL100K,
@@ -79,17 +98,23 @@ PATTERNS: Final[dict[str, str]] = {
     "deepseek_v3": _DEEPSEEK_V3,
 }
 
+#: Name to pattern, of those that run on the general engine: no text can be streamed into them.
+GENERAL_PATTERNS: Final[dict[str, str]] = {"kimi_k2": _KIMI_K2}
+
 #: The patterns whose matches leave nothing of any text.
 COVERING: Final = frozenset(PATTERNS.values()) - {PATTERNS["deepseek_v3"]}
 
-#: The built-in encodings that split as another one does; their names may be given too.
+#: Encodings that split as another one does; their names may be given too. Llama-4's is in its
+#: tokenizer.py: it is o200k_base's, character by character.
 _SPLIT_AS: Final = {
+    "llama4": "o200k_base",
     "r50k_base": "gpt2",
     "p50k_base": "gpt2",
     "p50k_edit": "gpt2",
     "o200k_harmony": "o200k_base",
 }
-_NAMES: Final = ", ".join([*PATTERNS, *_SPLIT_AS])
+_NAMED: Final = PATTERNS | GENERAL_PATTERNS
+_NAMES: Final = ", ".join([*_NAMED, *_SPLIT_AS])
 
 # As a regular expression it would match nothing but itself, and every id would be wrong.
 _MEANT_AS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
@@ -99,8 +124,8 @@ def resolve_pattern(pattern: str, source: str) -> str:
     """Turn a pattern's name, or a regular expression, into a regular expression.
 
     Args:
-        pattern: A key of `PATTERNS` or the name of a built-in encoding, or a regular
-            expression in the syntax of the `regex` package, one for each line.
+        pattern: A key of `PATTERNS` or `GENERAL_PATTERNS` or the name of a built-in encoding,
+            or a regular expression in the syntax of the `regex` package, one for each line.
         source: What to blame in an error.
     Returns:
         The regular expression.
@@ -108,8 +133,8 @@ def resolve_pattern(pattern: str, source: str) -> str:
         VocabularyError: It is empty or does not compile, or it is a word that is no name.
     """
     name = _SPLIT_AS.get(pattern, pattern)
-    if name in PATTERNS:
-        return PATTERNS[name]
+    if name in _NAMED:
+        return _NAMED[name]
     if _MEANT_AS_NAME.fullmatch(pattern):
         raise VocabularyError(
             source,
