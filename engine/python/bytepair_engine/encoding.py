@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
+from bytepair_engine.pipeline.form import Decoder
 from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets, SpecialTokens
 
@@ -41,6 +42,8 @@ class Encoding:
         backend: "native" or "reference".
         resources: What it may take of the machine.
         splitter: The hand-written scanner that runs the pattern, or "general".
+        decoder: What tokens' bytes are where that depends on their place in a sequence; None
+            where it does not.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Encoding:
     _backend: Backend[Any]
     _special_sets: SpecialSets
     _special_ids: frozenset[int]
+    decoder: Decoder | None = None
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r} ({self.backend})>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 from bytepair_engine.backend import DecodeErrors
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import BytepairError, InvalidOption, StreamFinished, UnknownTokenId
+from bytepair_engine.pipeline.decoding import DecoderState
 from bytepair_engine.stop_strings import StopMatcher, compile_stops
 from bytepair_engine.utf8_stream import Utf8Decoder
 
@@ -45,9 +46,11 @@ class StreamDecoder(Generic[T]):
     """
 
     __slots__ = (
+        "_before",
         "_closed",
         "_empty",
         "_encoding",
+        "_ends",
         "_lock",
         "_skip",
         "_stop",
@@ -136,6 +139,10 @@ class StreamDecoder(Generic[T]):
         self.fault: BytepairError | None = None
         #: What `finish` released before it found a fault of its own and raised it.
         self.undelivered: T = self._empty
+        # Where tokens' bytes depend on their place, what knows it, and how it was before the ids
+        # of a call; None as soon as, or where, they no longer do.
+        self._ends = None if encoding.decoder is None else DecoderState(encoding.decoder)
+        self._before = self._ends
         context, _ = self._bytes_of(prefill_ids)
         if self.fault is not None:
             raise self.fault
@@ -146,6 +153,7 @@ class StreamDecoder(Generic[T]):
         """How many bytes are held back, of an incomplete character and of a possible stop
         string, the latter in UTF-8."""
         pending = 0 if self._utf8 is None else len(self._utf8.pending)
+        pending += 0 if self._ends is None else self._ends.pending_bytes
         held = b"" if self._stop is None else self._stop.held
         return pending + len(held.encode() if isinstance(held, str) else held)
 
@@ -200,7 +208,7 @@ class StreamDecoder(Generic[T]):
             self._closed = True
             if self.stop_matched is not None:
                 return self._empty
-            delta = self._take((), b"", last=True)
+            delta = self._take((), b"" if self._ends is None else self._ends.finish(), last=True)
             if self.fault is not None:
                 self.undelivered = delta
                 raise self.fault
@@ -210,13 +218,17 @@ class StreamDecoder(Generic[T]):
         """Say that the stream is cut off: what comes will not come here.
 
         Returns:
-            What was held for a stop string, as at a fault; nothing after the stream's end.
+            What was held for a stop string or as the last token, as at a fault; nothing after
+            the stream's end.
         """
         with self._lock:
             if self.finished:
                 return self._empty
             self._closed = True
-            return self._empty if self._stop is None else self._stop.finish()
+            delta = self._empty
+            if self._ends is not None:
+                delta = self._take((), self._ends.finish(), last=False)
+            return delta if self._stop is None else delta + self._stop.finish()
 
     def _raise_if_over(self) -> None:
         if self.fault is not None:
@@ -231,6 +243,8 @@ class StreamDecoder(Generic[T]):
         utf8, stop = self._utf8, self._stop
         if utf8 is None or utf8.pending or self._closed or self.fault is not None:
             return None
+        if self._ends is not None:
+            return None
         text = self._whole.get(token_id)
         if text is None or (stop is not None and not stop.passes(text)):
             return None
@@ -240,7 +254,7 @@ class StreamDecoder(Generic[T]):
         return cast(T, text)
 
     def _remember_whole(self, token_id: int, token: bytes) -> None:
-        if not self._encoding.is_special_id(token_id):
+        if self._ends is self._before is None and not self._encoding.is_special_id(token_id):
             with suppress(UnicodeDecodeError):
                 self._whole[token_id] = token.decode()
 
@@ -275,15 +289,35 @@ class StreamDecoder(Generic[T]):
     def _bytes_of(self, ids: Sequence[int]) -> tuple[bytes, int]:
         """The bytes of the ids before the first unknown one, which becomes `fault`, and how
         many ids these are."""
-        encoding = self._encoding
-        known = encoding.without_special(ids) if self._skip else ids
+        known = self._encoding.without_special(ids) if self._skip else ids
+        self._before = None if self._ends is None else self._ends.copy()
         try:
-            return encoding.decode_bytes(known), len(ids)
+            return self._decoded(known), len(ids)
         except UnknownTokenId as error:
             before = error.index or 0
         index = next(islice(self._indices(ids), before, None))
         self.fault = UnknownTokenId(ids[index], self._taken + index)
-        return encoding.decode_bytes(known[:before]), index
+        self._ends = None if self._before is None else self._before.copy()
+        data = self._decoded(known[:before])
+        return data if self._ends is None else data + self._ends.finish(), index
+
+    def _decoded(self, ids: Sequence[int]) -> bytes:
+        decoder, ends = self._encoding.decoder, self._ends
+        if decoder is None:
+            return self._encoding.decode_bytes(ids)
+        if ends is None:
+            return decoder.amid(ids)
+        data = ends.feed(ids)
+        if ends.settled:
+            self._ends = None
+        return data
+
+    def _bytes_one_by_one(self) -> Callable[[int], bytes]:
+        """What gives the bytes of each of the last ids in order."""
+        if self._before is None:
+            return self._encoding.decode_single_token_bytes
+        ends = self._before.copy()
+        return lambda token_id: ends.feed((token_id,))
 
     def _indices(self, ids: Sequence[int]) -> Iterator[int]:
         """The indices of the ids that are not skipped."""
@@ -292,8 +326,9 @@ class StreamDecoder(Generic[T]):
 
     def _ids_within(self, ids: Sequence[int], size: int) -> int:
         """How many of `ids` come before the one that goes beyond `size` bytes."""
+        token_bytes = self._bytes_one_by_one()
         for i in self._indices(ids):
-            size -= len(self._encoding.decode_single_token_bytes(ids[i]))
+            size -= len(token_bytes(ids[i]))
             if size < 0:
                 return i
         return len(ids)
@@ -302,8 +337,9 @@ class StreamDecoder(Generic[T]):
         """How many of `ids`, after the bytes `pending`, make the first `size` characters (or
         bytes) certain; all of them where only the end of the stream does."""
         utf8 = Utf8Decoder("replace", pending)
+        token_bytes = self._bytes_one_by_one()
         for i in self._indices(ids):
-            token = self._encoding.decode_single_token_bytes(ids[i])
+            token = token_bytes(ids[i])
             size -= len(token if self._utf8 is None else utf8.decode(token))
             if size <= 0:
                 return i + 1

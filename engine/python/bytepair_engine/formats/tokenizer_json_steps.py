@@ -70,6 +70,8 @@ def regular_expression(node: Node) -> str:
     """A member {"String": …} or {"Regex": …}, as docs/patterns.md writes patterns."""
     text, expression = node.get("String"), node.get("Regex")
     if text is not None:
+        if not text.a(str):
+            text.refuse("it is empty")
         return regex.escape(text.a(str)).replace("\n", r"\n")
     if expression is None:
         node.refuse('it must be {"String": …} or {"Regex": …}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Final
 
 from bytepair_engine.errors import UnknownTokenId
@@ -69,6 +70,23 @@ class DecoderState:
         while unit and count and data.endswith(unit):
             data, count = data[: -len(unit)], count - 1
         return data
+
+    @property
+    def settled(self) -> bool:
+        """Whether every token that follows gives what it gives amid others."""
+        decoder = self._decoder
+        return not (
+            self._start
+            or self._to_strip
+            or self._lead
+            or decoder.last
+            or self._held is not None
+            or decoder.strip_end[1]
+        )
+
+    def copy(self) -> DecoderState:
+        """The same state, to go on in another way."""
+        return copy(self)
 
     @property
     def pending_bytes(self) -> int:

@@ -10,9 +10,11 @@ Every regular expression here is in the syntax of docs/patterns.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from bytepair_engine.errors import UnknownTokenId
 
 # Normalisers: text to text, applied one after the other to each stretch of ordinary text.
 
@@ -260,6 +262,20 @@ class Decoder:
         return not (
             self.first or self.last or self.only or self.strip_start[1] or self.strip_end[1]
         )
+
+    def amid(self, ids: Iterable[int]) -> bytes:
+        """The bytes of tokens that are neither the first nor the last.
+
+        Raises:
+            UnknownTokenId: One has none.
+        """
+        middle = self.middle
+        parts = []
+        for index, token_id in enumerate(ids):
+            if token_id not in middle:
+                raise UnknownTokenId(token_id, index)
+            parts.append(middle[token_id])
+        return b"".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
