@@ -31,4 +31,5 @@ pub mod sink;
 pub mod special;
 pub mod split;
 mod token_index;
+pub mod train;
 mod vocabulary;

@@ -9,6 +9,7 @@ mod guard;
 mod ids;
 mod table;
 mod text;
+mod train;
 
 use std::io::{Write, stderr};
 
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 use cancel::CancelFlag;
 use encoding::{Bpe, SpecialSet};
 use table::RankTable;
+use train::{MergeTrainer, PretokenCounter, PretokenCounts};
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -31,5 +33,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SpecialSet>()?;
     module.add_class::<Bpe>()?;
     module.add_class::<CancelFlag>()?;
+    module.add_class::<PretokenCounter>()?;
+    module.add_class::<PretokenCounts>()?;
+    module.add_class::<MergeTrainer>()?;
     module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
 }

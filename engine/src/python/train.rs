@@ -1,0 +1,196 @@
+//! `_core.PretokenCounter`, `_core.PretokenCounts` and `_core.MergeTrainer`: what
+//! `training/` in Python stands on.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use super::guard::{ERRORS, guarded, raise};
+use super::text::utf8;
+use crate::split::{PatternFault, Splitter};
+use crate::train::{Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
+
+/// A lock that a panic behind it does not close.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
+    let problem = format!("at character {}: {}", fault.position, fault.problem);
+    let remedy = "write the pattern without it, or use one of the named patterns";
+    raise(
+        py,
+        ERRORS,
+        "VocabularyError",
+        ("the split pattern", problem, remedy),
+    )
+}
+
+/// Counts pre-tokens of texts, on several threads.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct PretokenCounter(Mutex<Counter>);
+
+#[pymethods]
+impl PretokenCounter {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pattern: Option<&str>,
+        threads: usize,
+        spill: Option<(PathBuf, usize)>,
+    ) -> PyResult<Self> {
+        let splitter = match pattern {
+            None => None,
+            Some(pattern) => {
+                let made = guarded(|| Splitter::for_pattern(pattern))?;
+                Some(made.map_err(|fault| pattern_error(py, fault))?)
+            }
+        };
+        let spill = spill.map(|(folder, memory)| Spill { folder, memory });
+        let counter = Counter::new(splitter, threads, spill);
+        Ok(PretokenCounter(Mutex::new(counter)))
+    }
+
+    fn add(&self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
+        let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
+        py.detach(|| guarded(|| locked(&self.0).add(&texts)))??;
+        Ok(())
+    }
+
+    fn add_counts(&self, py: Python<'_>, counts: &PretokenCounts) -> PyResult<()> {
+        py.detach(|| guarded(|| locked(&self.0).add_counts(&counts.0)))
+    }
+
+    #[getter]
+    fn bytes(&self) -> u64 {
+        locked(&self.0).bytes()
+    }
+
+    #[getter]
+    fn runs(&self) -> usize {
+        locked(&self.0).runs()
+    }
+
+    fn counts(&self, py: Python<'_>) -> PyResult<PretokenCounts> {
+        let counts = py.detach(|| guarded(|| locked(&self.0).counts()))??;
+        Ok(PretokenCounts(counts))
+    }
+}
+
+/// Every pre-token once, with its count.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct PretokenCounts(Counts);
+
+#[pymethods]
+impl PretokenCounts {
+    #[staticmethod]
+    fn from_items(items: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut counts = Counts::default();
+        for item in items.try_iter()? {
+            let (word, count): (Bound<'_, PyBytes>, u64) = item?.extract()?;
+            counts.push(word.as_bytes(), count);
+        }
+        Ok(PretokenCounts(counts.united()))
+    }
+
+    fn items<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        stop: usize,
+    ) -> Vec<(Bound<'py, PyBytes>, u64)> {
+        (start..stop.min(self.0.len()))
+            .map(|number| {
+                let (word, count) = self.0.get(number);
+                (PyBytes::new(py, word), count)
+            })
+            .collect()
+    }
+
+    #[getter]
+    fn unique_bytes(&self) -> usize {
+        self.0.unique_bytes()
+    }
+
+    #[getter]
+    fn total_bytes(&self) -> u128 {
+        self.0.total_bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The merges of one training.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct MergeTrainer(Mutex<Trainer>);
+
+#[pymethods]
+impl MergeTrainer {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        counts: &PretokenCounts,
+        byte_order: [u8; 256],
+        ties: &str,
+    ) -> PyResult<Self> {
+        let ties = match ties {
+            "first-seen" => Ties::FirstSeen,
+            "huggingface" => Ties::HuggingFace,
+            _ => Ties::Lowest,
+        };
+        let made = py.detach(|| guarded(|| Trainer::new(&counts.0, &byte_order, ties)))?;
+        let trainer = made.map_err(|TooLarge| {
+            let problem = "the different pre-tokens have more bytes together, or more occurrences, \
+                           than can be counted";
+            raise(
+                py,
+                ERRORS,
+                "TrainingError",
+                (problem, "train on fewer texts"),
+            )
+        })?;
+        Ok(MergeTrainer(Mutex::new(trainer)))
+    }
+
+    /// Go on; the answer says why it stopped.
+    fn step(&self, py: Python<'_>, target: usize, least: i64, seconds: f64) -> PyResult<&str> {
+        let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let stop = py.detach(|| guarded(|| locked(&self.0).step(target, least.max(1), time)))?;
+        Ok(match stop {
+            Stop::Enough => "enough",
+            Stop::NoPair => "no_pair",
+            Stop::Time => "time",
+        })
+    }
+
+    fn merges(&self) -> Vec<(u32, u32, u32, i64)> {
+        let trainer = locked(&self.0);
+        let merges = trainer.merges().iter();
+        merges
+            .map(|m| (m.left, m.right, m.token, m.count))
+            .collect()
+    }
+
+    fn tokens<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let trainer = locked(&self.0);
+        trainer
+            .tokens()
+            .iter()
+            .map(|token| PyBytes::new(py, token))
+            .collect()
+    }
+
+    #[getter]
+    fn length(&self) -> i64 {
+        locked(&self.0).length()
+    }
+
+    fn __len__(&self) -> usize {
+        locked(&self.0).tokens().len()
+    }
+}

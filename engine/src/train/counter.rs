@@ -1,0 +1,199 @@
+//! Counting pre-tokens: the splitter on every thread, a table for each, joined at the end.
+
+use std::io::Result;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::counts::Counts;
+use super::spill::{Record, merge_runs, write_run};
+use super::table::{WordTable, hash_of};
+use crate::split::{Ends, Splitter};
+
+/// Each thread's table is in so many parts, by hash, so that parts are joined on all threads.
+const SHARDS: usize = 16;
+const SHARD_SHIFT: u32 = u64::BITS - SHARDS.ilog2();
+
+/// Where runs go once the tables take more memory than they may.
+pub struct Spill {
+    pub folder: PathBuf,
+    pub memory: usize,
+}
+
+/// Counts pre-tokens of texts as they come.
+pub struct Counter {
+    splitter: Option<Splitter>,
+    tables: Vec<Vec<WordTable>>,
+    bytes: u64,
+    spill: Option<Spill>,
+    runs: Vec<PathBuf>,
+}
+
+impl Counter {
+    /// Without a splitter each text is one pre-token.
+    pub fn new(splitter: Option<Splitter>, threads: usize, spill: Option<Spill>) -> Self {
+        let shards = || (0..SHARDS).map(|_| WordTable::default()).collect();
+        Counter {
+            splitter,
+            tables: (0..threads.max(1)).map(|_| shards()).collect(),
+            bytes: 0,
+            spill,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The bytes of text that were counted.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many times tables were written to a file.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The memory of the tables, in bytes.
+    pub fn memory(&self) -> usize {
+        self.tables.iter().flatten().map(WordTable::memory).sum()
+    }
+
+    /// Count texts, each at most u32::MAX bytes long: the threads take the next one in turn.
+    pub fn add(&mut self, texts: &[&str]) -> Result<()> {
+        let mut starts = Vec::with_capacity(texts.len());
+        let mut at = self.bytes;
+        for text in texts {
+            starts.push(at);
+            at += text.len() as u64;
+        }
+        self.bytes = at;
+        let splitter = self.splitter.as_ref();
+        let next = AtomicUsize::new(0);
+        let work = |tables: &mut Vec<WordTable>| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(text) = texts.get(number) else { break };
+                count(splitter, text, starts[number], tables);
+            }
+        };
+        let wanted = texts.len().min(self.tables.len());
+        match &mut self.tables[..wanted] {
+            [only] => work(only),
+            several => thread::scope(|scope| {
+                for tables in several {
+                    scope.spawn(|| work(tables));
+                }
+            }),
+        }
+        let limit = self.spill.as_ref().map_or(usize::MAX, |spill| spill.memory);
+        if self.memory() > limit {
+            self.write()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Add counts that were made before.
+    pub fn add_counts(&mut self, counts: &Counts) {
+        for (word, count) in counts.iter() {
+            let hash = hash_of(word);
+            self.tables[0][(hash >> SHARD_SHIFT) as usize].add(word, hash, count, self.bytes);
+            self.bytes += word.len() as u64 * count;
+        }
+    }
+
+    /// Write what the tables hold as a run, and empty them.
+    fn write(&mut self) -> Result<()> {
+        let Some(spill) = &self.spill else {
+            return Ok(());
+        };
+        let joined = join(&self.tables);
+        let mut words: Vec<_> = joined.iter().flat_map(WordTable::iter).collect();
+        words.sort_unstable();
+        let path = spill.folder.join(format!("run-{}", self.runs.len()));
+        write_run(&path, words.into_iter())?;
+        self.runs.push(path);
+        self.tables
+            .iter_mut()
+            .flatten()
+            .for_each(|table| *table = WordTable::default());
+        Ok(())
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Result<Counts> {
+        let joined = join(&self.tables);
+        if self.runs.is_empty() {
+            return Ok(Counts::collect(
+                joined.iter().flat_map(WordTable::iter).collect(),
+            ));
+        }
+        let mut held: Vec<_> = joined.iter().flat_map(WordTable::iter).collect();
+        held.sort_unstable();
+        let mut held = held.into_iter().peekable();
+        let mut all: Vec<Record> = Vec::new();
+        merge_runs(&self.runs, |mut record| {
+            while let Some((word, count, first)) = held.next_if(|head| head.0 < &record.0[..]) {
+                all.push((word.to_vec(), count, first));
+            }
+            if let Some((_, count, first)) = held.next_if(|head| head.0 == &record.0[..]) {
+                record.1 += count;
+                record.2 = record.2.min(first);
+            }
+            all.push(record);
+        })?;
+        all.extend(held.map(|(word, count, first)| (word.to_vec(), count, first)));
+        Ok(Counts::collect(
+            all.iter()
+                .map(|(word, count, first)| (&word[..], *count, *first))
+                .collect(),
+        ))
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        for run in &self.runs {
+            let _ = std::fs::remove_file(run);
+        }
+    }
+}
+
+fn count(splitter: Option<&Splitter>, text: &str, start: u64, tables: &mut [WordTable]) {
+    let mut add = |from: usize, to: usize| {
+        let word = &text.as_bytes()[from..to];
+        let hash = hash_of(word);
+        tables[(hash >> SHARD_SHIFT) as usize].add(word, hash, 1, start + from as u64);
+    };
+    let Some(splitter) = splitter else {
+        if !text.is_empty() {
+            add(0, text.len());
+        }
+        return;
+    };
+    let (mut ends, mut at) = (Ends::new(), 0);
+    while at < text.len() {
+        splitter.fill(text, at, &mut ends);
+        for &end in ends.as_slice() {
+            add(at, end);
+            at = end;
+        }
+    }
+}
+
+/// One table for each shard, of all threads together.
+fn join(tables: &[Vec<WordTable>]) -> Vec<WordTable> {
+    let mut joined: Vec<WordTable> = (0..SHARDS).map(|_| WordTable::default()).collect();
+    let each = joined.len().div_ceil(tables.len());
+    thread::scope(|scope| {
+        for (part, shards) in joined.chunks_mut(each).enumerate() {
+            scope.spawn(move || {
+                for (number, shard) in shards.iter_mut().enumerate() {
+                    for thread in tables {
+                        shard.absorb(&thread[part * each + number]);
+                    }
+                }
+            });
+        }
+    });
+    joined
+}

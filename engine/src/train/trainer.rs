@@ -1,0 +1,299 @@
+//! The merges: the most frequent pair becomes a token, again and again.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::counts::Counts;
+use super::pairs::{Added, List, Pairs, key};
+use super::queue::{Item, Queue};
+use super::words::{Rewrite, Sides, Words};
+
+/// Which of several most frequent pairs is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// The lowest ids, the left one first.
+    Lowest,
+    /// The one that stands first in the text as it is by then.
+    FirstSeen,
+    /// As `Lowest`, with the counts that HuggingFace's BpeTrainer keeps: a pair that was merged
+    /// keeps its count, and its occurrences are taken up in the portions in which they came.
+    HuggingFace,
+}
+
+/// One merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merge {
+    pub left: u32,
+    pub right: u32,
+    /// What they became: a new token, or the one that has these bytes already.
+    pub token: u32,
+    pub count: i64,
+}
+
+/// Why training paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// There are as many tokens as asked for.
+    Enough,
+    /// No pair is frequent enough.
+    NoPair,
+    /// The time is up.
+    Time,
+}
+
+/// The pre-tokens are more than positions or counts can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// Training, as far as it has come.
+pub struct Trainer {
+    ties: Ties,
+    words: Words,
+    pairs: Pairs,
+    queue: Queue,
+    sides: Sides,
+    tokens: Vec<Vec<u8>>,
+    lens: Vec<u32>,
+    ids: HashMap<Vec<u8>, u32>,
+    merges: Vec<Merge>,
+    /// Lists beside the first of a pair; only `Ties::HuggingFace` makes them.
+    portions: Vec<List>,
+    /// The pairs that have some.
+    in_portions: HashSet<u32>,
+    /// How many tokens the whole text has.
+    length: i64,
+}
+
+impl Trainer {
+    /// Start with the 256 bytes, which have the ids 0 to 255 in the order of `bytes`.
+    pub fn new(counts: &Counts, bytes: &[u8; 256], ties: Ties) -> Result<Self, TooLarge> {
+        let mut byte_ids = [0; 256];
+        for (id, &byte) in bytes.iter().enumerate() {
+            byte_ids[byte as usize] = id as u32;
+        }
+        let length = i64::try_from(counts.total_bytes()).map_err(|_| TooLarge)?;
+        let mut trainer = Trainer {
+            ties,
+            words: Words::new(counts, &byte_ids).ok_or(TooLarge)?,
+            pairs: Pairs::default(),
+            queue: Queue::new(),
+            sides: Sides::default(),
+            tokens: bytes.iter().map(|&byte| vec![byte]).collect(),
+            lens: vec![1; 256],
+            ids: (0..)
+                .zip(bytes)
+                .map(|(id, &byte)| (vec![byte], id))
+                .collect(),
+            merges: Vec::new(),
+            portions: Vec::new(),
+            in_portions: HashSet::new(),
+            length,
+        };
+        for (left, right, count, list) in trainer.words.byte_pairs(&mut trainer.pairs) {
+            if let Added::New(slot) = trainer.pairs.add(left, right, count, list) {
+                trainer.enqueue(slot, 0);
+            }
+        }
+        Ok(trainer)
+    }
+
+    pub fn merges(&self) -> &[Merge] {
+        &self.merges
+    }
+
+    /// The tokens by id: the bytes, and what merges made.
+    pub fn tokens(&self) -> &[Vec<u8>] {
+        &self.tokens
+    }
+
+    /// How many tokens the text has by now.
+    pub fn length(&self) -> i64 {
+        self.length
+    }
+
+    /// Go on until there are `target` tokens, no pair stands at least `least` (from 1) times, or
+    /// the time is up.
+    pub fn step(&mut self, target: usize, least: i64, time: Duration) -> Stop {
+        let start = Instant::now();
+        while self.tokens.len() < target {
+            if start.elapsed() >= time {
+                return Stop::Time;
+            }
+            let Some(item) = self.next(least) else {
+                return Stop::NoPair;
+            };
+            self.merge(item);
+        }
+        Stop::Enough
+    }
+
+    /// What an item stands by among those of equal count.
+    fn tie_key(ties: Ties, pairs: &Pairs, slot: u32) -> u64 {
+        let pair = pairs.pair(slot);
+        match ties {
+            Ties::Lowest | Ties::HuggingFace => key(pair.left, pair.right),
+            Ties::FirstSeen => pairs
+                .positions(pair.list)
+                .first()
+                .copied()
+                .map_or(u64::MAX, u64::from),
+        }
+    }
+
+    fn enqueue(&mut self, slot: u32, list: u32) {
+        let count = self.pairs.pair(slot).count;
+        if count > 0 {
+            let key = Self::tie_key(self.ties, &self.pairs, slot);
+            self.queue.push(Item {
+                count,
+                key,
+                slot,
+                list,
+            });
+        }
+    }
+
+    /// The pair to merge, with its count as it is.
+    fn next(&mut self, least: i64) -> Option<Item> {
+        loop {
+            let (ties, pairs) = (self.ties, &self.pairs);
+            let item = self
+                .queue
+                .pop(least, |slot, _| Self::tie_key(ties, pairs, slot))?;
+            let count = self.pairs.pair(item.slot).count;
+            if count < item.count {
+                self.enqueue(item.slot, item.list);
+            } else if count > item.count {
+                // It was put in again when the count rose; there, a portion waits by itself.
+                if ties == Ties::HuggingFace {
+                    return Some(Item { count, ..item });
+                }
+            } else if ties == Ties::FirstSeen && self.has_moved(item.slot) {
+                self.enqueue(item.slot, item.list);
+            } else {
+                return Some(item);
+            }
+        }
+    }
+
+    /// Whether the first occurrence of a pair is gone; then its list starts with the next.
+    fn has_moved(&mut self, slot: u32) -> bool {
+        let rewrite = self.rewrite(slot, 0);
+        let list = self.pairs.pair(slot).list;
+        let positions = self.pairs.positions(list);
+        let gone = positions
+            .iter()
+            .take_while(|&&at| !self.words.stands(at, &rewrite))
+            .count();
+        self.pairs.pair_mut(slot).list = list.skip(gone);
+        gone > 0
+    }
+
+    fn rewrite(&self, slot: u32, token: u32) -> Rewrite {
+        let pair = self.pairs.pair(slot);
+        let len = |id: u32| self.lens[id as usize] as usize;
+        Rewrite {
+            left: pair.left,
+            right: pair.right,
+            token,
+            left_len: len(pair.left),
+            right_len: len(pair.right),
+        }
+    }
+
+    /// The token that two make: a new one unless it is there.
+    fn join(&mut self, left: u32, right: u32) -> u32 {
+        let bytes = [
+            &self.tokens[left as usize][..],
+            &self.tokens[right as usize],
+        ]
+        .concat();
+        let next = self.tokens.len() as u32;
+        let token = *self.ids.entry(bytes.clone()).or_insert(next);
+        if token == next {
+            self.lens.push(bytes.len() as u32);
+            self.tokens.push(bytes);
+        }
+        token
+    }
+
+    fn merge(&mut self, item: Item) {
+        let &super::pairs::Pair {
+            left, right, list, ..
+        } = self.pairs.pair(item.slot);
+        let token = self.join(left, right);
+        self.merges.push(Merge {
+            left,
+            right,
+            token,
+            count: item.count,
+        });
+        let rewrite = self.rewrite(item.slot, token);
+        let list = match item.list {
+            0 => list,
+            portion => self.portions[portion as usize - 1],
+        };
+        let positions = self.pairs.positions(list);
+        let mut sides = std::mem::take(&mut self.sides);
+        if self.in_portions.contains(&item.slot) {
+            let places = self.words.places(&rewrite, positions, &self.lens);
+            self.words.merge(&rewrite, &places, &self.lens, &mut sides);
+        } else {
+            self.words
+                .merge(&rewrite, positions, &self.lens, &mut sides);
+        }
+        self.length -= sides.merged;
+        self.update(&rewrite, &mut sides);
+        self.sides = sides;
+        if self.ties != Ties::HuggingFace {
+            let merged = self.pairs.pair_mut(item.slot);
+            (merged.count, merged.list) = (0, List::default());
+        }
+    }
+
+    /// Bring the pairs beside the merged ones up to date.
+    fn update(&mut self, rewrite: &Rewrite, sides: &mut Sides) {
+        let &Rewrite {
+            left, right, token, ..
+        } = rewrite;
+        let mut risen = Vec::with_capacity(sides.left.ids.len() + sides.right.ids.len() + 1);
+        let mut lists = Vec::new();
+        sides.left.lists(&mut self.pairs, &mut lists);
+        for (&before, &list) in sides.left.ids.iter().zip(&lists) {
+            let weight = sides.left.weight(before);
+            self.pairs.adjust(before, left, -weight);
+            risen.push((self.pairs.add(before, token, weight, list), list));
+        }
+        sides.right.lists(&mut self.pairs, &mut lists);
+        for (&after, &list) in sides.right.ids.iter().zip(&lists) {
+            let weight = sides.right.weight(after);
+            self.pairs.adjust(right, after, -weight);
+            risen.push((self.pairs.add(token, after, weight, list), list));
+        }
+        if !sides.runs.is_empty() {
+            let runs = self.pairs.keep(sides.runs.as_slice().into());
+            let list = List::new(runs, 0, sides.runs.len());
+            self.pairs.adjust(token, left, -sides.run_weight);
+            risen.push((self.pairs.add(token, token, sides.run_weight, list), list));
+        }
+        let mut new = Vec::with_capacity(risen.len());
+        for (added, list) in risen {
+            match added {
+                Added::New(slot) => new.push(slot),
+                Added::Known(slot) if self.ties == Ties::HuggingFace && !new.contains(&slot) => {
+                    self.portions.push(list);
+                    self.in_portions.insert(slot);
+                    self.enqueue(slot, self.portions.len() as u32);
+                }
+                Added::Known(slot) => {
+                    let known = self.pairs.pair(slot).list;
+                    self.pairs.pair_mut(slot).list = self.pairs.union(known, list);
+                    self.enqueue(slot, 0);
+                }
+            }
+        }
+        for slot in new {
+            self.enqueue(slot, 0);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Every pre-token once, as tokens in one long array, and merging in it.
+//!
+//! A byte has a slot. The first and the last slot of a token hold its id, so the tokens beside it
+//! are found without pointers: the one before by the slot before, the one after by the token's
+//! length. Where a token starts only ever becomes fewer places, and the slot of a start that is
+//! gone is made invalid; so a position that once was the start of a token still is, if and only if
+//! its slot still holds that token.
+
+use super::counts::Counts;
+use super::pairs::{List, Pairs};
+
+const INVALID: u32 = u32::MAX;
+/// Stands between words.
+const BORDER: u32 = u32::MAX - 1;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    id: u32,
+    word: u32,
+}
+
+/// The words, and how often each was seen.
+pub struct Words {
+    slots: Vec<Slot>,
+    weights: Vec<i64>,
+}
+
+/// The tokens on one side of what was merged.
+#[derive(Default)]
+pub struct Side {
+    /// By id: how often, each occurrence as often as its word was seen.
+    weight: Vec<i64>,
+    /// By id: how many occurrences; then where the next of them goes.
+    number: Vec<u32>,
+    /// The ids that stood there.
+    pub ids: Vec<u32>,
+    /// Each occurrence: the id, and where the new pair starts.
+    found: Vec<(u32, u32)>,
+}
+
+impl Side {
+    fn clear(&mut self, tokens: usize) {
+        for &id in &self.ids {
+            self.weight[id as usize] = 0;
+            self.number[id as usize] = 0;
+        }
+        self.ids.clear();
+        self.found.clear();
+        self.weight.resize(tokens, 0);
+        self.number.resize(tokens, 0);
+    }
+
+    #[inline]
+    fn note(&mut self, id: u32, at: u32, weight: i64) {
+        let number = &mut self.number[id as usize];
+        if *number == 0 {
+            self.ids.push(id);
+        }
+        *number += 1;
+        self.weight[id as usize] += weight;
+        self.found.push((id, at));
+    }
+
+    pub fn weight(&self, id: u32) -> i64 {
+        self.weight[id as usize]
+    }
+
+    /// Keep the positions, by id; each id's list, in the order of `ids`.
+    pub fn lists(&mut self, pairs: &mut Pairs, lists: &mut Vec<List>) {
+        lists.clear();
+        let mut start = 0;
+        let mut spans = Vec::with_capacity(self.ids.len());
+        for &id in &self.ids {
+            let number = std::mem::replace(&mut self.number[id as usize], start);
+            spans.push((start as usize, number as usize));
+            start += number;
+        }
+        let mut positions = vec![0; self.found.len()];
+        for &(id, at) in &self.found {
+            let next = &mut self.number[id as usize];
+            positions[*next as usize] = at;
+            *next += 1;
+        }
+        let chunk = pairs.keep(positions.into());
+        lists.extend(
+            spans
+                .into_iter()
+                .map(|(start, len)| List::new(chunk, start, len)),
+        );
+    }
+}
+
+/// What one merge did.
+#[derive(Default)]
+pub struct Sides {
+    pub left: Side,
+    pub right: Side,
+    /// Where the new token follows itself by this merge.
+    pub runs: Vec<u32>,
+    pub run_weight: i64,
+    /// How many tokens fewer the text has.
+    pub merged: i64,
+}
+
+/// A merge: the two tokens, with their lengths, and what they become.
+#[derive(Clone, Copy)]
+pub struct Rewrite {
+    pub left: u32,
+    pub right: u32,
+    pub token: u32,
+    pub left_len: usize,
+    pub right_len: usize,
+}
+
+impl Words {
+    /// Lay out all words of two bytes or more, each byte as its token.
+    ///
+    /// Returns None if there are more bytes than positions.
+    pub fn new(counts: &Counts, byte_ids: &[u32; 256]) -> Option<Self> {
+        let slots = 1 + counts
+            .iter()
+            .filter(|(word, _)| word.len() > 1)
+            .map(|(word, _)| word.len() + 1)
+            .sum::<usize>();
+        if slots > INVALID as usize {
+            return None;
+        }
+        let mut words = Words {
+            slots: Vec::with_capacity(slots),
+            weights: Vec::with_capacity(counts.len()),
+        };
+        for (word, count) in counts.iter().filter(|(word, _)| word.len() > 1) {
+            let number = words.weights.len() as u32;
+            words.weights.push(count as i64);
+            words.slots.push(Slot {
+                id: BORDER,
+                word: number,
+            });
+            let tokens = word.iter().map(|&byte| byte_ids[byte as usize]);
+            words
+                .slots
+                .extend(tokens.map(|id| Slot { id, word: number }));
+        }
+        words.slots.push(Slot {
+            id: BORDER,
+            word: 0,
+        });
+        Some(words)
+    }
+
+    /// Every pair of bytes: ids, count, list.
+    pub fn byte_pairs(&self, pairs: &mut Pairs) -> Vec<(u32, u32, i64, List)> {
+        let adjacent = || {
+            self.slots.windows(2).enumerate().filter_map(|(at, two)| {
+                let (left, right) = (two[0].id, two[1].id);
+                let is_pair = left < BORDER && right < BORDER;
+                is_pair.then(|| ((left << 8 | right) as usize, at, two[0].word))
+            })
+        };
+        let (mut weight, mut number) = (vec![0_i64; 1 << 16], vec![0_usize; 1 << 16]);
+        for (pair, _, word) in adjacent() {
+            weight[pair] += self.weights[word as usize];
+            number[pair] += 1;
+        }
+        let mut next = Vec::with_capacity(1 << 16);
+        let mut start = 0;
+        for &number in &number {
+            next.push(start);
+            start += number;
+        }
+        let mut positions = vec![0; start];
+        for (pair, at, _) in adjacent() {
+            positions[next[pair]] = at as u32;
+            next[pair] += 1;
+        }
+        let chunk = pairs.keep(positions.into());
+        (0..1 << 16)
+            .filter(|&pair| number[pair] > 0)
+            .map(|pair| {
+                let list = List::new(chunk, next[pair] - number[pair], number[pair]);
+                (pair as u32 >> 8, pair as u32 & 0xff, weight[pair], list)
+            })
+            .collect()
+    }
+
+    /// Whether the pair stands at a position where it once stood.
+    #[inline]
+    pub fn stands(&self, at: u32, rewrite: &Rewrite) -> bool {
+        let at = at as usize;
+        self.slots[at].id == rewrite.left && self.slots[at + rewrite.left_len].id == rewrite.right
+    }
+
+    /// Merge a pair wherever it still stands; `positions` ascend.
+    pub fn merge(&mut self, rewrite: &Rewrite, positions: &[u32], lens: &[u32], sides: &mut Sides) {
+        let &Rewrite {
+            token,
+            left_len,
+            right_len,
+            ..
+        } = rewrite;
+        sides.left.clear(lens.len());
+        sides.right.clear(lens.len());
+        sides.runs.clear();
+        (sides.run_weight, sides.merged) = (0, 0);
+        for &position in positions {
+            if !self.stands(position, rewrite) {
+                continue;
+            }
+            let at = position as usize;
+            let (middle, end) = (at + left_len, at + left_len + right_len);
+            let weight = self.weights[self.slots[at].word as usize];
+            self.slots[at].id = token;
+            self.slots[middle].id = INVALID;
+            self.slots[end - 1].id = token;
+            sides.merged += weight;
+            let (before, after) = (self.slots[at - 1].id, self.slots[end].id);
+            if before == token {
+                sides.runs.push((at - lens[token as usize] as usize) as u32);
+                sides.run_weight += weight;
+            } else if before != BORDER {
+                let start = at - lens[before as usize] as usize;
+                sides.left.note(before, start as u32, weight);
+            }
+            if after != BORDER {
+                sides.right.note(after, position, weight);
+            }
+        }
+    }
+
+    /// All places of a pair in the words that positions lie in, ascending.
+    pub fn places(&self, rewrite: &Rewrite, positions: &[u32], lens: &[u32]) -> Vec<u32> {
+        let mut starts: Vec<usize> = positions
+            .iter()
+            .map(|&at| {
+                let before = self.slots[..at as usize].iter().rev();
+                at as usize - before.take_while(|slot| slot.id != BORDER).count()
+            })
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let mut found = Vec::new();
+        for mut at in starts {
+            while self.slots[at].id != BORDER {
+                if self.stands(at as u32, rewrite) {
+                    found.push(at as u32);
+                }
+                at += lens[self.slots[at].id as usize] as usize;
+            }
+        }
+        found
+    }
+}
