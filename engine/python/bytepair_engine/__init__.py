@@ -21,17 +21,20 @@ from bytepair_engine.errors import (
     PieceTooLong,
     SpecialTokenFound,
     StreamFinished,
+    TrainingError,
     UnknownEncoding,
     UnknownToken,
     UnknownTokenId,
     VocabularyError,
 )
+from bytepair_engine.extending import extend_encoding
 from bytepair_engine.loading import load_encoding
 from bytepair_engine.registry import aliases, get_encoding, list_encodings
 from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.stream_decoder import StreamDecoder
 from bytepair_engine.stream_encoder import StreamCounter, StreamEncoder, can_stream
+from bytepair_engine.training.training import train
 
 __all__ = [
     "BytepairError",
@@ -49,13 +52,16 @@ __all__ = [
     "StreamDecoder",
     "StreamEncoder",
     "StreamFinished",
+    "TrainingError",
     "UnknownEncoding",
     "UnknownToken",
     "UnknownTokenId",
     "VocabularyError",
     "aliases",
     "can_stream",
+    "extend_encoding",
     "get_encoding",
     "list_encodings",
     "load_encoding",
+    "train",
 ]

@@ -7,6 +7,15 @@ from typing import ClassVar, Final, Literal, final
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 
 __all__ = ["UNICODE_VERSION", "Bpe", "CancelFlag", "RankTable", "SpecialSet"]
+__all__ = [
+    "UNICODE_VERSION",
+    "Bpe",
+    "MergeTrainer",
+    "PretokenCounter",
+    "PretokenCounts",
+    "RankTable",
+    "SpecialSet",
+]
 
 #: The version of the Unicode Character Database behind the scanners' character classes.
 UNICODE_VERSION: Final[str]
@@ -94,3 +103,55 @@ class CancelFlag:
     @staticmethod
     def leave() -> None:
         """Let this thread work under none."""
+class PretokenCounter:
+    """Counts pre-tokens; see `training.counting.Counting`."""
+
+    def __new__(
+        cls, pattern: str | None, threads: int, spill: tuple[str, int] | None
+    ) -> PretokenCounter:
+        """`threads`: 0 for one for each core. `spill`: the folder for sorted runs, and the memory
+        in bytes beyond which counts are written there; None for never."""
+    def add(self, texts: list[str]) -> None: ...
+    def add_counts(self, counts: PretokenCounts) -> None: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def runs(self) -> int: ...
+    def counts(self) -> PretokenCounts: ...
+
+@final
+class PretokenCounts:
+    """Every pre-token once, with its count, in the order of first sight."""
+
+    @staticmethod
+    def from_items(items: Iterable[tuple[bytes, int]]) -> PretokenCounts:
+        """Pre-tokens and counts in [0, 2**64); those of equal ones are added up."""
+    def items(self, start: int, stop: int) -> list[tuple[bytes, int]]: ...
+    @property
+    def unique_bytes(self) -> int: ...
+    @property
+    def total_bytes(self) -> int: ...
+    def __len__(self) -> int: ...
+
+@final
+class MergeTrainer:
+    """The merges of one training; see `training.merging`."""
+
+    def __new__(
+        cls,
+        counts: PretokenCounts,
+        byte_order: bytes,
+        ties: Literal["lowest", "first-seen"],
+    ) -> MergeTrainer: ...
+    def step(self, target: int, least: int, seconds: float) -> Literal["enough", "no_pair", "time"]:
+        """Merge until there are `target` tokens, no pair stands `least` times, or `seconds` are
+        over."""
+    def merges(self) -> list[tuple[int, int, int]]:
+        """Left, right, and how often they stood side by side."""
+    def tokens(self) -> list[bytes]:
+        """By id."""
+    @property
+    def length(self) -> int:
+        """How many tokens the texts have by now."""
+    def __len__(self) -> int:
+        """How many tokens there are."""

@@ -8,6 +8,7 @@
     ├── UnknownTokenId       (LookupError)  an id that the encoding does not have
     ├── UnknownToken         (LookupError)  bytes that are not one token
     ├── InvalidOption        (ValueError)   an argument outside its domain
+    ├── TrainingError        (ValueError)   the texts make no merge table
     ├── PieceTooLong         (ValueError)   streamed text that holds no safe border for too long
     ├── StreamFinished       (RuntimeError) a stream that was used after its end
     ├── Cancelled            (RuntimeError) work in a `CancelScope` that was cancelled
@@ -180,6 +181,21 @@ class Cancelled(BytepairError, RuntimeError):
 
     def __str__(self) -> str:
         return "the work was cancelled"
+class TrainingError(BytepairError, ValueError):
+    """The texts cannot be trained on.
+
+    Attributes:
+        problem: What is wrong with them.
+        remedy: What to do about it.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.remedy}"
 
 
 class StreamFinished(BytepairError, RuntimeError):

@@ -50,6 +50,10 @@ impl PretokenCounter {
             }
         };
         let spill = spill.map(|(folder, memory)| Spill { folder, memory });
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            some => some,
+        };
         let counter = Counter::new(splitter, threads, spill);
         Ok(PretokenCounter(Mutex::new(counter)))
     }
@@ -140,7 +144,6 @@ impl MergeTrainer {
     ) -> PyResult<Self> {
         let ties = match ties {
             "first-seen" => Ties::FirstSeen,
-            "huggingface" => Ties::HuggingFace,
             _ => Ties::Lowest,
         };
         let made = py.detach(|| guarded(|| Trainer::new(&counts.0, &byte_order, ties)))?;
@@ -168,12 +171,10 @@ impl MergeTrainer {
         })
     }
 
-    fn merges(&self) -> Vec<(u32, u32, u32, i64)> {
+    fn merges(&self) -> Vec<(u32, u32, i64)> {
         let trainer = locked(&self.0);
         let merges = trainer.merges().iter();
-        merges
-            .map(|m| (m.left, m.right, m.token, m.count))
-            .collect()
+        merges.map(|m| (m.left, m.right, m.count)).collect()
     }
 
     fn tokens<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {

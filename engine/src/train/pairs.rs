@@ -68,15 +68,11 @@ pub struct Pairs {
     chunks: Vec<Box<[u32]>>,
 }
 
-/// What adding to a pair did.
-pub enum Added {
-    /// The pair is new.
-    New(u32),
-    /// It was there, with or without occurrences.
-    Known(u32),
-}
-
 impl Pairs {
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
     pub fn pair(&self, slot: u32) -> &Pair {
         &self.pairs[slot as usize]
     }
@@ -99,39 +95,19 @@ impl Pairs {
         }
     }
 
-    /// Change the count of a pair that was there at some time.
+    /// Change the count of a pair.
     pub fn adjust(&mut self, left: u32, right: u32, delta: i64) {
         if let Some(&slot) = self.index.get(&key(left, right)) {
             self.pairs[slot as usize].count += delta;
         }
     }
 
-    /// Add to the count of a pair, and make it if it is new; the list of one that is there stays.
-    pub fn add(&mut self, left: u32, right: u32, delta: i64, list: List) -> Added {
-        let next = self.pairs.len() as u32;
-        let slot = *self.index.entry(key(left, right)).or_insert(next);
-        if slot != next {
-            self.pairs[slot as usize].count += delta;
-            return Added::Known(slot);
-        }
-        self.pairs.push(Pair {
-            left,
-            right,
-            count: delta,
-            list,
-        });
-        Added::New(slot)
-    }
-
-    /// Both lists as one, ascending, each position once.
-    pub fn union(&mut self, one: List, other: List) -> List {
-        let mut all = self.positions(one).to_vec();
-        all.extend_from_slice(self.positions(other));
-        all.sort_unstable();
-        all.dedup();
-        let len = all.len();
-        let chunk = self.keep(all.into());
-        List::new(chunk, 0, len)
+    /// Add a pair, which no place had before; returns its slot.
+    pub fn add(&mut self, pair: Pair) -> u32 {
+        let slot = self.pairs.len() as u32;
+        self.index.insert(key(pair.left, pair.right), slot);
+        self.pairs.push(pair);
+        slot
     }
 }
 

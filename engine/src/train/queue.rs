@@ -17,29 +17,16 @@ pub struct Item {
     /// Lower goes first among equal counts.
     pub key: u64,
     pub slot: u32,
-    /// Which of the pair's lists.
-    pub list: u32,
 }
 
-type Order = (i64, Reverse<u64>, Reverse<u32>, Reverse<u32>);
+type Order = (i64, Reverse<u64>, Reverse<u32>);
 
 fn ordered(item: Item) -> Order {
-    let Item {
-        count,
-        key,
-        slot,
-        list,
-    } = item;
-    (count, Reverse(key), Reverse(slot), Reverse(list))
+    (item.count, Reverse(item.key), Reverse(item.slot))
 }
 
-fn item((count, Reverse(key), Reverse(slot), Reverse(list)): Order) -> Item {
-    Item {
-        count,
-        key,
-        slot,
-        list,
-    }
+fn item((count, Reverse(key), Reverse(slot)): Order) -> Item {
+    Item { count, key, slot }
 }
 
 /// Items by count, descending, then by key, ascending.
@@ -47,7 +34,7 @@ pub struct Queue {
     /// The items of counts from BUCKETS on, and those of `level`.
     heap: BinaryHeap<Order>,
     /// By count; the key is computed when the bucket is opened.
-    buckets: Vec<Vec<(u32, u32)>>,
+    buckets: Vec<Vec<u32>>,
     /// The bucket that is in the heap; every fuller one is empty.
     level: usize,
 }
@@ -65,14 +52,14 @@ impl Queue {
     pub fn push(&mut self, item: Item) {
         let count = usize::try_from(item.count).unwrap_or(0);
         if count < self.level {
-            self.buckets[count].push((item.slot, item.list));
+            self.buckets[count].push(item.slot);
         } else {
             self.heap.push(ordered(item));
         }
     }
 
     /// Take the first item, of those whose count was at least `least` (from 1).
-    pub fn pop(&mut self, least: i64, key: impl Fn(u32, u32) -> u64) -> Option<Item> {
+    pub fn pop(&mut self, least: i64, key: impl Fn(u32) -> u64) -> Option<Item> {
         loop {
             if let Some(top) = self.heap.pop() {
                 let found = item(top);
@@ -86,12 +73,11 @@ impl Queue {
             let bucket = std::mem::take(&mut self.buckets[self.level]);
             self.heap = bucket
                 .into_iter()
-                .map(|(slot, list)| {
+                .map(|slot| {
                     ordered(Item {
                         count,
-                        key: key(slot, list),
+                        key: key(slot),
                         slot,
-                        list,
                     })
                 })
                 .collect();
@@ -116,12 +102,11 @@ mod tests {
                 count,
                 key: slot as u64 ^ 1,
                 slot,
-                list: 0,
             });
         }
         all.sort_unstable();
         let mut taken = Vec::new();
-        while let Some(item) = queue.pop(1, |slot, _| u64::from(slot) ^ 1) {
+        while let Some(item) = queue.pop(1, |slot| u64::from(slot) ^ 1) {
             taken.push((Reverse(item.count), item.key, item.slot));
             // What is put in meanwhile goes its own way, up or down.
             if random.below(50) == 0 {

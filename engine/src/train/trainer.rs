@@ -1,10 +1,9 @@
 //! The merges: the most frequent pair becomes a token, again and again.
 
-use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::counts::Counts;
-use super::pairs::{Added, List, Pairs, key};
+use super::pairs::{List, Pair, Pairs, key};
 use super::queue::{Item, Queue};
 use super::words::{Rewrite, Sides, Words};
 
@@ -15,18 +14,13 @@ pub enum Ties {
     Lowest,
     /// The one that stands first in the text as it is by then.
     FirstSeen,
-    /// As `Lowest`, with the counts that HuggingFace's BpeTrainer keeps: a pair that was merged
-    /// keeps its count, and its occurrences are taken up in the portions in which they came.
-    HuggingFace,
 }
 
-/// One merge.
+/// One merge; the first makes the token 256, and each the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merge {
     pub left: u32,
     pub right: u32,
-    /// What they became: a new token, or the one that has these bytes already.
-    pub token: u32,
     pub count: i64,
 }
 
@@ -54,12 +48,7 @@ pub struct Trainer {
     sides: Sides,
     tokens: Vec<Vec<u8>>,
     lens: Vec<u32>,
-    ids: HashMap<Vec<u8>, u32>,
     merges: Vec<Merge>,
-    /// Lists beside the first of a pair; only `Ties::HuggingFace` makes them.
-    portions: Vec<List>,
-    /// The pairs that have some.
-    in_portions: HashSet<u32>,
     /// How many tokens the whole text has.
     length: i64,
 }
@@ -80,19 +69,12 @@ impl Trainer {
             sides: Sides::default(),
             tokens: bytes.iter().map(|&byte| vec![byte]).collect(),
             lens: vec![1; 256],
-            ids: (0..)
-                .zip(bytes)
-                .map(|(id, &byte)| (vec![byte], id))
-                .collect(),
             merges: Vec::new(),
-            portions: Vec::new(),
-            in_portions: HashSet::new(),
             length,
         };
-        for (left, right, count, list) in trainer.words.byte_pairs(&mut trainer.pairs) {
-            if let Added::New(slot) = trainer.pairs.add(left, right, count, list) {
-                trainer.enqueue(slot, 0);
-            }
+        for pair in trainer.words.byte_pairs(&mut trainer.pairs) {
+            let slot = trainer.pairs.add(pair);
+            trainer.enqueue(slot);
         }
         Ok(trainer)
     }
@@ -131,7 +113,7 @@ impl Trainer {
     fn tie_key(ties: Ties, pairs: &Pairs, slot: u32) -> u64 {
         let pair = pairs.pair(slot);
         match ties {
-            Ties::Lowest | Ties::HuggingFace => key(pair.left, pair.right),
+            Ties::Lowest => key(pair.left, pair.right),
             Ties::FirstSeen => pairs
                 .positions(pair.list)
                 .first()
@@ -140,36 +122,24 @@ impl Trainer {
         }
     }
 
-    fn enqueue(&mut self, slot: u32, list: u32) {
+    fn enqueue(&mut self, slot: u32) {
         let count = self.pairs.pair(slot).count;
         if count > 0 {
             let key = Self::tie_key(self.ties, &self.pairs, slot);
-            self.queue.push(Item {
-                count,
-                key,
-                slot,
-                list,
-            });
+            self.queue.push(Item { count, key, slot });
         }
     }
 
-    /// The pair to merge, with its count as it is.
+    /// The pair to merge, with its count as it is: counts only ever fall.
     fn next(&mut self, least: i64) -> Option<Item> {
         loop {
             let (ties, pairs) = (self.ties, &self.pairs);
             let item = self
                 .queue
-                .pop(least, |slot, _| Self::tie_key(ties, pairs, slot))?;
-            let count = self.pairs.pair(item.slot).count;
-            if count < item.count {
-                self.enqueue(item.slot, item.list);
-            } else if count > item.count {
-                // It was put in again when the count rose; there, a portion waits by itself.
-                if ties == Ties::HuggingFace {
-                    return Some(Item { count, ..item });
-                }
-            } else if ties == Ties::FirstSeen && self.has_moved(item.slot) {
-                self.enqueue(item.slot, item.list);
+                .pop(least, |slot| Self::tie_key(ties, pairs, slot))?;
+            let has_fallen = self.pairs.pair(item.slot).count < item.count;
+            if has_fallen || ties == Ties::FirstSeen && self.has_moved(item.slot) {
+                self.enqueue(item.slot);
             } else {
                 return Some(item);
             }
@@ -201,54 +171,31 @@ impl Trainer {
         }
     }
 
-    /// The token that two make: a new one unless it is there.
-    fn join(&mut self, left: u32, right: u32) -> u32 {
+    fn merge(&mut self, item: Item) {
+        let &Pair {
+            left, right, list, ..
+        } = self.pairs.pair(item.slot);
+        let token = self.tokens.len() as u32;
         let bytes = [
             &self.tokens[left as usize][..],
             &self.tokens[right as usize],
         ]
         .concat();
-        let next = self.tokens.len() as u32;
-        let token = *self.ids.entry(bytes.clone()).or_insert(next);
-        if token == next {
-            self.lens.push(bytes.len() as u32);
-            self.tokens.push(bytes);
-        }
-        token
-    }
-
-    fn merge(&mut self, item: Item) {
-        let &super::pairs::Pair {
-            left, right, list, ..
-        } = self.pairs.pair(item.slot);
-        let token = self.join(left, right);
+        self.lens.push(bytes.len() as u32);
+        self.tokens.push(bytes);
         self.merges.push(Merge {
             left,
             right,
-            token,
             count: item.count,
         });
         let rewrite = self.rewrite(item.slot, token);
-        let list = match item.list {
-            0 => list,
-            portion => self.portions[portion as usize - 1],
-        };
         let positions = self.pairs.positions(list);
         let mut sides = std::mem::take(&mut self.sides);
-        if self.in_portions.contains(&item.slot) {
-            let places = self.words.places(&rewrite, positions, &self.lens);
-            self.words.merge(&rewrite, &places, &self.lens, &mut sides);
-        } else {
-            self.words
-                .merge(&rewrite, positions, &self.lens, &mut sides);
-        }
+        self.words
+            .merge(&rewrite, positions, &self.lens, &mut sides);
         self.length -= sides.merged;
         self.update(&rewrite, &mut sides);
         self.sides = sides;
-        if self.ties != Ties::HuggingFace {
-            let merged = self.pairs.pair_mut(item.slot);
-            (merged.count, merged.list) = (0, List::default());
-        }
     }
 
     /// Bring the pairs beside the merged ones up to date.
@@ -256,44 +203,43 @@ impl Trainer {
         let &Rewrite {
             left, right, token, ..
         } = rewrite;
-        let mut risen = Vec::with_capacity(sides.left.ids.len() + sides.right.ids.len() + 1);
+        let first = self.pairs.len();
         let mut lists = Vec::new();
         sides.left.lists(&mut self.pairs, &mut lists);
         for (&before, &list) in sides.left.ids.iter().zip(&lists) {
-            let weight = sides.left.weight(before);
-            self.pairs.adjust(before, left, -weight);
-            risen.push((self.pairs.add(before, token, weight, list), list));
+            let count = sides.left.weight(before);
+            self.pairs.adjust(before, left, -count);
+            self.pairs.add(Pair {
+                left: before,
+                right: token,
+                count,
+                list,
+            });
         }
         sides.right.lists(&mut self.pairs, &mut lists);
         for (&after, &list) in sides.right.ids.iter().zip(&lists) {
-            let weight = sides.right.weight(after);
-            self.pairs.adjust(right, after, -weight);
-            risen.push((self.pairs.add(token, after, weight, list), list));
+            let count = sides.right.weight(after);
+            self.pairs.adjust(right, after, -count);
+            self.pairs.add(Pair {
+                left: token,
+                right: after,
+                count,
+                list,
+            });
         }
         if !sides.runs.is_empty() {
-            let runs = self.pairs.keep(sides.runs.as_slice().into());
-            let list = List::new(runs, 0, sides.runs.len());
+            // What followed the token before was `left`, and is the token itself by now.
             self.pairs.adjust(token, left, -sides.run_weight);
-            risen.push((self.pairs.add(token, token, sides.run_weight, list), list));
+            let runs = self.pairs.keep(sides.runs.as_slice().into());
+            self.pairs.add(Pair {
+                left: token,
+                right: token,
+                count: sides.run_weight,
+                list: List::new(runs, 0, sides.runs.len()),
+            });
         }
-        let mut new = Vec::with_capacity(risen.len());
-        for (added, list) in risen {
-            match added {
-                Added::New(slot) => new.push(slot),
-                Added::Known(slot) if self.ties == Ties::HuggingFace && !new.contains(&slot) => {
-                    self.portions.push(list);
-                    self.in_portions.insert(slot);
-                    self.enqueue(slot, self.portions.len() as u32);
-                }
-                Added::Known(slot) => {
-                    let known = self.pairs.pair(slot).list;
-                    self.pairs.pair_mut(slot).list = self.pairs.union(known, list);
-                    self.enqueue(slot, 0);
-                }
-            }
-        }
-        for slot in new {
-            self.enqueue(slot, 0);
+        for slot in first..self.pairs.len() {
+            self.enqueue(slot as u32);
         }
     }
 }

@@ -7,7 +7,7 @@
 //! its slot still holds that token.
 
 use super::counts::Counts;
-use super::pairs::{List, Pairs};
+use super::pairs::{List, Pair, Pairs};
 
 const INVALID: u32 = u32::MAX;
 /// Stands between words.
@@ -148,8 +148,8 @@ impl Words {
         Some(words)
     }
 
-    /// Every pair of bytes: ids, count, list.
-    pub fn byte_pairs(&self, pairs: &mut Pairs) -> Vec<(u32, u32, i64, List)> {
+    /// Every pair of bytes.
+    pub fn byte_pairs(&self, pairs: &mut Pairs) -> Vec<Pair> {
         let adjacent = || {
             self.slots.windows(2).enumerate().filter_map(|(at, two)| {
                 let (left, right) = (two[0].id, two[1].id);
@@ -176,9 +176,11 @@ impl Words {
         let chunk = pairs.keep(positions.into());
         (0..1 << 16)
             .filter(|&pair| number[pair] > 0)
-            .map(|pair| {
-                let list = List::new(chunk, next[pair] - number[pair], number[pair]);
-                (pair as u32 >> 8, pair as u32 & 0xff, weight[pair], list)
+            .map(|pair| Pair {
+                left: pair as u32 >> 8,
+                right: pair as u32 & 0xff,
+                count: weight[pair],
+                list: List::new(chunk, next[pair] - number[pair], number[pair]),
             })
             .collect()
     }
@@ -225,28 +227,5 @@ impl Words {
                 sides.right.note(after, position, weight);
             }
         }
-    }
-
-    /// All places of a pair in the words that positions lie in, ascending.
-    pub fn places(&self, rewrite: &Rewrite, positions: &[u32], lens: &[u32]) -> Vec<u32> {
-        let mut starts: Vec<usize> = positions
-            .iter()
-            .map(|&at| {
-                let before = self.slots[..at as usize].iter().rev();
-                at as usize - before.take_while(|slot| slot.id != BORDER).count()
-            })
-            .collect();
-        starts.sort_unstable();
-        starts.dedup();
-        let mut found = Vec::new();
-        for mut at in starts {
-            while self.slots[at].id != BORDER {
-                if self.stands(at as u32, rewrite) {
-                    found.push(at as u32);
-                }
-                at += lens[self.slots[at].id as usize] as usize;
-            }
-        }
-        found
     }
 }

@@ -1,0 +1,90 @@
+"""An encoding with more special tokens than it had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bytepair_engine.backends import resolve
+from bytepair_engine.building import build_encoding
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import InvalidOption, VocabularyError
+from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.rank_table import MAX_TOKEN_ID
+
+
+def extend_encoding(
+    encoding: Encoding, special_tokens: Mapping[str, int] | Sequence[str], *, name: str
+) -> Encoding:
+    """Add special tokens to an encoding.
+
+    Args:
+        encoding: Any encoding that is a rank table. It stays as it is.
+        special_tokens: Spelling to id; or spellings, which then get the ids from
+            `encoding.n_vocab` on.
+        name: The name of what is returned.
+    Returns:
+        The encoding with these special tokens beside its own: ordinary text has the same ids in
+        both.
+    Raises:
+        InvalidOption: `special_tokens` is one string, or the encoding is no rank table.
+        VocabularyError: A token is empty, is already there, or has an id that any token has or
+            that is out of range.
+
+    >>> from bytepair_engine import get_encoding
+    >>> chat = extend_encoding(get_encoding("cl100k_base"), ["<|user|>", "<|bot|>"], name="chat")
+    >>> chat.special_tokens["<|bot|>"], chat.n_vocab
+    (100278, 100279)
+    """
+    if isinstance(special_tokens, str):
+        raise InvalidOption("special_tokens", "must be a list of strings, not one string")
+    if not isinstance(special_tokens, Mapping):
+        repeated = [t for number, t in enumerate(special_tokens) if t in special_tokens[:number]]
+        if repeated:
+            raise InvalidOption("special_tokens", f"{repeated[0]!r} is given twice")
+        special_tokens = {t: encoding.n_vocab + n for n, t in enumerate(special_tokens)}
+    backend = encoding._backend
+    if isinstance(backend, FormBackend):
+        raise InvalidOption(
+            "encoding",
+            f"{encoding.name!r} is more than a rank table, so its special tokens are its file's",
+        )
+    taken = {token_id: token for token, token_id in encoding.special_tokens.items()}
+    for token, token_id in special_tokens.items():
+        problem = None
+        if token in encoding.special_tokens:
+            problem = f"it has the id {encoding.special_tokens[token]} already"
+        elif not 0 <= token_id <= MAX_TOKEN_ID:
+            problem = f"its id {token_id} is outside 0 to {MAX_TOKEN_ID}"
+        elif token_id in taken:
+            problem = f"its id {token_id} is that of the special token {taken[token_id]!r}"
+        elif backend.token_bytes(token_id) is not None:
+            problem = f"its id {token_id} is that of an ordinary token"
+        if problem:
+            raise VocabularyError(
+                f"special token {token!r}",
+                problem,
+                f"leave it out, or give it a free id: from {encoding.n_vocab} on all are free",
+            )
+        taken[token_id] = token
+    core = resolve(encoding.backend)
+    return build_encoding(
+        core,
+        core.from_items(ordinary_tokens(encoding)),
+        name=name,
+        pattern=encoding.pattern,
+        special_tokens={**encoding.special_tokens, **special_tokens},
+        source=encoding.source,
+        table_source=encoding.name,
+        resources=encoding.resources,
+    )
+
+
+def ordinary_tokens(encoding: Encoding) -> list[tuple[bytes, int]]:
+    """Every token that is not special, with its id, by id."""
+    special = set(encoding.special_tokens.values())
+    tokens = (
+        (token_id, encoding._backend.token_bytes(token_id))
+        for token_id in range(encoding.n_vocab)
+        if token_id not in special
+    )
+    return [(token, token_id) for token_id, token in tokens if token is not None]

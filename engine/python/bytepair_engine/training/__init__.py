@@ -1,0 +1,1 @@
+"""Training: from texts to a merge table, and what is written of it."""

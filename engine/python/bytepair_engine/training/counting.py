@@ -1,0 +1,192 @@
+"""From texts to pre-tokens and how often each stands: on every core, in bounded memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import TracebackType
+from typing import Final, Self
+
+from bytepair_engine import _core
+from bytepair_engine.borders import borders_of
+from bytepair_engine.errors import InvalidOption, TrainingError
+from bytepair_engine.resources import MAX_THREADS
+from bytepair_engine.special_names import SpecialNames
+from bytepair_engine.stream_splitter import StreamSplitter
+
+#: What is counted at once: so many characters of texts together, on all threads.
+BATCH_CHARACTERS: Final = 8 * 2**20
+#: A text of more is cut where its pre-tokens allow it, so that all threads have a part.
+PART_CHARACTERS: Final = 2**20
+#: A longer pre-token is refused: places in it are counted in 32 bits.
+_MOST_CHARACTERS: Final = 2**29
+
+_NO_NAMES: Final = SpecialNames(frozenset())
+_NO_LIMIT: Final = 2**62
+
+
+class Counting:
+    """Counts the pre-tokens of texts as they come. Use it as a context: it may hold files."""
+
+    def __init__(
+        self,
+        pattern: str | None,
+        *,
+        threads: int = 0,
+        memory_bytes: int | None = None,
+        folder: str | None = None,
+    ) -> None:
+        """Start with nothing.
+
+        Args:
+            pattern: The split pattern, resolved; None to count each text as one pre-token.
+            threads: At most so many, in [0, 1024]; 0 for one for each core that the process may
+                use.
+            memory_bytes: What the counts may take before they are written to a temporary file, as
+                a sorted run; the runs are merged in the end, so the counts stay exact. None for
+                no limit.
+            folder: Where temporary files go; None for the system's place for them.
+        Raises:
+            InvalidOption: A number is out of range.
+            VocabularyError: The native core does not run the pattern.
+        """
+        if not 0 <= threads <= MAX_THREADS:
+            raise InvalidOption("threads", f"must be from 0 to {MAX_THREADS}")
+        if memory_bytes is not None and memory_bytes < 1:
+            raise InvalidOption("memory_bytes", "must be at least 1")
+        self._folder = None
+        spill = None
+        if memory_bytes is not None:
+            self._folder = tempfile.TemporaryDirectory(prefix="bytepair-train-", dir=folder)
+            spill = (self._folder.name, memory_bytes)
+        self._counter: _core.PretokenCounter | None = _core.PretokenCounter(pattern, threads, spill)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._counter = None
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    @property
+    def _open(self) -> _core.PretokenCounter:
+        if self._counter is None:
+            raise ValueError("the counting has ended")
+        return self._counter
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes of text were counted."""
+        return self._open.bytes
+
+    @property
+    def runs(self) -> int:
+        """How many times counts were written to a file."""
+        return self._open.runs
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Count texts, each by itself.
+
+        Raises:
+            InvalidUnicode: One has a lone surrogate; then none of them was counted.
+            TrainingError: One is too long.
+            OSError: A run cannot be written.
+        """
+        for text in texts:
+            if len(text) > _MOST_CHARACTERS:
+                raise TrainingError(
+                    f"a text has {len(text)} characters, and its pattern says nowhere that it can "
+                    "be cut",
+                    "train with a named pattern, or on shorter texts",
+                )
+        self._open.add(list(texts))
+
+    def add_counts(self, counts: _core.PretokenCounts) -> None:
+        """Add counts that were made before, as if their texts came now."""
+        self._open.add_counts(counts)
+
+    def counts(self) -> _core.PretokenCounts:
+        """What was counted so far, in the order of first sight.
+
+        Raises:
+            OSError: A run cannot be read.
+        """
+        return self._open.counts()
+
+
+def text_batches(texts: Iterable[str], pattern: str | None) -> Iterator[list[str]]:
+    """Texts of any number and length, as batches of parts to count."""
+    return batches(chain.from_iterable(_cut(text, pattern) for text in texts))
+
+
+def _cut(text: str, pattern: str | None) -> Iterable[str]:
+    return (text,) if len(text) <= PART_CHARACTERS else parts((text,), pattern)
+
+
+def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.PretokenCounts:
+    """Counts from pre-tokens that somebody else has counted.
+
+    Raises:
+        InvalidOption: A pre-token is empty, or a count is no number from 0 to 2⁶³ - 1.
+        TypeError: A pre-token is neither text nor bytes.
+    """
+
+    def items() -> Iterator[tuple[bytes, int]]:
+        for word, count in counts.items():
+            if not word:
+                raise InvalidOption("counts", "a pre-token is empty")
+            if not isinstance(count, int) or not 0 <= count < 2**63:
+                raise InvalidOption("counts", f"{count!r} is no number from 0 to 2**63 - 1")
+            if count:
+                yield (word.encode() if isinstance(word, str) else word), count
+
+    return _core.PretokenCounts.from_items(items())
+
+
+def parts(pieces: Iterable[str], pattern: str | None) -> Iterator[str]:
+    """One text that comes in pieces, as parts whose pre-tokens are those of the text.
+
+    Args:
+        pieces: The text, cut anywhere.
+        pattern: The split pattern. Where nothing is known of its borders, or it is None, the text
+            is one part.
+    """
+    borders = None if pattern is None else borders_of(pattern)
+    if borders is None:
+        if whole := "".join(pieces):
+            yield whole
+        return
+    splitter = StreamSplitter(
+        borders,
+        allowed=_NO_NAMES,
+        disallowed=_NO_NAMES,
+        either=_NO_NAMES,
+        max_pending_bytes=_NO_LIMIT,
+    )
+    for piece in pieces:
+        for start in range(0, len(piece), PART_CHARACTERS):
+            if part := splitter.feed(piece[start : start + PART_CHARACTERS]):
+                yield part
+    if rest := splitter.finish():
+        yield rest
+
+
+def batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in lists of about BATCH_CHARACTERS."""
+    batch: list[str] = []
+    held = 0
+    for text in texts:
+        batch.append(text)
+        held += len(text)
+        if held >= BATCH_CHARACTERS:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
