@@ -1,0 +1,50 @@
+"""What is written of a trained encoding: a rank file, and the configuration that serves it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+from bytepair_engine.patterns import PATTERNS
+
+
+def rank_file(tokens: Iterable[tuple[bytes, int]]) -> bytes:
+    r"""A rank file in tiktoken's format: a line for each token, in base64, and its id.
+
+    >>> rank_file([(b"a", 0), (b"ab", 1)])
+    b'YQ== 0\nYWI= 1\n'
+    """
+    return b"".join(b"%s %d\n" % (base64.b64encode(token), i) for token, i in tokens)
+
+
+def configuration(
+    name: str, *, file: str, data: bytes, pattern: str, special_tokens: Mapping[str, int]
+) -> str:
+    """The table of the server's configuration file that declares the encoding.
+
+    Args:
+        name: The encoding's.
+        file: The rank file, as the configuration is to name it.
+        data: Its content.
+        pattern: The split pattern, resolved.
+        special_tokens: Spelling to id.
+    """
+    named = next((known for known, text in PATTERNS.items() if text == pattern), pattern)
+    special = ", ".join(f"{_string(token)} = {i}" for token, i in special_tokens.items())
+    lines = [
+        f"[encodings.{_string(name)}]",
+        f"file = {_string(file)}",
+        'format = "tiktoken"',
+        f"pattern = {_string(named)}",
+        f'sha256 = "{hashlib.sha256(data).hexdigest()}"',
+    ]
+    if special:
+        lines.append(f"special_tokens = {{ {special} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _string(text: str) -> str:
+    """A basic string of TOML: as in JSON, but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,1 @@
+"""`bytepair train`: from files of text to a merge table."""

@@ -1,0 +1,242 @@
+"""`bytepair train`: texts in, a merge table out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bytepair_engine import BytepairError, Encoding
+from bytepair_engine.training.merging import Trained
+from bytepair_engine.training.settings import TrainingSettings
+
+from bytepair_tools.failure import FAILED, USAGE, Failure
+from bytepair_tools.train.display import Display
+from bytepair_tools.train.documents import STANDARD_INPUT, Documents
+from bytepair_tools.train.run import Job
+
+#: What `bytepair --help` says of it.
+SUMMARY = "train a merge table on texts"
+
+_MIB = 1 << 20
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair train`.
+    Returns:
+        The exit status: 0; 1 if something was refused; 2 for wrong arguments; 130 if it was
+        interrupted.
+    """
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    job = None
+    try:
+        job = _job(args)
+        trained, encoding, notes = job.run(resume=args.resume)
+        job.display.end()
+        _tell(args, job, trained, encoding, notes)
+    except Failure as failure:
+        return _failed(job, str(failure), failure.status)
+    except BytepairError as error:
+        return _failed(job, str(error), USAGE if job is None else FAILED)
+    return 0
+
+
+def _failed(job: Job | None, message: str, status: int) -> int:
+    if job is not None:
+        job.display.end()
+    sys.stderr.write(f"bytepair train: {message}\n")
+    return status
+
+
+def _job(args: argparse.Namespace) -> Job:
+    settings = TrainingSettings.checked(
+        vocab_size=args.vocab_size,
+        pattern=args.pattern,
+        special_tokens=args.special,
+        min_frequency=args.min_frequency,
+        ties=args.ties,
+        byte_order=args.byte_order,
+    )
+    folder: Path = args.output
+    name = args.name or folder.resolve().name
+    if not name or "/" in name:
+        raise Failure(f"{name!r} is no name for an encoding; give --name", USAGE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror}") from None
+    if (folder / f"{name}.tiktoken").exists():
+        raise Failure(f"{folder}: there is a {name}.tiktoken already; give another --output")
+    return Job(
+        files=args.files,
+        documents=Documents(format=args.format, column=args.column, invalid=args.invalid),
+        settings=settings,
+        folder=folder,
+        name=name,
+        display=Display(as_json=args.json, size=_size(args.files)),
+        threads=args.threads,
+        memory_bytes=None if args.memory is None else args.memory * _MIB,
+    )
+
+
+def _size(files: Sequence[str]) -> int | None:
+    """How many bytes there are to read; None if that is not known.
+
+    Raises:
+        Failure: A file is not there.
+    """
+    size = 0
+    for file in files:
+        try:
+            size += 0 if file == STANDARD_INPUT else Path(file).stat().st_size
+        except OSError as error:
+            raise Failure(f"{file}: {error.strerror}") from None
+    plain = all(Path(file).suffix in (".txt", ".md") for file in files)
+    return size if plain else None
+
+
+def _tell(
+    args: argparse.Namespace, job: Job, trained: Trained, encoding: Encoding, notes: Sequence[str]
+) -> None:
+    documents = job.documents
+    if args.json:
+        result = {
+            "phase": "written",
+            "folder": str(job.folder),
+            "name": job.name,
+            "fingerprint": encoding.fingerprint,
+            "n_vocab": encoding.n_vocab,
+            "merges": len(trained.merges),
+            "complete": trained.is_complete,
+            "text_bytes": trained.text_bytes,
+            "text_tokens": trained.text_tokens,
+            "documents_replaced": documents.replaced,
+            "documents_skipped": documents.skipped,
+            "notes": list(notes),
+        }
+        sys.stdout.write(json.dumps(result) + "\n")
+        return
+    lines = [
+        f"{encoding.n_vocab:,} tokens, {trained.text_bytes / trained.text_tokens:.2f} bytes per "
+        f"token of the {trained.text_bytes:,} bytes that were read",
+        f"{job.folder}: {job.name}.tiktoken, tokenizer.json, bytepair.toml"
+        if not notes
+        else f"{job.folder}: {job.name}.tiktoken, bytepair.toml",
+        f"serve it: bytepair-server --config {job.folder / 'bytepair.toml'}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    if not trained.is_complete:
+        sys.stderr.write(
+            f"bytepair train: {len(trained.merges):,} merges, and then no pair was left that "
+            f"stands {trained.settings.min_frequency} times or more: {encoding.n_vocab:,} tokens "
+            f"instead of {trained.settings.vocab_size:,}\n"
+        )
+    for note in notes:
+        sys.stderr.write(f"bytepair train: {note}\n")
+    if documents.replaced or documents.skipped:
+        sys.stderr.write(
+            f"bytepair train: not UTF-8: {documents.replaced} documents with replacements, "
+            f"{documents.skipped} left out\n"
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair train",
+        allow_abbrev=False,
+        description="Train a merge table on texts: byte-level byte-pair encoding over the "
+        "pre-tokens of a split pattern. Writes a rank file, a tokenizer.json for HuggingFace "
+        "tokenizers, and the lines of configuration that serve it.",
+        epilog="A document is a unit: nothing merges across its ends. Ctrl-C leaves a checkpoint "
+        "in the output folder, which --resume goes on from to the same table.",
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a text, gzip and zstd uncompressed by themselves; - for standard input",
+    )
+    parser.add_argument(
+        "--vocab-size",
+        type=int,
+        required=True,
+        metavar="N",
+        help="how many tokens there are to be, with the 256 bytes and the special tokens",
+    )
+    pattern = parser.add_mutually_exclusive_group(required=True)
+    pattern.add_argument(
+        "--pattern", metavar="NAME|REGEX", help="the split pattern: a name such as gpt2, or a regex"
+    )
+    pattern.add_argument(
+        "--no-pattern",
+        action="store_const",
+        const=None,
+        dest="pattern",
+        help="let tokens go across a whole document",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
+    )
+    parser.add_argument("--name", help="the encoding's name; the folder's without it")
+    parser.add_argument(
+        "--special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="a special token; may be given several times, in the order of the ids",
+    )
+    parser.add_argument(
+        "--min-frequency",
+        type=int,
+        default=1,
+        metavar="K",
+        help="merge no pair that stands fewer times (1)",
+    )
+    parser.add_argument(
+        "--ties",
+        choices=("lowest", "first-seen"),
+        default="lowest",
+        help="of pairs that stand equally often, merge the one of the lowest ids, as HuggingFace's "
+        "BpeTrainer does, or the one that stands first, as minbpe does (lowest)",
+    )
+    parser.add_argument(
+        "--byte-order",
+        choices=("gpt2", "value"),
+        default="gpt2",
+        help="the order of the ids of the bytes (gpt2)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "lines", "jsonl", "parquet"),
+        help="a file is one document, or each line is, or each row; without it .jsonl, .ndjson "
+        "and .parquet are what they say, and any other file is one document",
+    )
+    parser.add_argument(
+        "--column", default="text", metavar="NAME", help="of JSON Lines and Parquet (text)"
+    )
+    parser.add_argument(
+        "--invalid",
+        choices=("refuse", "replace", "skip"),
+        default="refuse",
+        help="what becomes of a document that is not UTF-8 (refuse)",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=0, metavar="N", help="threads that count (one for each core)"
+    )
+    parser.add_argument(
+        "--memory",
+        type=int,
+        metavar="MIB",
+        help="what counts may take while texts are read; beyond it they go to temporary files",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint in the output folder"
+    )
+    parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
+    return parser

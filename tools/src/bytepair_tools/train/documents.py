@@ -1,0 +1,245 @@
+"""Documents from files: plain text, lines, JSON Lines or Parquet, compressed or not."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, cast
+
+from bytepair_tools.failure import Failure
+
+Format = Literal["text", "lines", "jsonl", "parquet"]
+Invalid = Literal["refuse", "replace", "skip"]
+
+STANDARD_INPUT: Final = "-"
+CHUNK_BYTES: Final = 1 << 20
+
+_UTF8: Final = codecs.getincrementaldecoder("utf-8")
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_PARQUET: Final = b"PAR1"
+_COMPRESSED: Final = (".gz", ".zst", ".zstd")
+_FORMATS: Final[dict[str, Format]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+
+
+@dataclass
+class Documents:
+    """Reads documents, each as the pieces of its text.
+
+    Attributes:
+        format: None to go by the file's name.
+        column: The key or column of JSON Lines and Parquet.
+        invalid: What becomes of a document that is not UTF-8.
+        replaced: How many documents had something replaced.
+        skipped: How many were left out.
+    """
+
+    format: Format | None = None
+    column: str = "text"
+    invalid: Invalid = "refuse"
+    replaced: int = field(default=0, init=False)
+    skipped: int = field(default=0, init=False)
+
+    def read(self, name: str) -> Iterator[Iterable[str]]:
+        """The documents of a file.
+
+        Args:
+            name: The file's; STANDARD_INPUT for standard input.
+        Raises:
+            Failure: It cannot be read, is not what it must be, or is not UTF-8 where that is
+                refused.
+        """
+        try:
+            if self._format_of(name) == "parquet":
+                yield from self._rows(name)
+                return
+            with _opened(name) as file:
+                match self._format_of(name):
+                    case "text":
+                        yield from self._whole(file, name)
+                    case "lines":
+                        yield from self._lines(file, name)
+                    case _:
+                        yield from self._json_lines(file, name)
+        except OSError as error:
+            raise Failure(f"{shown(name)}: {error.strerror or error}") from None
+        except (EOFError, zlib.error) as error:
+            raise Failure(f"{shown(name)}: not whole: {error}") from None
+
+    def _format_of(self, name: str) -> Format:
+        if self.format is not None:
+            return self.format
+        path = Path(name)
+        ending = Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+        return _FORMATS.get(ending, "text")
+
+    def _whole(self, file: BinaryIO, name: str) -> Iterator[Iterable[str]]:
+        """The file as one document; held as a whole only if it may have to be skipped."""
+        if self.invalid == "skip":
+            text = self._decoded(file.read(), name, 0)
+            if text is not None:
+                yield (text,)
+        else:
+            yield self._pieces(file, name)
+
+    def _pieces(self, file: BinaryIO, name: str) -> Iterator[str]:
+        decoder = _UTF8("strict")
+        read = 0
+        while True:
+            chunk = file.read(CHUNK_BYTES)
+            state = decoder.getstate()
+            try:
+                text = decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                if self.invalid == "refuse":
+                    raise _not_utf8(name, read - len(state[0]) + error.start) from None
+                self.replaced += 1
+                decoder = _UTF8("replace")
+                decoder.setstate(state)
+                text = decoder.decode(chunk, final=not chunk)
+            yield text
+            if not chunk:
+                break
+            read += len(chunk)
+
+    def _lines(self, file: BinaryIO, name: str) -> Iterator[Iterable[str]]:
+        """Each line as a document, with its line end."""
+        offset = 0
+        for line in file:
+            text = self._decoded(line, name, offset)
+            if text is not None:
+                yield (text,)
+            offset += len(line)
+
+    def _json_lines(self, file: BinaryIO, name: str) -> Iterator[Iterable[str]]:
+        offset = 0
+        for number, line in enumerate(file, 1):
+            text = self._decoded(line, name, offset)
+            offset += len(line)
+            if text is None or not text.strip():
+                continue
+            place = f"{shown(name)}, line {number}"
+            try:
+                row = json.loads(text)
+            except (ValueError, RecursionError):
+                raise Failure(f"{place}: not JSON") from None
+            value = row.get(self.column) if isinstance(row, dict) else None
+            if not isinstance(value, str):
+                raise Failure(f"{place}: no text under {self.column!r}; --column names another key")
+            value = self._without_surrogates(value, place)
+            if value is not None:
+                yield (value,)
+
+    def _rows(self, name: str) -> Iterator[Iterable[str]]:
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError:
+            raise Failure(
+                f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
+            ) from None
+        source = io.BytesIO(sys.stdin.buffer.read()) if name == STANDARD_INPUT else name
+        try:
+            with parquet.ParquetFile(source) as file:
+                if self.column not in file.schema_arrow.names:
+                    names = ", ".join(file.schema_arrow.names)
+                    raise Failure(
+                        f"{shown(name)}: no column {self.column!r}; --column names one of {names}"
+                    )
+                row = 0
+                for batch in file.iter_batches(batch_size=1024, columns=[self.column]):
+                    for value in batch.column(0).to_pylist():
+                        row += 1
+                        if not isinstance(value, str):
+                            raise Failure(
+                                f"{shown(name)}, row {row}: no text in column {self.column!r}"
+                            )
+                        yield (value,)
+        except UnicodeDecodeError as error:
+            raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None
+        except ArrowException as error:
+            raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None
+
+    def _decoded(self, data: bytes, name: str, offset: int) -> str | None:
+        """The text; None if it is to be skipped."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            if self.invalid == "refuse":
+                raise _not_utf8(name, offset + error.start) from None
+            return self._repaired(lambda: data.decode(errors="replace"))
+
+    def _without_surrogates(self, text: str, place: str) -> str | None:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            if self.invalid == "refuse":
+                raise Failure(
+                    f"{place}: a lone surrogate at character {error.start} of its text; "
+                    "--invalid replace or skip goes on"
+                ) from None
+            return self._repaired(
+                lambda: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            )
+        return text
+
+    def _repaired(self, repair: Callable[[], str]) -> str | None:
+        if self.invalid == "skip":
+            self.skipped += 1
+            return None
+        self.replaced += 1
+        return repair()
+
+
+def shown(name: str) -> str:
+    """What messages call a file."""
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def _not_utf8(name: str, offset: int) -> Failure:
+    return Failure(
+        f"{shown(name)}: not UTF-8: byte {offset} starts no character; convert it first, or let "
+        "--invalid replace or skip go on"
+    )
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """Open a file, uncompressed if its content says that it is compressed."""
+    with sys.stdin.buffer if name == STANDARD_INPUT else Path(name).open("rb") as raw:
+        start = cast(io.BufferedReader, raw).peek(4)[:4]
+        if start.startswith(_GZIP):
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield cast(BinaryIO, file)
+        elif start == _ZSTD:
+            zstandard = _zstandard(name)
+            with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as file:
+                try:
+                    yield cast(BinaryIO, io.BufferedReader(file, CHUNK_BYTES))
+                except zstandard.ZstdError as error:
+                    raise Failure(f"{shown(name)}: not whole: {error}") from None
+        elif start == _PARQUET:
+            raise Failure(f"{shown(name)}: a Parquet file: --format parquet reads it")
+        else:
+            yield raw
+
+
+def _zstandard(name: str) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise Failure(
+            f"{shown(name)}: reading zstd needs zstandard: pip install bytepair-tools[zstd]"
+        ) from None
+    return zstandard
