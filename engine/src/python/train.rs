@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::guard::{ERRORS, guarded, raise};
+use super::guard::{ERRORS, detached, guarded, raise};
 use super::text::utf8;
 use crate::split::{PatternFault, Splitter};
 use crate::train::{Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
@@ -45,7 +45,7 @@ impl PretokenCounter {
         let splitter = match pattern {
             None => None,
             Some(pattern) => {
-                let made = guarded(|| Splitter::for_pattern(pattern))?;
+                let made = guarded(py, || Splitter::for_pattern(pattern))?;
                 Some(made.map_err(|fault| pattern_error(py, fault))?)
             }
         };
@@ -60,12 +60,12 @@ impl PretokenCounter {
 
     fn add(&self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
         let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
-        py.detach(|| guarded(|| locked(&self.0).add(&texts)))??;
+        detached(py, || locked(&self.0).add(&texts))??;
         Ok(())
     }
 
     fn add_counts(&self, py: Python<'_>, counts: &PretokenCounts) -> PyResult<()> {
-        py.detach(|| guarded(|| locked(&self.0).add_counts(&counts.0)))
+        detached(py, || locked(&self.0).add_counts(&counts.0))
     }
 
     #[getter]
@@ -79,7 +79,7 @@ impl PretokenCounter {
     }
 
     fn counts(&self, py: Python<'_>) -> PyResult<PretokenCounts> {
-        let counts = py.detach(|| guarded(|| locked(&self.0).counts()))??;
+        let counts = detached(py, || locked(&self.0).counts())??;
         Ok(PretokenCounts(counts))
     }
 }
@@ -146,7 +146,7 @@ impl MergeTrainer {
             "first-seen" => Ties::FirstSeen,
             _ => Ties::Lowest,
         };
-        let made = py.detach(|| guarded(|| Trainer::new(&counts.0, &byte_order, ties)))?;
+        let made = detached(py, || Trainer::new(&counts.0, &byte_order, ties))?;
         let trainer = made.map_err(|TooLarge| {
             let problem = "the different pre-tokens have more bytes together, or more occurrences, \
                            than can be counted";
@@ -163,7 +163,7 @@ impl MergeTrainer {
     /// Go on; the answer says why it stopped.
     fn step(&self, py: Python<'_>, target: usize, least: i64, seconds: f64) -> PyResult<&str> {
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        let stop = py.detach(|| guarded(|| locked(&self.0).step(target, least.max(1), time)))?;
+        let stop = detached(py, || locked(&self.0).step(target, least.max(1), time))?;
         Ok(match stop {
             Stop::Enough => "enough",
             Stop::NoPair => "no_pair",

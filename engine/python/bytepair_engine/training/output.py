@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from bytepair_engine.patterns import PATTERNS
+
+_BARE: Final = re.compile("[A-Za-z0-9_-]+")
 
 
 def rank_file(tokens: Iterable[tuple[bytes, int]]) -> bytes:
@@ -34,7 +38,7 @@ def configuration(
     named = next((known for known, text in PATTERNS.items() if text == pattern), pattern)
     special = ", ".join(f"{_string(token)} = {i}" for token, i in special_tokens.items())
     lines = [
-        f"[encodings.{_string(name)}]",
+        f"[encodings.{name if _BARE.fullmatch(name) else _string(name)}]",
         f"file = {_string(file)}",
         'format = "tiktoken"',
         f"pattern = {_string(named)}",

@@ -22,10 +22,10 @@ from bytepair_engine.training.training import encoding_of
 
 from bytepair_tools.failure import INTERRUPTED, Failure
 from bytepair_tools.files import write_whole
-from bytepair_tools.train import checkpoint
-from bytepair_tools.train.checkpoint import Position
-from bytepair_tools.train.display import Display
-from bytepair_tools.train.documents import STANDARD_INPUT, Documents
+from bytepair_tools.training import checkpoint
+from bytepair_tools.training.checkpoint import Position
+from bytepair_tools.training.display import Display
+from bytepair_tools.training.documents import STANDARD_INPUT, Documents
 
 #: How often a checkpoint is written while texts are read.
 CHECKPOINT_EVERY_S: Final = 300.0

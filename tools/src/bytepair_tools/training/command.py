@@ -1,4 +1,4 @@
-"""`bytepair train`: texts in, a merge table out."""
+"""The command `bytepair train`: texts in, a merge table out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from bytepair_engine.training.merging import Trained
 from bytepair_engine.training.settings import TrainingSettings
 
 from bytepair_tools.failure import FAILED, USAGE, Failure
-from bytepair_tools.train.display import Display
-from bytepair_tools.train.documents import STANDARD_INPUT, Documents
-from bytepair_tools.train.run import Job
-
-#: What `bytepair --help` says of it.
-SUMMARY = "train a merge table on texts"
+from bytepair_tools.training.display import Display
+from bytepair_tools.training.documents import STANDARD_INPUT, Documents
+from bytepair_tools.training.run import Job
 
 _MIB = 1 << 20
 

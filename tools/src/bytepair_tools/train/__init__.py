@@ -1,1 +1,0 @@
-"""`bytepair train`: from files of text to a merge table."""

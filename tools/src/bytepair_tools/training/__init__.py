@@ -1,0 +1,1 @@
+"""Training from files: what `bytepair train` and `bytepair extend` do."""

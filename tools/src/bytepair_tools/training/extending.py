@@ -1,0 +1,126 @@
+"""The command `bytepair extend`: more special tokens for an encoding."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from bytepair_engine import (
+    BytepairError,
+    Encoding,
+    EncodingSpec,
+    extend_encoding,
+    get_encoding,
+    load_encoding,
+)
+from bytepair_engine.builtin import BUILTINS
+from bytepair_engine.extending import ordinary_tokens
+from bytepair_engine.training.output import configuration, rank_file
+
+from bytepair_tools.failure import FAILED, Failure
+from bytepair_tools.files import write_whole
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair extend`.
+    Returns:
+        The exit status: 0, or 1 if something was refused.
+    """
+    args = _parser().parse_args(arguments)
+    try:
+        _extend(args)
+    except (BytepairError, Failure) as error:
+        sys.stderr.write(f"bytepair extend: {error}\n")
+        return FAILED
+    return 0
+
+
+def _extend(args: argparse.Namespace) -> None:
+    base = _base(args.encoding)
+    folder: Path = args.output
+    name = args.name or folder.resolve().name
+    file = f"{name}.tiktoken"
+    extended = extend_encoding(base, _tokens(args.special, base.n_vocab), name=name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror}") from None
+    if (folder / file).exists():
+        raise Failure(f"{folder}: there is a {file} already; give another --output")
+    ranks = rank_file(ordinary_tokens(extended))
+    lines = configuration(
+        name,
+        file=file,
+        data=ranks,
+        pattern=extended.pattern,
+        special_tokens=extended.special_tokens,
+    )
+    write_whole(folder / file, [ranks])
+    write_whole(folder / "bytepair.toml", [lines.encode()])
+    sys.stdout.write(f"{extended.n_vocab:,} tokens\n{lines}")
+
+
+def _base(name: str) -> Encoding:
+    """The encoding that is extended: a built-in one, or the only one that a file declares."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        return get_encoding(name)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"{name}: {error.strerror}") from None
+    except ValueError as error:
+        raise Failure(f"{name}: not TOML: {error}") from None
+    tables = content.get("encodings")
+    if not isinstance(tables, dict):
+        return load_encoding(path)
+    if len(tables) == 1:
+        ((declared, table),) = tables.items()
+        return load_encoding(EncodingSpec.from_mapping(declared, table, path.parent))
+    raise Failure(f"{name}: declares several encodings; give a file with the one to extend")
+
+
+def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
+    """Spelling to id; those without an id get the next free ones."""
+    tokens: dict[str, int] = {}
+    for item in given:
+        spelling, equals, number = item.rpartition("=")
+        has_id = bool(equals and spelling) and number.isdecimal()
+        token = spelling if has_id else item
+        if token in tokens:
+            raise Failure(f"--special {token!r} is given twice")
+        tokens[token] = int(number) if has_id else max([free, *(i + 1 for i in tokens.values())])
+    return tokens
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair extend",
+        allow_abbrev=False,
+        description="Write an encoding with more special tokens than it has, after checking that "
+        "no id has two meanings. Ordinary text has the same ids in both.",
+    )
+    parser.add_argument(
+        "encoding",
+        metavar="ENCODING",
+        help=f"a built-in encoding ({', '.join(sorted(BUILTINS))}), or a TOML file that declares "
+        "one, such as bytepair train writes",
+    )
+    parser.add_argument(
+        "--special",
+        action="append",
+        required=True,
+        metavar="TOKEN[=ID]",
+        help="a special token, and its id; without one, the next that is free",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
+    )
+    parser.add_argument("--name", help="the new encoding's name; the folder's without it")
+    return parser
