@@ -6,10 +6,10 @@ from typing import ClassVar, Final, Literal, final
 
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 
-__all__ = ["UNICODE_VERSION", "Bpe", "CancelFlag", "RankTable", "SpecialSet"]
 __all__ = [
     "UNICODE_VERSION",
     "Bpe",
+    "CancelFlag",
     "MergeTrainer",
     "PretokenCounter",
     "PretokenCounts",
@@ -103,6 +103,8 @@ class CancelFlag:
     @staticmethod
     def leave() -> None:
         """Let this thread work under none."""
+
+@final
 class PretokenCounter:
     """Counts pre-tokens; see `training.counting.Counting`."""
 

@@ -181,6 +181,8 @@ class Cancelled(BytepairError, RuntimeError):
 
     def __str__(self) -> str:
         return "the work was cancelled"
+
+
 class TrainingError(BytepairError, ValueError):
     """The texts cannot be trained on.
 
