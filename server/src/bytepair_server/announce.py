@@ -39,6 +39,8 @@ def announce(
     """
     settings = configuration.settings
     identity.tell(log, grpc_address, known, encrypted)
+    for name, why in loaded.failed.items():
+        log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
     for entry in loaded.entries:
         if not can_stream(entry.encoding):
             log.warning(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,10 +72,23 @@ class Entry:
 
 
 class Catalog:
-    """The encodings that are served. Immutable once loaded."""
+    """The encodings that are served. Immutable once loaded.
 
-    def __init__(self, entries: list[Entry]) -> None:
-        """Raises ConfigurationError if two entries share a name or an alias."""
+    Attributes:
+        entries: What is served, by name.
+        failed: What the configuration names beside them, and why it is not served.
+    """
+
+    def __init__(self, entries: list[Entry], failed: Mapping[str, str] | None = None) -> None:
+        """Hold what was loaded.
+
+        Args:
+            entries: What is served.
+            failed: What was to be served too, by name, and why it is not.
+        Raises:
+            ConfigurationError: Two entries share a name or an alias.
+        """
+        self.failed: Final[Mapping[str, str]] = failed or {}
         self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))
         self._by_name: Final[dict[str, Entry]] = {}
         for entry in self.entries:
@@ -104,6 +118,11 @@ class Catalog:
         return entry
 
     @property
+    def readiness(self) -> str:
+        """What `/readyz` says once the server serves."""
+        return f"ready, without {', '.join(sorted(self.failed))}" if self.failed else "ready"
+
+    @property
     def all_native(self) -> bool:
         """Whether every encoding runs on the compiled core."""
         return all(entry.encoding.backend == "native" for entry in self.entries)
@@ -117,25 +136,25 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
         base_dir: What relative file names in declarations are relative to.
     Raises:
         ConfigurationError: A declaration or its file is refused, names clash, or the compiled
-            core is missing and the settings do not allow to go without.
-        SelfTestFailed: An encoding does not answer as it must.
+            core is missing and the settings do not allow to go without. With
+            `serve_without_bad_encodings` a refused declaration or file is an error only where
+            nothing is left to serve.
+        SelfTestFailed: An encoding does not answer as it must; likewise.
     """
     if not settings.builtin_encodings and not settings.encodings:
         raise ConfigurationError("builtin_encodings: there is no encoding to serve; name one")
-    alias_names: dict[str, list[str]] = {}
-    for alias, name in aliases().items():
-        alias_names.setdefault(name, []).append(alias)
-    cache_bytes, threads = settings.cache_bytes, settings.threads_per_call
-    entries = [
-        prove(
-            get_encoding(name, cache_bytes=cache_bytes, threads=threads), alias_names.get(name, [])
-        )
-        for name in settings.builtin_encodings
-    ]
-    entries += [
-        _declared(name, table, base_dir, settings) for name, table in settings.encodings.items()
-    ]
-    catalog = Catalog(entries)
+    entries: list[Entry] = []
+    failed: dict[str, str] = {}
+    for name, get in _configured(settings, base_dir).items():
+        try:
+            entries.append(get())
+        except (ConfigurationError, SelfTestFailed) as error:
+            if not settings.serve_without_bad_encodings:
+                raise
+            failed[name] = str(error)
+    if not entries:
+        raise ConfigurationError("no encoding can be served: " + "; ".join(failed.values()))
+    catalog = Catalog(entries, failed)
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
             "allow_reference_backend (off): the engine's compiled core is missing, and the "
@@ -143,6 +162,35 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
             "set allow_reference_backend to serve all the same"
         )
     return catalog
+
+
+def _configured(settings: Settings, base_dir: Path) -> dict[str, Callable[[], Entry]]:
+    """For each encoding, by the name that the configuration gives it, what loads it."""
+    alias_names: dict[str, list[str]] = {}
+    for alias, name in aliases().items():
+        alias_names.setdefault(name, []).append(alias)
+    builtin = {
+        name: partial(_builtin, name, alias_names.get(name, []), settings)
+        for name in settings.builtin_encodings
+    }
+    declared = {
+        # A name that is built in too is refused when both are there.
+        (f"encodings.{name}" if name in builtin else name): partial(
+            _declared, name, table, base_dir, settings
+        )
+        for name, table in settings.encodings.items()
+    }
+    return {**builtin, **declared}
+
+
+def _builtin(name: str, other_names: list[str], settings: Settings) -> Entry:
+    try:
+        return prove(
+            get_encoding(name, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call),
+            other_names,
+        )
+    except VocabularyError as error:
+        raise ConfigurationError(f"builtin_encodings: {name}: {error}") from error
 
 
 def _declared(name: str, table: Mapping[str, Any], base_dir: Path, settings: Settings) -> Entry:

@@ -61,7 +61,9 @@ def _check(configuration: Configuration) -> None:
     worker_count(settings)
     known = callers.load(settings, base_dir)
     tls.load(settings, base_dir)
-    loaded = catalog.load(settings, base_dir)
+    # Whoever checks wants to know of each that is bad, whatever the server would do.
+    strict = settings.model_copy(update={"serve_without_bad_encodings": False})
+    loaded = catalog.load(strict, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
 
 

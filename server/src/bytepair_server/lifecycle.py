@@ -97,6 +97,7 @@ class Server:
         self._settings: Final = settings
         self._log: Final = log
         self._inherited: Final = inherited
+        self._ready_line = ""
         self._gate: Final = Gate(
             max_in_flight=settings.max_in_flight,
             max_in_flight_bytes=settings.max_in_flight_bytes,
@@ -183,6 +184,7 @@ class Server:
         if not loaded.all_native:
             self._work.always_on_threads()
         self._metrics.show_encodings(loaded)
+        self._ready_line = loaded.readiness
         if not self._gate.draining:
             self._gate.open()
             self._metrics.ready.set(1)
@@ -268,7 +270,7 @@ class Server:
     def _is_ready(self) -> tuple[bool, str]:
         if self._gate.draining:
             return False, "draining"
-        return (True, "ready") if self._gate.is_open else (False, "loading encodings")
+        return (True, self._ready_line) if self._gate.is_open else (False, "loading encodings")
 
     def _is_healthy(self) -> tuple[bool, str]:
         async def nothing() -> None:

@@ -124,6 +124,12 @@ class Metrics:
             ("encoding", "fingerprint", "backend"),
             merge="max",
         )
+        self._failed: Final = self._gauge(
+            "encoding_failed",
+            "1 for each encoding that is configured, could not be loaded and is not served.",
+            ("encoding",),
+            merge="max",
+        )
         versions = ("version", "python", "grpcio")
         build = self._gauge("build_info", "1, with the versions that run.", versions, merge="max")
         build.labels(__version__, platform.python_version(), grpc.__version__).set(1)
@@ -167,6 +173,8 @@ class Metrics:
         for entry in catalog.entries:
             labels = (entry.name, entry.fingerprint, entry.encoding.backend)
             self._encodings.labels(*labels).set(1)
+        for name in catalog.failed:
+            self._failed.labels(name).set(1)
 
 
 class RpcMetrics:

@@ -74,6 +74,8 @@ class Policy:
         for caller, encodings in ceilings.items():
             for name, tokens in encodings.items():
                 entry = next((e for e in catalog.entries if e.name == name), None)
+                if entry is None and name in catalog.failed:
+                    continue  # nobody can ask for it
                 if entry is None:
                     raise ConfigurationError(
                         f"ceiling.{caller}.{name}: no encoding of this canonical name is loaded; "

@@ -102,6 +102,11 @@ class Settings(CallerSettings):
         description="Built-in encodings to load, separated by commas. "
         "Encodings of your own are [encodings.<name>] tables of the file.",
     )
+    serve_without_bad_encodings: bool = Field(
+        default=False,
+        description="Start although an encoding cannot be loaded or fails its self-test, and "
+        "serve the others. Off: such a server does not start.",
+    )
     allow_reference_backend: bool = Field(
         default=False,
         description="Serve with the pure-Python engine where the compiled one is missing: "

@@ -298,7 +298,7 @@ class Supervisor:
         if self._draining:
             return False, "draining"
         serving = any(place.serving for place in self._workers)
-        return (True, "ready") if serving else (False, "no worker serves")
+        return (True, self._loaded.readiness) if serving else (False, "no worker serves")
 
     # Odds and ends
 

@@ -1,0 +1,121 @@
+"""A vocabulary file that is not what it was: refused, or one less, as the operator wishes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import bytepair_engine
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from support.failures import failure
+from support.serving import START_SECONDS, RunningServer, clean_environment, command, write_config
+
+TABLES = Path(bytepair_engine.__file__).parent / "data"
+
+
+def table(name: str) -> bytes:
+    return gzip.decompress((TABLES / f"{name}.tiktoken.gz").read_bytes())
+
+
+GOOD, OTHER = table("r50k_base"), table("p50k_base")
+GOOD_HASH = hashlib.sha256(GOOD).hexdigest()
+
+
+def corrupted(data: bytes) -> bytes:
+    return data[:1000] + bytes([data[1000] ^ 1]) + data[1001:]
+
+
+def truncated(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def swapped(_: bytes) -> bytes:
+    return OTHER
+
+
+def emptied(_: bytes) -> bytes:
+    return b""
+
+
+DAMAGES: list[Callable[[bytes], bytes]] = [corrupted, truncated, swapped, emptied]
+
+
+def configure(folder: Path, data: bytes, settings: str = "") -> str:
+    (folder / "mine.tiktoken").write_bytes(data)
+    return write_config(
+        folder,
+        f"""{settings}
+builtin_encodings = ["cl100k_base"]
+[encodings.mine]
+file = "mine.tiktoken"
+pattern = "r50k_base"
+sha256 = "{GOOD_HASH}"
+[ceiling.default]
+mine = []
+""",
+    )
+
+
+def refused(config: str, *flags: str) -> str:
+    """What a server says that does not start."""
+    ended = subprocess.run(
+        command("--config", config, "--grpc-address", "127.0.0.1:0", *flags),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2, ended.stderr
+    return ended.stderr
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_file_that_changed_between_restarts_is_refused_with_its_name_and_both_hashes(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    bad = damage(GOOD)
+    said = refused(configure(tmp_path, bad), "--http-address", "none", "--workers", "1")
+    assert "mine.tiktoken" in said
+    assert GOOD_HASH in said
+    assert hashlib.sha256(bad).hexdigest() in said
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_that_may_serves_the_rest_and_says_so(tmp_path: Path, workers: str) -> None:
+    config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
+    with RunningServer("--config", config, "--workers", workers) as server:
+        request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+        assert server.stub.Count(request).count == 2
+        gone = tokenizer_pb2.CountRequest(encoding="mine", text="hello")
+        assert failure(server.stub.Count, gone).code is grpc.StatusCode.NOT_FOUND
+        assert server.get("/readyz") == (200, "ready, without mine\n")
+        assert server.metric("bytepair_encoding_failed", encoding="mine") == 1
+        assert server.metric("bytepair_encoding_info", encoding="cl100k_base") == 1
+        why = server.wait_for_log("an encoding is not served: it cannot be loaded")
+        assert why["encoding"] == "mine"
+        assert GOOD_HASH in why["why"]
+
+
+def test_a_server_with_nothing_left_to_serve_does_not_start(tmp_path: Path) -> None:
+    config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
+    flags = ("--http-address", "none", "--workers", "1", "--builtin-encodings", "")
+    assert "no encoding can be served: encodings.mine" in refused(config, *flags)
+
+
+def test_whoever_checks_the_configuration_is_told_all_the_same(tmp_path: Path) -> None:
+    config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
+    assert GOOD_HASH in refused(config, "--check-config")
+
+
+def test_a_good_file_is_served(tmp_path: Path) -> None:
+    with RunningServer("--config", configure(tmp_path, GOOD)) as server:
+        request = tokenizer_pb2.CountRequest(encoding="mine", text="hello world")
+        assert server.stub.Count(request).count == 2
+        assert server.get("/readyz") == (200, "ready\n")
+        assert server.metric("bytepair_encoding_failed") == 0
