@@ -8,8 +8,10 @@ import gzip
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tokenizers
 from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
 from bytepair_engine.backends import BackendName, resolve
 from bytepair_engine.builtin import BUILTINS, SHA256, builtin_table
@@ -19,6 +21,7 @@ from bytepair_engine.reference import merge
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
 
 def line(token: bytes, rank: int | str) -> bytes:
@@ -239,12 +242,14 @@ def test_gpt2_pair_is_r50k_base(
         ("vocab.bpe", b"\nh e\n", b"\nhello e\n", "vocab.bpe, line 4:"),
         ("vocab.bpe", b"\nh e\n", b"\nh e\nh e\n", "vocab.bpe, line 5:"),
         ("vocab.bpe", b"\nh e\n", b"\ne h\n", "vocab.bpe, line 8:"),
-        # "in g" is what "ing" merges from; "i ng" is not, once "in" has the lower rank.
-        ("vocab.bpe", b"\nin g\n", b"\nn g\ni ng\n", "vocab.bpe, line 25: the two parts"),
-        ("encoder.json", b'"he": 258', b'"he": 259', "encoder.json: two tokens have one id"),
-        ("encoder.json", b'"he": 258', b'"he": "x"', "encoder.json: it is not an object"),
-        ("encoder.json", b'"he": 258', b'"he": 258, "he": 258', "stands twice"),
+        ("vocab.bpe", b"\nh e\n", b"\nh e\nx ~\n", "line 5: the merge gives 'x~', which has no id"),
+        ("encoder.json", b'"he": 258', b'"he": 259', "encoder.json: 'he' and 'in' have one id"),
+        ("encoder.json", b'"he": 258', b'"he": "x"', "encoder.json: the id of 'he' is no integer"),
+        ("encoder.json", b'"he": 258', b'"he": -1', "encoder.json: the id of 'he' is no integer"),
+        ("encoder.json", b'"he": 258', b'"he": 258, "he": 258', "has the key 'he' twice"),
+        ("encoder.json", b'{"!": 0, ', b"{", "encoder.json: the byte '!' has no id"),
         ("encoder.json", b'"he": 258', b'"he": 258, "<|new|>": 60000', "token '<|new|>'"),
+        ("encoder.json", b'"<|endoftext|>": 50256', b'"": 50256', "token ''"),
         ("encoder.json", b"50256}", b"50256", "encoder.json, line 1:"),
         ("encoder.json", b"50256", b"50257", "token '<|endoftext|>'"),
     ],
@@ -262,6 +267,24 @@ def test_gpt2_pair_with_a_fault(
         load_encoding(gpt2_spec(tmp_path, merges, encoder))
     assert where in str(caught.value)
     assert str(tmp_path) in caught.value.source
+
+
+def test_merges_that_are_not_by_rank_are_served_as_listed(
+    gpt2_pair: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    """By rank "ing" is merged from "in g"; here the list says "n g" first, and "i ng"."""
+    merges, encoder = gpt2_pair
+    merges = merges.replace(b"\nn g\n", b"\n").replace(b"\nin g\n", b"\nn g\ni ng\nin g\n")
+    encoding = load_encoding(gpt2_spec(tmp_path, merges, encoder))
+    lines: list[Any] = [tuple(line.split(" ")) for line in merges.decode().splitlines()[1:]]
+    oracle = tokenizers.Tokenizer(tokenizers.models.BPE(json.loads(encoder), lines))
+    oracle.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    texts = [*HARD_CHARACTERS, *HARD_PIECES, "king singing wings", "a ninging ngng ing"]
+    for text in texts:
+        expected = oracle.encode(text).ids
+        assert encoding.encode_ordinary(text) == expected
+        assert encoding.decode(expected) == text
+    assert encoding.encode("<|endoftext|>a", allowed_special="all")[0] == 50256
 
 
 # Declarations

@@ -8,11 +8,11 @@ from bytepair_engine.backends import Core
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.formats.detect import FORMATS, Detected, detect
+from bytepair_engine.formats.gpt2_files import gpt2_form
 from bytepair_engine.formats.ranked import Ranked
 from bytepair_engine.formats.sentencepiece import sentencepiece_form
 from bytepair_engine.formats.tekken import parse_tekken
 from bytepair_engine.formats.tokenizer_json import form_of
-from bytepair_engine.gpt2_files import parse_gpt2_files
 from bytepair_engine.patterns import resolve_pattern
 from bytepair_engine.pipeline.form import Form
 from bytepair_engine.rank_table import TableFault
@@ -42,7 +42,7 @@ def read_vocabulary(core: Core, spec: EncodingSpec) -> Ranked | Form:
         if detected.format == "tiktoken":
             return _with_pattern(spec, core.parse_tiktoken(data))
         if detected.format == "gpt2":
-            return _with_pattern(spec, core.from_items(_gpt2_items(spec, data, source)))
+            return _ranked_if_possible(core, _gpt2_form(spec, data, source))
         if detected.format == "tekken":
             assert detected.root is not None  # as it is JSON
             tekken = parse_tekken(detected.root)
@@ -106,15 +106,19 @@ def _check_keys(spec: EncodingSpec, detected: Detected) -> None:
 
 
 def _with_pattern(spec: EncodingSpec, table: Any) -> Ranked:
-    pattern = resolve_pattern(spec.pattern or "", f"encoding {spec.name!r}")
-    return Ranked(table, pattern, spec.special_tokens)
+    return Ranked(table, _pattern(spec), spec.special_tokens)
 
 
-def _gpt2_items(spec: EncodingSpec, data: bytes, source: str) -> list[tuple[bytes, int]]:
+def _pattern(spec: EncodingSpec) -> str:
+    return resolve_pattern(spec.pattern or "", f"encoding {spec.name!r}")
+
+
+def _gpt2_form(spec: EncodingSpec, data: bytes, source: str) -> Form:
     assert spec.encoder_file is not None  # as `_check_keys` saw to it
-    return parse_gpt2_files(
+    return gpt2_form(
         data,
         read_vocabulary_file(spec.encoder_file),
+        _pattern(spec),
         spec.special_tokens,
         merges_source=source,
         encoder_source=str(spec.encoder_file),

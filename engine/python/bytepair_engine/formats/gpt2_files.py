@@ -1,0 +1,139 @@
+"""GPT-2's own pair of files, which many others copied: vocab.bpe (or merges.txt), the merges in
+their order, and encoder.json (or vocab.json), the ids.
+
+Both write a byte as `byte_alphabet` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.formats.json_file import read_json
+from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET, read_bytes
+from bytepair_engine.pipeline.form import AddedToken, Decoder, Form, Merges, Model, Split
+from bytepair_engine.rank_table import MAX_TOKEN_ID
+
+_ENCODER_REMEDY: Final = "check that this is encoder.json or vocab.json, and that it is whole"
+_MERGES_REMEDY: Final = "fetch the original vocab.bpe or merges.txt"
+
+
+def gpt2_form(
+    merges: bytes,
+    encoder: bytes,
+    pattern: str,
+    special_tokens: Mapping[str, int],
+    *,
+    merges_source: str,
+    encoder_source: str,
+) -> Form:
+    """Read the two files.
+
+    Args:
+        merges: A "#version" line, then a line for each merge, its two parts with a space between
+            them, the first to be applied first.
+        encoder: An object from token to id.
+        pattern: The split pattern, resolved.
+        special_tokens: The special tokens that `encoder` holds beside the ordinary ones.
+        merges_source: The first file's name, for errors.
+        encoder_source: The second file's name, for errors.
+    Returns:
+        A form that merges by the list. Where that is merging by rank, a rank table says the same:
+        see `as_ranks`.
+    Raises:
+        VocabularyError: A file is not what it must be, or the two do not agree.
+    """
+    ids = _ids(encoder, encoder_source)
+    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    made = set(BYTE_ALPHABET)
+    for number, line in enumerate(_lines(merges, merges_source), 1):
+        if number == 1:
+            continue  # "#version: 0.2"
+
+        def refuse(problem: str, line: int = number) -> VocabularyError:
+            return VocabularyError(merges_source, problem, _MERGES_REMEDY, line=line)
+
+        parts = line.split(" ")
+        if len(parts) != 2 or not all(parts):
+            raise refuse("the line is not two parts and one space")
+        for part in parts:
+            if read_bytes(part) is None:
+                stranger = next(c for c in part if c not in BYTE_ALPHABET)
+                raise refuse(f"{stranger!r} stands for no byte")
+            if part not in made:
+                raise refuse("a part is not a byte or an earlier merge")
+        left, right = parts
+        if left + right not in ids:
+            raise refuse(f"the merge gives {left + right!r}, which has no id in {encoder_source}")
+        pair = (ids[left], ids[right])
+        if pair in pairs:
+            raise refuse("the merge stands in an earlier line")
+        pairs[pair] = (len(pairs), ids[left + right])
+        made.add(left + right)
+    for token in ids.keys() - made | special_tokens.keys():
+        if ids.get(token) != special_tokens.get(token) or not token:
+            raise VocabularyError(
+                encoder_source,
+                f"token {token!r}, which no merge makes, has id {ids.get(token)} here and "
+                f"{special_tokens.get(token)} in special_tokens",
+                "declare as special_tokens exactly the tokens that no merge makes",
+            )
+    tokens = {read_bytes(token) or b"": ids[token] for token in made}
+    return Form(
+        model=Model(tokens=tokens, rule=Merges(pairs), units="bytes"),
+        decoder=Decoder(
+            middle={i: token for token, i in tokens.items()}
+            | {i: token.encode() for token, i in special_tokens.items()}
+        ),
+        pre_tokenizers=tuple(Split(line) for line in pattern.split("\n")),
+        added=tuple(
+            AddedToken(content=token, id=i, special=True, name=token)
+            for token, i in special_tokens.items()
+        ),
+    )
+
+
+def _lines(data: bytes, source: str) -> list[str]:
+    if not data:
+        raise VocabularyError(source, "the file is empty", "fetch it again")
+    try:
+        lines = data.decode().removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise VocabularyError(
+            source,
+            "the line is not UTF-8",
+            "fetch the original file",
+            line=data.count(b"\n", 0, error.start) + 1,
+        ) from None
+    for number, line in enumerate(lines, 1):
+        if line.endswith("\r"):
+            raise VocabularyError(
+                source,
+                "the line ends in CR LF",
+                "fetch the original file, or convert its line ends with dos2unix",
+                line=number,
+            )
+    if not lines[0].startswith("#version"):
+        raise VocabularyError(
+            source,
+            'the first line is not "#version: …"',
+            "check that this is vocab.bpe or merges.txt, and give the ids as encoder_file",
+            line=1,
+        )
+    return lines
+
+
+def _ids(data: bytes, source: str) -> dict[str, int]:
+    root = read_json(data, source, _ENCODER_REMEDY)
+    ids = root.a(dict)
+    seen: dict[int, str] = {}
+    for token, token_id in ids.items():
+        if type(token_id) is not int or not 0 <= token_id <= MAX_TOKEN_ID:
+            root.refuse(f"the id of {token[:80]!r} is no integer within 0 and {MAX_TOKEN_ID}")
+        if seen.setdefault(token_id, token) != token:
+            root.refuse(f"{seen[token_id][:80]!r} and {token[:80]!r} have one id, {token_id}")
+    for character in BYTE_ALPHABET:
+        if character not in ids:
+            root.refuse(f"the byte {character!r} has no id, so some text has no encoding")
+    return ids
