@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 import uvloop
-from bytepair_server import catalog, wire
+from bytepair_server import catalog
 from bytepair_server.call import Call
 from bytepair_server.callers import Callers
 from bytepair_server.policy import Policy
@@ -36,8 +36,8 @@ def main() -> None:
 
     def answer(raw: bytes) -> bytes:
         method = METHODS["Count"]
-        request = wire.parse(method.request_class, raw)
-        return method.function(service, request, Call(())).SerializeToString()
+        request = method.read(raw)
+        return method.function(service, request, Call(()))
 
     server_options = [("grpc.max_receive_message_length", settings.max_message_bytes)]
     if options.shape == "sync":

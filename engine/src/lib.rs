@@ -32,4 +32,5 @@ pub mod special;
 pub mod split;
 mod token_index;
 pub mod train;
+pub mod varint;
 mod vocabulary;

@@ -15,10 +15,14 @@ __all__ = [
     "PretokenCounts",
     "RankTable",
     "SpecialSet",
+    "unpack",
 ]
 
 #: The version of the Unicode Character Database behind the scanners' character classes.
 UNICODE_VERSION: Final[str]
+
+def unpack(data: bytes) -> array[int] | None:
+    """See `varint.unpack`."""
 
 @final
 class RankTable:

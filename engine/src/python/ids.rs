@@ -7,6 +7,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyList};
 
+use super::guard::released;
+use crate::varint;
+
 /// Python integers made once for each id: a list of them costs a third of making them anew.
 pub(super) struct Integers(Vec<PyOnceLock<Py<PyInt>>>);
 
@@ -121,6 +124,13 @@ fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
         .getattr("index")?
         .call1((item,))?;
     token_id(&index)
+}
+
+/// The values of a packed `repeated uint32` as `array("I")`; None where it is none.
+#[pyfunction]
+pub(super) fn unpack<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let values = released(py, data.len(), || varint::unpack(data))?;
+    values.map(|values| array_of(py, &values)).transpose()
 }
 
 /// `array("I")` of the ids.

@@ -36,5 +36,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PretokenCounter>()?;
     module.add_class::<PretokenCounts>()?;
     module.add_class::<MergeTrainer>()?;
+    module.add_function(wrap_pyfunction!(ids::unpack, module)?)?;
     module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
 }

@@ -1,78 +1,23 @@
-"""The command `bytepair-server`."""
+"""The command `bytepair-server`: prepares the process, then does what it was called for."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
-from collections.abc import Callable, Sequence
 
-from bytepair_server import callers, catalog, logs, sources, tls
-from bytepair_server.catalog import SelfTestFailed
-from bytepair_server.lifecycle import Server, stop_signals
-from bytepair_server.policy import Policy
-from bytepair_server.sources import Configuration, ConfigurationError
-from bytepair_server.supervisor import supervise, worker_count
-from bytepair_server.worker import EXIT_CONFIGURATION
+from bytepair_server import tuning
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
+def main() -> int:
+    """Run the command with the arguments of this process.
 
-    Args:
-        arguments: The command line without the program's name; None for `sys.argv`.
     Returns:
-        The exit status: 0 after a drain, 2 if the server could not start, 3 if no worker came
-        to serve.
+        The exit status; see `command.run`.
     """
-    try:
-        configuration = sources.load(sys.argv[1:] if arguments is None else arguments, os.environ)
-        if configuration.check_only:
-            _check(configuration)
-            sys.stdout.write("configuration is good\n")
-            return 0
-        count = worker_count(configuration.settings)
-        if count > 1:
-            return supervise(configuration, count, _loop_factory())
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            idle = runner.run(_serve(configuration))
-    except (ConfigurationError, SelfTestFailed) as error:
-        sys.stderr.write(f"bytepair-server: {error}\n")
-        return EXIT_CONFIGURATION
-    if not idle:
-        # The interpreter would wait for the threads, and the time to finish is over.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
-    return 0
+    tuning.prepare()
+    # Not before: what is prepared is read when gRPC is imported.
+    from bytepair_server import command
 
-
-async def _serve(configuration: Configuration) -> bool:
-    settings = configuration.settings
-    log = logs.configure(settings.log_format, settings.log_level)
-    server = Server(configuration, log)
-    stopping = asyncio.Event()
-    with stop_signals(stopping, log, server.hurry):
-        return await server.run(stopping)
-
-
-def _check(configuration: Configuration) -> None:
-    settings, base_dir = configuration.settings, configuration.base_dir
-    worker_count(settings)
-    known = callers.load(settings, base_dir)
-    tls.load(settings, base_dir)
-    # Whoever checks wants to know of each that is bad, whatever the server would do.
-    strict = settings.model_copy(update={"serve_without_bad_encodings": False})
-    loaded = catalog.load(strict, base_dir)
-    Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    if sys.platform == "win32":
-        return asyncio.new_event_loop
-    import uvloop
-
-    return uvloop.new_event_loop
+    return command.run(sys.argv[1:])
 
 
 if __name__ == "__main__":

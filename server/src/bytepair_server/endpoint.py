@@ -12,9 +12,8 @@ from functools import partial
 from typing import Final
 
 import grpc
-from google.protobuf.message import Message
 
-from bytepair_server import logs, wire
+from bytepair_server import logs
 from bytepair_server.call import Call
 from bytepair_server.callers import Callers
 from bytepair_server.gate import Gate
@@ -120,6 +119,4 @@ class Endpoint:
 
     def _answer(self, method: Method, raw: bytes, call: Call) -> bytes:
         assert self.service is not None  # the gate opens once it is set
-        request: Message = wire.parse(method.request_class, raw)
-        response: Message = method.function(self.service, request, call)
-        return response.SerializeToString()
+        return method.function(self.service, method.read(raw), call)

@@ -96,6 +96,13 @@ def encode_text(encoding: Encoding, text: str, rule: SpecialRule) -> list[int]:
     return encoding.encode(text, allowed_special=rule.allowed, disallowed_special=rule.disallowed)
 
 
+def encode_text_packed(encoding: Encoding, text: str, rule: SpecialRule) -> bytes:
+    """As `encode_text`, as what a packed field of ids holds on the wire."""
+    return encoding.encode_packed(
+        text, allowed_special=rule.allowed, disallowed_special=rule.disallowed
+    )
+
+
 def encode_text_with_offsets(
     encoding: Encoding, text: str, rule: SpecialRule, unit: Unit
 ) -> tuple[list[int], list[int]]:
@@ -109,6 +116,15 @@ def count_text(encoding: Encoding, text: str, rule: SpecialRule, limit: int | No
     """Count the tokens of one text by a rule."""
     return encoding.count(
         text, limit=limit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
+    )
+
+
+def count_texts(
+    encoding: Encoding, texts: Sequence[str], rule: SpecialRule, limit: int | None
+) -> list[int]:
+    """Count the tokens of each text by a rule."""
+    return encoding.count_batch(
+        texts, limit=limit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
     )
 
 

@@ -10,7 +10,7 @@ from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownTokenId
 from google.protobuf.message import Message
 
-from bytepair_server import limits, segments
+from bytepair_server import limits, segments, wire, wire_ids
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.errors import InvalidField
@@ -36,72 +36,83 @@ Content = str | list[Part]
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
 
+#: Answers whose last fields say which encoding it was.
+_NAMING: Final = (
+    tokenizer_pb2.EncodeResponse,
+    tokenizer_pb2.BatchEncodeResponse,
+    tokenizer_pb2.CountResponse,
+)
+
+
 class Service:
-    """The RPCs of `bytepair.v1.TokenizerService`, as functions of a request. Thread-safe."""
+    """The RPCs of `bytepair.v1.TokenizerService`, from a request to the bytes of its answer.
+    Thread-safe."""
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.options: Final = Options(settings, catalog, policy)
         self._settings: Final = settings
         self._policy: Final = policy
         self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
+        # How answers end, which is the same for all of an encoding.
+        self._names: Final = {
+            (answer, entry.name): answer(
+                encoding=entry.name, fingerprint=entry.fingerprint
+            ).SerializeToString()
+            for answer in _NAMING
+            for entry in catalog.entries
+        }
 
     # Text to ids
 
-    def encode(
-        self, request: tokenizer_pb2.EncodeRequest, call: Call
-    ) -> tokenizer_pb2.EncodeResponse:
+    def encode(self, request: tokenizer_pb2.EncodeRequest, call: Call) -> bytes:
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         content = self._content(request, entry, call)
         self._check_sizes("text", [content], call)
-        ids, offsets = _encode(entry, content, rule, unit)
-        call.tokens = len(ids)
-        return tokenizer_pb2.EncodeResponse(
-            ids=ids, offsets=offsets, encoding=entry.name, fingerprint=entry.fingerprint
-        )
+        fields, call.tokens = _encode(entry, content, rule, unit)
+        return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
-    def batch_encode(
-        self, request: tokenizer_pb2.BatchEncodeRequest, call: Call
-    ) -> tokenizer_pb2.BatchEncodeResponse:
+    def batch_encode(self, request: tokenizer_pb2.BatchEncodeRequest, call: Call) -> bytes:
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
-        response = tokenizer_pb2.BatchEncodeResponse(
-            encoding=entry.name, fingerprint=entry.fingerprint
-        )
+        parts = []
         for content in self._contents(request.items, entry, call):
-            result = response.results.add()
             try:
-                ids, offsets = _encode(entry, _good(content), rule, unit)
+                fields, tokens = _encode(entry, _good(content), rule, unit)
             except Exception as error:
-                result.error.CopyFrom(_item_failure(error, call).item_error())
+                failure = _item_failure(error, call).item_error()
+                fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
             else:
-                result.ids.extend(ids)
-                result.offsets.extend(offsets)
-                call.tokens += len(ids)
-        return response
+                call.tokens += tokens
+            parts.append(wire_ids.element(wire_ids.RESULTS, fields))
+        parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
+        return b"".join(parts)
 
-    def count(self, request: tokenizer_pb2.CountRequest, call: Call) -> tokenizer_pb2.CountResponse:
+    def count(self, request: tokenizer_pb2.CountRequest, call: Call) -> bytes:
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, entry, call)
         self._check_sizes("text", [content], call)
         count, exceeded = _count(entry, content, rule, limit_of(request))
         call.tokens = count
-        return tokenizer_pb2.CountResponse(
-            count=count,
-            limit_exceeded=exceeded,
-            encoding=entry.name,
-            fingerprint=entry.fingerprint,
-        )
+        answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
+        return answer.SerializeToString() + self._names[tokenizer_pb2.CountResponse, entry.name]
 
-    def batch_count(
-        self, request: tokenizer_pb2.BatchCountRequest, call: Call
-    ) -> tokenizer_pb2.BatchCountResponse:
+    def batch_count(self, request: tokenizer_pb2.BatchCountRequest, call: Call) -> bytes:
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
         response = tokenizer_pb2.BatchCountResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
         )
-        for content in self._contents(request.items, entry, call):
+        contents = self._contents(request.items, entry, call)
+        texts = [content for content in contents if isinstance(content, str)]
+        if len(texts) == len(contents) and not rule.disallowed:
+            # None of them can fail.
+            for count in segments.count_texts(entry.encoding, texts, rule, limit):
+                exceeded = limit is not None and count > limit
+                response.results.add(count=count, limit_exceeded=exceeded)
+                call.tokens += count
+            return response.SerializeToString()
+        for content in contents:
             result = response.results.add()
             try:
                 count, exceeded = _count(entry, _good(content), rule, limit)
@@ -111,27 +122,24 @@ class Service:
                 result.count = count
                 result.limit_exceeded = exceeded
                 call.tokens += count
-        return response
+        return response.SerializeToString()
 
     # Ids to text
 
-    def decode(
-        self, request: tokenizer_pb2.DecodeRequest, call: Call
-    ) -> tokenizer_pb2.DecodeResponse:
+    def decode(self, taken: Taken, call: Call) -> bytes:
+        request, ids = taken.request, taken.ids
         entry, errors = self.options.decode(request, call)
-        limits.check("ids", len(request.ids), self._settings.max_ids, "ids")
-        decoded = _decode(entry, request.ids, errors, request.skip_special_tokens)
-        call.tokens = len(request.ids)
+        limits.check("ids", len(ids), self._settings.max_ids, "ids")
+        decoded = _decode(entry, ids, errors, request.skip_special_tokens)
+        call.tokens = len(ids)
         response = tokenizer_pb2.DecodeResponse(encoding=entry.name, fingerprint=entry.fingerprint)
         if isinstance(decoded, str):
             response.text = decoded
         else:
             response.data = decoded
-        return response
+        return response.SerializeToString()
 
-    def batch_decode(
-        self, request: tokenizer_pb2.BatchDecodeRequest, call: Call
-    ) -> tokenizer_pb2.BatchDecodeResponse:
+    def batch_decode(self, request: tokenizer_pb2.BatchDecodeRequest, call: Call) -> bytes:
         entry, errors = self.options.decode(request, call)
         settings = self._settings
         limits.check("items", len(request.items), settings.max_batch_items, "items")
@@ -143,7 +151,8 @@ class Service:
         for item in request.items:
             result = response.results.add()
             try:
-                decoded = _decode(entry, item.ids, errors, request.skip_special_tokens)
+                # A list is read far faster than protobuf's own sequence.
+                decoded = _decode(entry, item.ids[:], errors, request.skip_special_tokens)
             except Exception as error:
                 result.error.CopyFrom(_item_failure(error, call).item_error())
                 continue
@@ -152,21 +161,19 @@ class Service:
                 result.text = decoded
             else:
                 result.data = decoded
-        return response
+        return response.SerializeToString()
 
     # What there is
 
-    def list_encodings(
-        self, request: tokenizer_pb2.ListEncodingsRequest, call: Call
-    ) -> tokenizer_pb2.ListEncodingsResponse:
+    def list_encodings(self, request: tokenizer_pb2.ListEncodingsRequest, call: Call) -> bytes:
         del request, call
-        return tokenizer_pb2.ListEncodingsResponse(encodings=self._described.values())
+        response = tokenizer_pb2.ListEncodingsResponse(encodings=self._described.values())
+        return response.SerializeToString()
 
-    def get_encoding(
-        self, request: tokenizer_pb2.GetEncodingRequest, call: Call
-    ) -> tokenizer_pb2.GetEncodingResponse:
+    def get_encoding(self, request: tokenizer_pb2.GetEncodingRequest, call: Call) -> bytes:
         entry = self.options.entry(request.encoding, "", call)
-        return tokenizer_pb2.GetEncodingResponse(encoding=self._described[entry.name])
+        response = tokenizer_pb2.GetEncodingResponse(encoding=self._described[entry.name])
+        return response.SerializeToString()
 
     # Text
 
@@ -226,17 +233,39 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A request apart from its ids."""
+
+    request: tokenizer_pb2.DecodeRequest
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
-    """One RPC: what it takes and what computes it."""
+    """One RPC: what it takes, what reads that, and what computes the answer."""
 
     request_class: type[Message]
-    function: Callable[[Service, Any, Call], Message]
+    function: Callable[[Service, Any, Call], bytes]
+    _read: Callable[[type[Any], bytes], Any] = wire.parse
+
+    def read(self, raw: bytes) -> Any:
+        """What `function` takes. Raises what `wire.parse` does."""
+        return self._read(self.request_class, raw)
+
+
+def _take(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> Taken:
+    taken = wire_ids.take_ids(raw, request_class.IDS_FIELD_NUMBER)
+    if taken is None:
+        request = wire.parse(request_class, raw)
+        return Taken(request, request.ids[:])
+    rest, ids = taken
+    return Taken(wire.parse(request_class, rest), ids)
 
 
 #: Every RPC by its name in the proto.
 METHODS: Final = {
     "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode),
-    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode),
+    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, _take),
     "Count": Method(tokenizer_pb2.CountRequest, Service.count),
     "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode),
     "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode),
@@ -254,12 +283,16 @@ def _unit(value: int) -> Unit | None:
 
 def _encode(
     entry: Entry, content: Content, rule: SpecialRule, unit: Unit | None
-) -> tuple[list[int], list[int]]:
+) -> tuple[bytes, int]:
+    """The fields `ids` and `offsets` of an answer, and how many ids there are."""
     if not isinstance(content, str):
-        return segments.encode(entry.encoding, content, rule.for_segments(), unit)
-    if unit is None:
-        return segments.encode_text(entry.encoding, content, rule), []
-    return segments.encode_text_with_offsets(entry.encoding, content, rule, unit)
+        ids, offsets = segments.encode(entry.encoding, content, rule.for_segments(), unit)
+    elif unit is None:
+        packed = segments.encode_text_packed(entry.encoding, content, rule)
+        return wire_ids.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
+    else:
+        ids, offsets = segments.encode_text_with_offsets(entry.encoding, content, rule, unit)
+    return tokenizer_pb2.EncodeResult(ids=ids, offsets=offsets).SerializeToString(), len(ids)
 
 
 def _count(

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from bytepair.v1 import stream_pb2
 from bytepair_engine import InvalidUnicode, PieceTooLong, StreamCounter, StreamEncoder, can_stream
-from bytepair_engine.varint import pack
 
-from bytepair_server import wire
+from bytepair_server import wire, wire_ids
 from bytepair_server.call import Call
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InputTooLarge, InvalidField, InvalidText
 from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.streams_session import Session, check_config, in_config
-
-#: How the field `ids` of an EncodeStreamResponse starts on the wire.
-_IDS_KEY: Final = bytes([stream_pb2.EncodeStreamResponse.IDS_FIELD_NUMBER << 3 | 2])
-#: All bytes of a varint but its last one.
-_CONTINUED: Final = bytes(range(0x80, 0x100))
 
 _Config = stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig
 T = TypeVar("T")
@@ -130,7 +124,6 @@ class EncodeSession(_TextSession):
     def _answer(
         self, packed: bytes, *, entry: Entry | None = None, finished: bool = False
     ) -> bytes:
-        # The engine packs ids faster than protobuf turns a list into the same bytes.
         answer = stream_pb2.EncodeStreamResponse(
             bytes_consumed=self._stream.bytes_consumed,
             pending_bytes=self._stream.pending_bytes,
@@ -138,11 +131,9 @@ class EncodeSession(_TextSession):
         )
         if entry is not None:
             answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
+        self._call.tokens += wire_ids.number_of(packed)
         rest: bytes = answer.SerializeToString()
-        if not packed:
-            return rest
-        self._call.tokens += len(packed.translate(None, _CONTINUED))
-        return b"".join((_IDS_KEY, pack((len(packed),)), packed, rest))
+        return wire_ids.field(wire_ids.IDS, packed) + rest
 
 
 class CountSession(_TextSession):

@@ -1,0 +1,52 @@
+//! Base-128 varints, the form that a packed `repeated uint32` has on the wire, read back.
+
+/// The values of varints that stand one after the other; of each its low 32 bits, as Protocol
+/// Buffers has it. None where `data` ends within one, or one is longer than five bytes, as no
+/// value of 32 bits needs to be.
+pub fn unpack(data: &[u8]) -> Option<Vec<u32>> {
+    // Two bytes each is what most ids take.
+    let mut values = Vec::with_capacity(data.len() / 2 + 1);
+    let mut rest = data;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first < 0x80 {
+            values.push(u32::from(first));
+            continue;
+        }
+        let mut value = u32::from(first & 0x7f);
+        let mut shift = 7;
+        loop {
+            let (&byte, after) = rest.split_first()?;
+            rest = after;
+            value |= u32::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+            shift += 7;
+            if shift > 28 {
+                return None;
+            }
+        }
+        values.push(value);
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unpack;
+
+    #[test]
+    fn values_of_each_length() {
+        let data = b"\x00\x7f\x80\x01\xac\x02\xff\xff\xff\xff\x0f\xff\xff\xff\xff\x7f\x81\x00";
+        let values = [0, 127, 128, 300, u32::MAX, u32::MAX, 1];
+        assert_eq!(unpack(data), Some(values.to_vec()));
+        assert_eq!(unpack(b""), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_row_of_varints() {
+        assert_eq!(unpack(b"\x01\x80"), None);
+        assert_eq!(unpack(b"\x80\x80\x80\x80\x80\x01"), None);
+    }
+}

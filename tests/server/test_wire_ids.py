@@ -1,0 +1,184 @@
+"""What is written and read by hand of ids on the wire is byte for byte what protobuf does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_engine import get_encoding
+from bytepair_engine.varint import pack, unpack, unpack_slowly
+from bytepair_server.wire_ids import take_ids
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+from support.serving import RunningServer
+
+SERVICE = "/bytepair.v1.TokenizerService/"
+Decode = tokenizer_pb2.DecodeRequest
+NUMBER = Decode.IDS_FIELD_NUMBER
+IDS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 300))
+ENCODING = get_encoding("cl100k_base")
+TEXT = st.text(max_size=40) | st.just("x" * 5000) | st.just("<|endoftext|>")
+
+
+def raw_answer(server: RunningServer, rpc: str, request: Any) -> bytes:
+    answer: bytes = server.channel.unary_unary(SERVICE + rpc)(request.SerializeToString())
+    return answer
+
+
+def segments(texts: list[str]) -> list[text_pb2.Segment]:
+    return [text_pb2.Segment(text=text) for text in texts]
+
+
+@given(TEXT, st.sampled_from(list(text_pb2.OffsetUnit.values())), st.booleans())
+def test_encode_answers_as_protobuf_would(
+    server: RunningServer, text: str, unit: Any, in_segments: bool
+) -> None:
+    content: dict[str, Any] = {"segments": segments([text])} if in_segments else {"text": text}
+    request = tokenizer_pb2.EncodeRequest(
+        encoding="gpt-4",
+        disallowed_special=text_pb2.DISALLOWED_SPECIAL_AS_TEXT,
+        offsets=unit,
+        **content,
+    )
+    raw = raw_answer(server, "Encode", request)
+    answer = tokenizer_pb2.EncodeResponse.FromString(raw)
+    assert answer.SerializeToString() == raw
+    assert list(answer.ids) == ENCODING.encode_ordinary(text)
+    has_offsets = unit not in (
+        text_pb2.OFFSET_UNIT_UNSPECIFIED,
+        text_pb2.OFFSET_UNIT_NONE,
+    )
+    assert len(answer.offsets) == (len(answer.ids) if has_offsets else 0)
+    assert (answer.encoding, answer.fingerprint) == ("cl100k_base", ENCODING.fingerprint)
+
+
+@given(st.lists(TEXT, max_size=5), st.booleans())
+def test_batches_answer_as_protobuf_would(
+    server: RunningServer, texts: list[str], as_text: bool
+) -> None:
+    """With REJECT an item that spells a special token has an error of its own."""
+    actions = text_pb2.DISALLOWED_SPECIAL_REJECT, text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+    shared: dict[str, Any] = {
+        "encoding": "gpt-4",
+        "items": [text_pb2.TextItem(text=text) for text in texts],
+        "disallowed_special": actions[as_text],
+    }
+    bad = [not as_text and "<|endoftext|>" in text for text in texts]
+    expected = [[] if b else ENCODING.encode_ordinary(t) for t, b in zip(texts, bad, strict=True)]
+    raw = raw_answer(server, "BatchEncode", tokenizer_pb2.BatchEncodeRequest(**shared))
+    encoded = tokenizer_pb2.BatchEncodeResponse.FromString(raw)
+    assert encoded.SerializeToString() == raw
+    assert [list(result.ids) for result in encoded.results] == expected
+    assert [result.HasField("error") for result in encoded.results] == bad
+    raw = raw_answer(server, "BatchCount", tokenizer_pb2.BatchCountRequest(**shared))
+    counted = tokenizer_pb2.BatchCountResponse.FromString(raw)
+    assert counted.SerializeToString() == raw
+    assert [result.count for result in counted.results] == [len(ids) for ids in expected]
+    assert [result.HasField("error") for result in counted.results] == bad
+    for answer in (encoded, counted):
+        assert (answer.encoding, answer.fingerprint) == ("cl100k_base", ENCODING.fingerprint)
+
+
+@given(TEXT, st.none() | st.integers(0, 10))
+def test_count_answers_as_protobuf_would(
+    server: RunningServer, text: str, limit: int | None
+) -> None:
+    request = tokenizer_pb2.CountRequest(encoding="gpt-4", text=text, limit=limit)
+    raw = raw_answer(server, "Count", request)
+    answer = tokenizer_pb2.CountResponse.FromString(raw)
+    assert answer.SerializeToString() == raw
+    count = len(ENCODING.encode_ordinary(text))
+    expected = count if limit is None else min(count, limit + 1)
+    assert (answer.count, answer.limit_exceeded) == (
+        expected,
+        limit is not None and count > limit,
+    )
+
+
+@given(
+    IDS,
+    st.sampled_from(list(text_pb2.DecodeErrors.values())),
+    st.booleans(),
+    st.booleans(),
+    st.text(max_size=200),
+)
+def test_ids_are_taken_out_of_a_request(
+    ids: list[int], errors: Any, skip: bool, as_bytes: bool, fingerprint: str
+) -> None:
+    request = Decode(
+        encoding="gpt-4",
+        ids=ids,
+        errors=errors,
+        skip_special_tokens=skip,
+        as_bytes=as_bytes,
+        expected_fingerprint=fingerprint,
+    )
+    taken = take_ids(request.SerializeToString(), NUMBER)
+    assert taken is not None
+    rest, found = taken
+    assert list(found) == ids
+    request.ClearField("ids")
+    assert Decode.FromString(rest) == request
+
+
+FIELDS = st.sampled_from([Decode(ids=[n]).SerializeToString() for n in (1, 300, 70_000)])
+PARTS = st.lists(
+    FIELDS
+    | st.binary(max_size=4)
+    | st.sampled_from(
+        [b"\x10\x05", b"\x12\x02\x80\x80", b"\x12\x80\x00", b"\x12\x06" + b"\xff" * 6]
+    )
+    | st.just(
+        Decode(
+            encoding="gpt-4", as_bytes=True, errors=text_pb2.DECODE_ERRORS_STRICT
+        ).SerializeToString()
+    )
+).map(b"".join)
+
+
+@given(PARTS | st.binary(max_size=40))
+def test_of_any_bytes_the_same_becomes_as_by_protobuf(raw: bytes) -> None:
+    """Ids in several fields, one by one, or badly written; fields that nobody knows."""
+    taken = take_ids(raw, NUMBER)
+    if taken is None:
+        return
+    rest, found = taken
+    try:
+        expected = Decode.FromString(raw)
+    except DecodeError:
+        with pytest.raises(DecodeError):
+            Decode.FromString(rest)
+        return
+    assert list(found) == list(expected.ids)
+    expected.ClearField("ids")
+    assert Decode.FromString(rest) == expected
+
+
+@given(st.lists(st.binary(max_size=8) | IDS.map(pack)).map(b"".join))
+def test_varints_are_read_as_by_protobuf(data: bytes) -> None:
+    values = unpack(data)
+    assert values == unpack_slowly(data)
+    try:
+        expected = list(tokenizer_pb2.IdsItem.FromString(b"\x0a" + pack((len(data),)) + data).ids)
+    except DecodeError:
+        assert values is None
+    else:
+        # Longer than five bytes is a value to protobuf, though none that anybody writes.
+        assert values is None or list(values) == expected
+
+
+def test_ids_in_any_form_are_the_same_ids(server: RunningServer) -> None:
+    method: Any = server.channel.unary_unary(SERVICE + "Decode")
+    texts = [
+        tokenizer_pb2.DecodeResponse.FromString(method(raw)).text
+        for raw in (
+            Decode(encoding="gpt-4", ids=[15339, 1917]).SerializeToString(),
+            # The same ids one by one, and in two fields.
+            Decode(encoding="gpt-4").SerializeToString() + b"\x10\xeb\x77\x10\xfd\x0e",
+            Decode(encoding="gpt-4", ids=[15339]).SerializeToString()
+            + Decode(ids=[1917]).SerializeToString(),
+        )
+    ]
+    assert texts == ["hello world"] * 3
