@@ -67,6 +67,16 @@ def wait_until(holds: Callable[[], bool]) -> None:
         sleep(0.01)
 
 
+def each_call(server: RunningServer) -> list[dict[str, Any]]:
+    """The lines of the log about the first call on each connection, in their order."""
+
+    def calls() -> list[dict[str, Any]]:
+        return [line for line in server.log if line["event"] == "call"]
+
+    wait_until(lambda: len(calls()) >= CONNECTIONS)
+    return calls()
+
+
 def wait_for_metric(server: RunningServer, name: str, value: float) -> None:
     wait_until(lambda: server.metric(name) == value)
 
@@ -83,7 +93,7 @@ def test_both_answer_and_their_counts_add_up(serve: Serve) -> None:
     server = serve(*TWO)
     with connections(server) as channels:
         assert [count_on(channel) for channel in channels] == [1] * CONNECTIONS
-    calls = [line for line in server.log if line["event"] == "call"]
+    calls = each_call(server)
     assert {line["worker"] for line in calls} == {0, 1}
     assert len({line["request_id"] for line in calls}) == CONNECTIONS
     labels = {"rpc": "Count", "encoding": "cl100k_base"}
@@ -213,10 +223,6 @@ def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
         calls = [stub.Count.future(request) for stub in stubs]
         wait_until(lambda: server.metric("bytepair_in_flight") == 2)
         yield calls
-
-
-def each_call(server: RunningServer) -> list[dict[str, object]]:
-    return [line for line in server.log if line["event"] == "call"]
 
 
 def test_calls_of_every_worker_are_finished_before_the_server_ends(serve: Serve) -> None:
