@@ -1,0 +1,105 @@
+"""Compare ids and text with `tokenizers`, for published tokenizer.json files.
+
+    make exactness-formats              all of them, on all corpora
+    python bench/formats/tokenizer_json.py NAME…     some of them
+
+Four kinds of text, each with all special tokens allowed and with none: the corpora, in documents
+of 2,000 characters; every code point by itself, between letters and after a space; random strings
+glued from each vocabulary's own tokens and from hard characters; and each added token with every
+white space around it. Prints a line for each vocabulary, and ends with status 1 if any id or any
+decoded text differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bytepair_engine import Encoding, EncodingSpec, load_encoding
+from support.hard_text import every_white_space, random_texts
+from tokenizers import Tokenizer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from exactness import corpora
+from formats.vocabularies import TOKENIZER_JSON, fetched
+
+SEED = 20261121
+DOCUMENT = 2000
+CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="vocabularies; by default all")
+    parser.add_argument("--every", type=int, default=1, help="take each so manieth text alone")
+    parser.add_argument("--random", type=int, default=20_000, help="how many random strings")
+    options = parser.parse_args()
+    different = 0
+    print(
+        "vocabulary      backend    documents code points    random  added  differences", flush=True
+    )
+    for name in options.names or TOKENIZER_JSON:
+        file = fetched(name, TOKENIZER_JSON[name], ".json")
+        encoding = load_encoding(EncodingSpec(name=name, file=file))
+        oracle = Tokenizer.from_file(str(file))
+        oracle.no_truncation()
+        oracle.no_padding()
+        kinds = [
+            list(documents())[:: options.every],
+            list(code_points())[:: options.every],
+            list(random_strings(encoding, options.random)),
+            list(around_added(oracle)),
+        ]
+        wrong = sum(differs(encoding, oracle, text) for kind in kinds for text in kind)
+        counts = "".join(f"{len(kind):>11,}" for kind in kinds)
+        print(f"{name:16}{encoding.backend:10}{counts}{wrong:>9}", flush=True)
+        different += wrong
+    return 1 if different else 0
+
+
+def differs(encoding: Encoding, oracle: Tokenizer, text: str) -> bool:
+    for allowed in (True, False):
+        oracle.encode_special_tokens = not allowed
+        expected = oracle.encode(text, add_special_tokens=False).ids
+        ids = encoding.encode(text, allowed_special="all" if allowed else (), disallowed_special=())
+        if ids != expected:
+            print(f"    ids differ, special {allowed}: {text!r:.200}")
+            return True
+    back = oracle.decode(expected, skip_special_tokens=False)
+    if "\ufffd" not in back and encoding.decode(expected) != back:
+        print(f"    text differs: {text!r:.200}")
+        return True
+    return False
+
+
+def documents() -> Iterator[str]:
+    for file in corpora():
+        text = file.read_text(encoding="utf-8", errors="replace")
+        yield from (text[i : i + DOCUMENT] for i in range(0, len(text), DOCUMENT))
+
+
+def code_points() -> Iterator[str]:
+    """Sixteen to a text, with a line between them, which nothing but white space crosses."""
+    for i in range(0, len(CHARACTERS), 16):
+        some = CHARACTERS[i : i + 16]
+        yield "\n".join(f"{c} a{c}b {c}{c}" for c in some)
+        yield from (some if i < 0x3000 else ())
+
+
+def random_strings(encoding: Encoding, number: int) -> Iterator[str]:
+    yield from random_texts(random.Random(SEED), encoding.token_byte_values(), number)
+
+
+def around_added(oracle: Tokenizer) -> Iterator[str]:
+    spaces = ["", "a", *every_white_space()]
+    added = [token.content for token in oracle.get_added_tokens_decoder().values()]
+    for token in added[:150]:
+        for space in spaces:
+            yield f"{space}{token}{space}{token} x{space} {token}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
