@@ -13,7 +13,15 @@ from typing import Any, Final
 #: SPDX ids. All let anybody use and pass on the package within a program of any licence.
 ALLOWED: Final = frozenset(
     {
-        *("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CNRI-Python", "ISC", "MIT"),
+        *(
+            "Apache-2.0",
+            "Apache-2.0 WITH LLVM-exception",
+            "BSD-2-Clause",
+            "BSD-3-Clause",
+            "CNRI-Python",
+            "ISC",
+            "MIT",
+        ),
         *("PSF-2.0", "Python-2.0", "Unicode-3.0", "Zlib"),
     }
 )

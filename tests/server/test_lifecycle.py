@@ -21,8 +21,10 @@ from urllib.request import urlopen
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server import logs, sources
+from bytepair_server import catalog, logs, sources
+from bytepair_server.banner import banner
 from bytepair_server.lifecycle import Server, stop_signals
+from bytepair_server.settings import Settings
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import Failed, failure, read
@@ -234,6 +236,17 @@ def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
     assert tried.stdout.startswith(b"bytepair ")
     assert f" --target {target} --encoding gpt-4o" in line
     assert f"grpcurl -plaintext {target} list bytepair.v1.TokenizerService" in shown
+
+
+def test_a_person_is_told_how_to_try_it_over_tls() -> None:
+    files = {f"tls_{name}_file": "a.pem" for name in ("cert", "key", "client_ca")}
+    settings = Settings(builtin_encodings=("r50k_base",), reflection=True, **files)
+    shown = banner(settings, catalog.load(settings, Path()), "0.0.0.0:1", "")
+    assert (
+        "--target localhost:1 --encoding r50k_base"
+        " --tls-ca CA.pem --tls-cert CERTIFICATE.pem --tls-key KEY.pem\n"
+    ) in shown
+    assert "grpcurl -cacert CA.pem localhost:1 list" in shown
 
 
 def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> None:

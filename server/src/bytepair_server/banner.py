@@ -18,11 +18,13 @@ bytepair serves {names}
   HTTP   {http_address}
 {notes}
 Try, in another terminal:
-  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}
+  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{tls}
 {reflection}
 Ctrl-C stops it.
 """
-_WITH_REFLECTION: Final = "  grpcurl -plaintext {target} list bytepair.v1.TokenizerService\n"
+_WITH_TLS: Final = " --tls-ca CA.pem"
+_WITH_CERTIFICATE: Final = " --tls-cert CERTIFICATE.pem --tls-key KEY.pem"
+_WITH_REFLECTION: Final = "  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
 _REFERENCE_NOTE: Final = """
 The engine's compiled core is missing: this is the pure-Python one, some hundred times slower.
 """
@@ -39,6 +41,8 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
     """
     host, colon, port = grpc_address.rpartition(":")
     target = f"localhost:{port}" if host in ("0.0.0.0", "[::]") else f"{host}{colon}{port}"
+    encrypted = settings.tls_cert_file is not None
+    mutual = settings.tls_client_ca_file is not None
     served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
     http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
     return _BANNER.format(
@@ -48,7 +52,12 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
         target=target,
         command=_command(),
         encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
-        reflection=_WITH_REFLECTION.format(target=target) if settings.reflection else "",
+        reflection=_WITH_REFLECTION.format(
+            target=target, how="-cacert CA.pem" if encrypted else "-plaintext"
+        )
+        if settings.reflection
+        else "",
+        tls=(_WITH_TLS if encrypted else "") + (_WITH_CERTIFICATE if mutual else ""),
         notes="" if catalog.all_native else _REFERENCE_NOTE,
     )
 
