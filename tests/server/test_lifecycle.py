@@ -239,8 +239,13 @@ def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
 
 
 def test_a_person_is_told_how_to_try_it_over_tls() -> None:
-    files = {f"tls_{name}_file": "a.pem" for name in ("cert", "key", "client_ca")}
-    settings = Settings(builtin_encodings=("r50k_base",), reflection=True, **files)
+    settings = Settings(
+        builtin_encodings=("r50k_base",),
+        reflection=True,
+        tls_cert_file="a.pem",
+        tls_key_file="a.pem",
+        tls_client_ca_file="a.pem",
+    )
     shown = banner(settings, catalog.load(settings, Path()), "0.0.0.0:1", "")
     assert (
         "--target localhost:1 --encoding r50k_base"

@@ -105,10 +105,10 @@ class Streams:
             call, gate = outcomes.begin(context), self._gate
             try:
                 call.caller = self._callers.identify(call.authorization, context.auth_context)
+                quota = self._quotas.of(call.caller)
                 gate.enter_stream()
             except Exception as error:
                 await outcomes.failed(context, call, error)
-            quota = self._quotas.of(call.caller)
             try:
                 if quota is not None:
                     quota.enter_stream()
