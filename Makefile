@@ -98,9 +98,10 @@ bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python bench/engine/peers.py
 	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
 
+MEGABYTES ?= 100
 .PHONY: bench-worst-case
-bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, and how it grows
-	$(BIN)/python bench/engine/worst_case.py
+bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, how it grows, and memory: half an hour
+	PYTHONPATH=tests $(BIN)/python bench/engine/worst_case.py --megabytes $(MEGABYTES) --only $(SHAPES)
 
 .PHONY: bench-streams
 bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: two idle cores, two minutes

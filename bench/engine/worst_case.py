@@ -1,67 +1,129 @@
-"""What does the worst text cost? CPU time per byte for texts that were made to be slow.
+"""What does the worst text cost? Time per byte for texts that were made to be slow, and memory.
 
-    python bench/engine/worst_case.py [--megabytes 16] [FILE]
+    make bench-worst-case                          up to 100 MB of each: half an hour
+    make bench-worst-case MEGABYTES=16             less of it
+    make bench-worst-case SHAPES="spaces digits"   some of the shapes
 
-Prints nanoseconds per byte of counting with cl100k_base at a quarter, a half and all of the size,
-what the last doubling multiplied the time by, and the cost beside that of English prose (FILE,
-english_literature.txt of the corpora folder unless given).
+Counts each shape with cl100k_base on one thread, in sizes that double up to the largest. Prints
+nanoseconds of CPU time per byte there, the most that a doubling multiplied the time by, and the
+cost beside English prose, both as the process sees it for the first time and for the third. Then
+the peak memory of encoding, beyond that of the text, in processes of their own. Ends with status 1
+if a doubling costs more than 2.3 times, a shape more than 50 times new English, or memory more than
+docs/performance.md says. English prose is FILE, or english_literature.txt of the folder
+$BYTEPAIR_CORPORA, or of ../shared/corpora beside the repository.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
+import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import bytepair_engine
 from bytepair_engine import Encoding
+from support.worst_texts import shapes
 
 FOLDER = os.environ.get("BYTEPAIR_CORPORA")
 REPOSITORY = Path(__file__).resolve().parents[2]
 CORPUS = (Path(FOLDER) if FOLDER else REPOSITORY / "../shared/corpora") / "english_literature.txt"
-REPEATED = {
-    **{repr(unit): unit for unit in "a^ _Z1日\u0301\n'\t"},
-    **{repr(unit): unit for unit in ("ab", "aA", "A中", " \n", ".\n/", "'s", "x ", "and 123/")},
-    "日本語": "日本語のテキストです",
-    "emoji and joiners": "👩\u200d🚀",
-    "a1b2…": "a1b2c3d4e5f6g7h8",
-    "alphabet": "abcdefghijklmnopqrstuvwxyz",
-}
+
+NAME = "cl100k_base"
+MOST_GROWTH = 2.3
+MOST_BESIDE_ENGLISH = 50.0
+#: Peak memory beyond the text's own, for each byte of its UTF-8. Most is where each byte is a token: 4 bytes for its id where a pre-token is merged, 4 more in the
+#: core's list, and 4 in the array or 8 in Python's list.
+MOST_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
+#: A smaller text is over too soon to be measured.
+LEAST_BYTES = 3_000_000
+#: The peak of a smaller one hides behind that of loading.
+LEAST_MEGABYTES_FOR_MEMORY = 64
+
+#: Prints by how much the process's peak grew while one text was worked on.
+MEMORY = """
+import resource, sys
+from bytepair_engine import get_encoding
+unit, size, call = sys.stdin.buffer.read().decode(), int(sys.argv[1]), sys.argv[2]
+encode = getattr(get_encoding(%r, threads=1), call)
+encode(unit[:1000], disallowed_special=())
+text = unit * (size // len(unit.encode()) + 1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+kept = encode(text, disallowed_special=())
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
 
 
 def main() -> int:
+    """Measure and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=8)
-    parser.add_argument("english", nargs="?", type=Path, metavar="FILE", default=CORPUS)
+    parser.add_argument("--megabytes", type=int, default=100, help="the largest size")
+    parser.add_argument("--only", nargs="*", metavar="SHAPE", help="the shapes of these names")
+    parser.add_argument("--english", type=Path, metavar="FILE", default=CORPUS)
     arguments = parser.parse_args()
-    size = arguments.megabytes * 1_000_000
-    encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
-    random_source = random.Random(20261120)
-    letters = [t.decode() for t in encoding.token_byte_values() if t.isalpha() and t.isascii()]
-    random_source.shuffle(letters)
-    units = REPEATED | {
-        "tokens without a space": "".join(letters),
-        "random letters": "".join(random_source.choices("abcdefghijklmnopqrstuvwxyz", k=200_000)),
-        "random Han": "".join(chr(random_source.randrange(0x4E00, 0x9FA6)) for _ in range(99_999)),
-    }
-    english = cost(encoding, arguments.english.read_text(encoding="utf-8"), size)
-    print(f"{'English prose':24} {english:8.2f} ns/byte")
+    encoding = bytepair_engine.get_encoding(NAME, backend="native", threads=1)
+    units = shapes(encoding)
+    if arguments.only:
+        units = {name: units[name] for name in arguments.only}
+    prose = arguments.english.read_text(encoding="utf-8")
+    cold, _, warm = (seconds(encoding, prose) * 1e9 / len(prose.encode()) for _ in range(3))
+    print(f"English prose: {cold:.1f} ns/byte when new, {warm:.1f} when seen before")
+    print(f"\n{'':28}{'ns/byte':>9}{'doubling':>10}{'x new':>8}{'x seen':>8}")
+    missed = 0
     for name, unit in units.items():
-        small, middle, large = (cost(encoding, unit, size // part) for part in (4, 2, 1))
-        growth = f"x{2 * large / middle:.2f} when doubled, x{large / english:.1f} English"
-        print(f"{name:24} {small:8.2f} {middle:8.2f} {large:8.2f} ns/byte, {growth}")
-    return 0
+        dear, growth = measured(encoding, unit, arguments.megabytes)
+        bad = growth > MOST_GROWTH or dear > MOST_BESIDE_ENGLISH * cold
+        missed += bad
+        figures = f"{dear:9.1f}{growth:10.2f}{dear / cold:8.1f}{dear / warm:8.1f}"
+        print(f"{name:28}{figures}{'   over the bound' if bad else ''}", flush=True)
+    print(f"\npeak memory beyond the text, for each byte of it\n{'':28}", end="")
+    print("".join(f"{call:>14}" for call in MOST_MEMORY))
+    for name, unit in units.items():
+        taken = {call: memory(unit, arguments.megabytes, call) for call in MOST_MEMORY}
+        bad = any(taken[call] > most for call, most in MOST_MEMORY.items())
+        missed += bad
+        figures = "".join(f"{multiple:14.1f}" for multiple in taken.values())
+        print(f"{name:28}{figures}{'   over the bound' if bad else ''}", flush=True)
+    return int(missed > 0)
 
 
-def cost(encoding: Encoding, unit: str, size: int) -> float:
-    """Nanoseconds of CPU time for each byte of a text of about `size` bytes."""
-    text = unit * (size // len(unit.encode()) + 1)
+def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, float]:
+    """Nanoseconds per byte at the largest size, and the most that a doubling multiplied by."""
+    taken: list[float] = []
+    size = megabytes * 1_000_000
+    while size >= LEAST_BYTES:
+        text = of_size(unit, size)
+        taken.append(min(seconds(encoding, text) for _ in range(1 if size > 30_000_000 else 3)))
+        size //= 2
+    growth = max((whole / half for whole, half in pairwise(taken)), default=0.0)
+    return taken[0] * 1e9 / (megabytes * 1_000_000), growth
+
+
+def of_size(unit: str, size: int) -> str:
+    """The unit over and over, about `size` bytes of UTF-8."""
+    return unit * (size // len(unit.encode()) + 1)
+
+
+def seconds(encoding: Encoding, text: str) -> float:
+    """CPU time of counting it."""
     start = time.process_time()
     encoding.count(text, disallowed_special=())
-    return (time.process_time() - start) * 1e9 / len(text.encode())
+    return time.process_time() - start
+
+
+def memory(unit: str, megabytes: int, call: str) -> float:
+    """Bytes that the peak of a new process grew by, for each byte of the text."""
+    size = max(megabytes, LEAST_MEGABYTES_FOR_MEMORY) * 1_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY % NAME, str(size), call],
+        input=unit.encode(),
+        capture_output=True,
+        check=True,
+        timeout=1200,
+    )
+    return int(done.stdout) / size
 
 
 if __name__ == "__main__":
