@@ -80,13 +80,18 @@ proto-publish: $(BUF) ## Take the API as it is for the one that must not break: 
 exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every encoding
 	PYTHONPATH=tests $(BIN)/python bench/exactness.py
 
+ENCODINGS ?=
+.PHONY: exactness-1gb
+exactness-1gb: $(VENV)/.dev ## Compare ids with tiktoken's on 1 GB for each encoding, or those of ENCODINGS
+	PYTHONPATH=tests $(BIN)/python bench/engine/gigabyte.py $(ENCODINGS)
+
 .PHONY: interop
 interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
 	tests/interop/run.sh $(abspath $(BIN))
 
 .PHONY: exactness-hard
-exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on every code point in many surroundings: minutes
-	PYTHONPATH=tests $(BIN)/python bench/engine/hard_strings.py
+exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in many surroundings, short strings, every alignment
+	PYTHONPATH=tests $(BIN)/python bench/engine/hard_strings.py $(ENCODINGS)
 
 .PHONY: panics
 panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catches it: builds a core for it
@@ -97,6 +102,18 @@ panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catc
 bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python bench/engine/peers.py
 	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
+
+# Sanitizers are unstable in rustc, and do as well on the stable one.
+.PHONY: sanitize
+sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where it is installed: half an hour
+	cd engine && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --quiet --release --lib \
+	    --target $$(rustc --print host-tuple) --target-dir ../build/sanitize
+	@# Miri takes hours over the general engine's tests, which hold no unsafe code.
+	@if cargo +nightly miri --version >/dev/null 2>&1; then \
+	    cd engine && cargo +nightly miri test --locked --quiet --target-dir ../build/miri --lib -- --skip general::; \
+	else \
+	    echo "Miri is not installed, so it was left out: rustup toolchain install nightly --component miri"; \
+	fi
 
 MEGABYTES ?= 100
 .PHONY: bench-worst-case

@@ -34,8 +34,9 @@ CORPUS = (Path(FOLDER) if FOLDER else REPOSITORY / "../shared/corpora") / "engli
 NAME = "cl100k_base"
 MOST_GROWTH = 2.3
 MOST_BESIDE_ENGLISH = 50.0
-#: Peak memory beyond the text's own, for each byte of its UTF-8. Most is where each byte is a token: 4 bytes for its id where a pre-token is merged, 4 more in the
-#: core's list, and 4 in the array or 8 in Python's list.
+#: Peak memory beyond the text's own, for each byte of its UTF-8. Most is where each byte is a
+#: token: 4 bytes for its id where a pre-token is merged, 4 in the core's list, and 4 in the array
+#: or 8 in Python's list.
 MOST_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
 #: A smaller text is over too soon to be measured.
 LEAST_BYTES = 3_000_000
