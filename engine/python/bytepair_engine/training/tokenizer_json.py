@@ -32,7 +32,7 @@ _SPELLED: Final = {
 
 #: Possessive quantifiers, anchors, properties and classes that the two engines read differently.
 _READ_DIFFERENTLY: Final = re.compile(
-    r"[*+?}]\+|(?<!\[)\^|\$|\\[^\W_pPsSrntdDwW]|\[\[|&&|\(\?[^:=!i]"
+    r"[*+?]\+|\{[\d,]+\}\+|(?<!\[)\^|\$|\\[^\W_pPsSrntdDwW]|\[\[|&&|\(\?[^:=!i]"
 )
 
 

@@ -14,7 +14,8 @@ from bytepair_engine.training.settings import TrainingSettings
 
 from bytepair_tools.failure import FAILED, USAGE, Failure
 from bytepair_tools.training.display import Display
-from bytepair_tools.training.documents import STANDARD_INPUT, Documents
+from bytepair_tools.training.documents import Documents
+from bytepair_tools.training.opening import STANDARD_INPUT
 from bytepair_tools.training.run import Job
 
 _MIB = 1 << 20

@@ -29,7 +29,9 @@ class Display:
         self._size = size
         self._is_wanted = as_json or sys.stderr.isatty()
         self._every = EVERY_JSON_S if as_json else EVERY_S
-        self._started = self._shown = monotonic()
+        self._started = monotonic()
+        # The first line of JSON comes at once; on a terminal, what takes a moment has none.
+        self._shown = self._started - (EVERY_JSON_S if as_json else 0)
         self._phase = "count"
         self._phase_started = self._started
         self._is_shown = False

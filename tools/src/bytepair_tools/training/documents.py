@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
 import sys
@@ -12,20 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, cast
+from typing import BinaryIO, Final, Literal
 
 from bytepair_tools.failure import Failure
+from bytepair_tools.training.opening import CHUNK_BYTES, STANDARD_INPUT, opened, shown
 
 Format = Literal["text", "lines", "jsonl", "parquet"]
 Invalid = Literal["refuse", "replace", "skip"]
 
-STANDARD_INPUT: Final = "-"
-CHUNK_BYTES: Final = 1 << 20
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
-_GZIP: Final = b"\x1f\x8b"
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_PARQUET: Final = b"PAR1"
 _COMPRESSED: Final = (".gz", ".zst", ".zstd")
 _FORMATS: Final[dict[str, Format]] = {
     ".jsonl": "jsonl",
@@ -61,11 +56,11 @@ class Documents:
             Failure: It cannot be read, is not what it must be, or is not UTF-8 where that is
                 refused.
         """
-        try:
+        with _told(name):
             if self._format_of(name) == "parquet":
                 yield from self._rows(name)
                 return
-            with _opened(name) as file:
+            with opened(name) as file:
                 match self._format_of(name):
                     case "text":
                         yield from self._whole(file, name)
@@ -73,10 +68,6 @@ class Documents:
                         yield from self._lines(file, name)
                     case _:
                         yield from self._json_lines(file, name)
-        except OSError as error:
-            raise Failure(f"{shown(name)}: {error.strerror or error}") from None
-        except (EOFError, zlib.error) as error:
-            raise Failure(f"{shown(name)}: not whole: {error}") from None
 
     def _format_of(self, name: str) -> Format:
         if self.format is not None:
@@ -97,8 +88,11 @@ class Documents:
     def _pieces(self, file: BinaryIO, name: str) -> Iterator[str]:
         decoder = _UTF8("strict")
         read = 0
-        while True:
-            chunk = file.read(CHUNK_BYTES)
+        chunk = b"a first one"
+        while chunk:
+            # Whoever takes the pieces would see errors that `read` does not.
+            with _told(name):
+                chunk = file.read(CHUNK_BYTES)
             state = decoder.getstate()
             try:
                 text = decoder.decode(chunk, final=not chunk)
@@ -110,8 +104,6 @@ class Documents:
                 decoder.setstate(state)
                 text = decoder.decode(chunk, final=not chunk)
             yield text
-            if not chunk:
-                break
             read += len(chunk)
 
     def _lines(self, file: BinaryIO, name: str) -> Iterator[Iterable[str]]:
@@ -202,11 +194,6 @@ class Documents:
         return repair()
 
 
-def shown(name: str) -> str:
-    """What messages call a file."""
-    return "standard input" if name == STANDARD_INPUT else name
-
-
 def _not_utf8(name: str, offset: int) -> Failure:
     return Failure(
         f"{shown(name)}: not UTF-8: byte {offset} starts no character; convert it first, or let "
@@ -215,31 +202,11 @@ def _not_utf8(name: str, offset: int) -> Failure:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    """Open a file, uncompressed if its content says that it is compressed."""
-    with sys.stdin.buffer if name == STANDARD_INPUT else Path(name).open("rb") as raw:
-        start = cast(io.BufferedReader, raw).peek(4)[:4]
-        if start.startswith(_GZIP):
-            with gzip.GzipFile(fileobj=raw) as file:
-                yield cast(BinaryIO, file)
-        elif start == _ZSTD:
-            zstandard = _zstandard(name)
-            with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as file:
-                try:
-                    yield cast(BinaryIO, io.BufferedReader(file, CHUNK_BYTES))
-                except zstandard.ZstdError as error:
-                    raise Failure(f"{shown(name)}: not whole: {error}") from None
-        elif start == _PARQUET:
-            raise Failure(f"{shown(name)}: a Parquet file: --format parquet reads it")
-        else:
-            yield raw
-
-
-def _zstandard(name: str) -> Any:
+def _told(name: str) -> Iterator[None]:
+    """Failures of reading, as the command tells them."""
     try:
-        import zstandard
-    except ImportError:
-        raise Failure(
-            f"{shown(name)}: reading zstd needs zstandard: pip install bytepair-tools[zstd]"
-        ) from None
-    return zstandard
+        yield
+    except OSError as error:
+        raise Failure(f"{shown(name)}: {error.strerror or error}") from None
+    except (EOFError, zlib.error) as error:
+        raise Failure(f"{shown(name)}: not whole: {error}") from None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from bytepair_engine import Encoding, TrainingError
 from bytepair_engine._core import PretokenCounts
@@ -25,7 +24,8 @@ from bytepair_tools.files import write_whole
 from bytepair_tools.training import checkpoint
 from bytepair_tools.training.checkpoint import Position
 from bytepair_tools.training.display import Display
-from bytepair_tools.training.documents import STANDARD_INPUT, Documents
+from bytepair_tools.training.documents import Documents
+from bytepair_tools.training.opening import STANDARD_INPUT
 
 #: How often a checkpoint is written while texts are read.
 CHECKPOINT_EVERY_S: Final = 300.0
@@ -33,6 +33,34 @@ CHECKPOINT_EVERY_S: Final = 300.0
 
 class _Interrupted(Exception):
     """The person at the terminal pressed Ctrl-C."""
+
+
+class _Interrupts:
+    """What Ctrl-C does meanwhile: it ends the reading at once, as that may wait for input, and
+    anything else at its next stop. A second one ends the program where it stands."""
+
+    def __init__(self) -> None:
+        self.is_reading = False
+        self.is_pressed = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        if self.is_pressed:
+            signal.default_int_handler(number, frame)
+        self.is_pressed = True
+        if self.is_reading:
+            raise _Interrupted
+
+    def check(self) -> None:
+        """Raises _Interrupted: it was pressed."""
+        if self.is_pressed:
+            raise _Interrupted
 
 
 @dataclass
@@ -84,9 +112,9 @@ class Job:
                 counted, there is a checkpoint.
             TrainingError: There is no text.
         """
-        with _interrupts() as stop:
+        with _Interrupts() as interrupts:
             try:
-                counts = self._count(stop, resume=resume)
+                counts = self._count(interrupts, resume=resume)
             except _Interrupted:
                 raise Failure(
                     f"interrupted; what was counted is in {self._checkpoint}, and --resume goes "
@@ -96,8 +124,8 @@ class Job:
 
             def report(progress: Progress) -> None:
                 self.display.show(progress)
-                if stop and progress.phase != "done":
-                    raise _Interrupted
+                if progress.phase != "done":
+                    interrupts.check()
 
             try:
                 trained = merge_counts(counts, self.settings, report)
@@ -120,7 +148,7 @@ class Job:
             self._checkpoint, asked=self.asked, position=position, counts=counts
         )
 
-    def _count(self, stop: list[bool], *, resume: bool) -> PretokenCounts:
+    def _count(self, interrupts: _Interrupts, *, resume: bool) -> PretokenCounts:
         position = Position()
         with Counting(
             self.settings.pattern,
@@ -134,29 +162,33 @@ class Job:
                 self.documents.replaced = position.replaced
                 self.documents.skipped = position.skipped
             try:
-                self._read(counting, position, stop)
+                self._read(counting, position, interrupts)
             except OSError as error:
                 raise Failure(
                     f"the temporary files of --memory cannot be written: {error.strerror}"
                 ) from None
             return counting.counts()
 
-    def _read(self, counting: Counting, position: Position, stop: list[bool]) -> None:
+    def _read(self, counting: Counting, position: Position, interrupts: _Interrupts) -> None:
         """Count all parts after a position; leave a checkpoint where that ends early."""
         saved = monotonic()
         wanted = self.settings.ordinary_tokens
         try:
+            interrupts.is_reading = True
             for batch in _batches(self._parts(position)):
+                interrupts.is_reading = False
                 counting.add([part for part, _ in batch])
                 position = batch[-1][1]
                 self.display.show(Progress("count", counting.bytes, 0, 256, wanted))
-                if stop:
-                    raise _Interrupted
+                interrupts.check()
                 if monotonic() - saved > CHECKPOINT_EVERY_S:
                     self._save(position, counting.counts())
                     saved = monotonic()
+                interrupts.is_reading = True
+            interrupts.is_reading = False
         except (Failure, _Interrupted):
-            if counting.bytes or stop:
+            interrupts.is_reading = False
+            if counting.bytes or interrupts.is_pressed:
                 self._save(position, counting.counts())
             raise
 
@@ -184,13 +216,14 @@ class Job:
             pattern=encoding.pattern,
             special_tokens=encoding.special_tokens,
         )
-        write_whole(self.folder / file, [ranks])
         notes = []
         try:
             write_whole(self.folder / "tokenizer.json", [tokenizer_json(trained).encode()])
         except TrainingError as error:
             notes.append(f"no tokenizer.json was written: {error}")
         write_whole(self.folder / "bytepair.toml", [lines.encode()])
+        # Last: where it is, everything is.
+        write_whole(self.folder / file, [ranks])
         return notes
 
 
@@ -205,21 +238,3 @@ def _batches(parts: Iterable[tuple[str, Position]]) -> Iterator[list[tuple[str, 
             batch, held = [], 0
     if batch:
         yield batch
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[bool]]:
-    """A list that Ctrl-C puts something in, instead of ending the program where it stands; a
-    second one ends it."""
-    pressed: list[bool] = []
-
-    def press(number: int, frame: FrameType | None) -> None:
-        if pressed:
-            signal.default_int_handler(number, frame)
-        pressed.append(True)
-
-    before = signal.signal(signal.SIGINT, press)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,250 @@
+"""`bytepair train` and `bytepair extend`: their files, served and asked by a client."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import bytepair_engine
+import pyarrow
+import pytest
+import zstandard
+from bytepair_client import TokenizerClient
+from bytepair_client.cli import main
+from pyarrow import parquet
+from support.serving import RunningServer, clean_environment
+from support.shell import command
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "docs").glob("*.md"))][:8]
+USUAL = ("--vocab-size", "1000", "--pattern", "gpt2")
+
+
+class Command:
+    """Runs the command in this process: starting one for each would take longer than the rest."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, status: int = 0, errors: str = "") -> str:
+        """Its standard output; its status must be as given, and its errors hold such words."""
+        try:
+            ended = main(arguments)
+        except SystemExit as ended_by:
+            ended = int(ended_by.code or 0)
+        printed = self._capsys.readouterr()
+        assert ended == status, printed.err
+        assert errors in printed.err
+        assert bool(printed.err) == bool(errors)
+        return printed.out
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(capsys)
+
+
+def table(folder: Path) -> bytes:
+    return (folder / f"{folder.name}.tiktoken").read_bytes()
+
+
+def test_what_is_trained_is_served(
+    shell: Command, tmp_path: Path, serve: Callable[..., RunningServer]
+) -> None:
+    for number, text in enumerate(TEXTS):
+        (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
+    files = [f"{number}.txt" for number in range(len(TEXTS))]
+    printed = shell("train", *files, *USUAL, "--special", "<|end|>", "--output", "mine")
+    assert printed.startswith("1,000 tokens, ")
+    expected = bytepair_engine.train(
+        TEXTS, vocab_size=1000, pattern="gpt2", special_tokens=["<|end|>"]
+    )
+    shell("extend", "mine/bytepair.toml", "--special", "<|user|>", "--output", "chat")
+    lines = [tmp_path / name / "bytepair.toml" for name in ("mine", "chat")]
+    for file in ("mine/mine.tiktoken", "chat/chat.tiktoken"):
+        (tmp_path / file).rename(tmp_path / Path(file).name)
+    (tmp_path / "both.toml").write_text("".join(file.read_text() for file in lines))
+    server = serve("--config", str(tmp_path / "both.toml"))
+    with TokenizerClient(server.target, encoding="mine") as client:
+        assert client.encode(TEXTS[0]) == expected.encode(TEXTS[0])
+        assert client.get_encoding("mine").fingerprint == expected.fingerprint
+        about = client.get_encoding("chat")
+        assert about.special_tokens == {"<|end|>": 999, "<|user|>": 1000}
+
+
+def test_every_format_gives_the_same_table(shell: Command, tmp_path: Path) -> None:
+    """A document for each text; what stands in which file, and how it is packed, is no matter."""
+    rows = "".join(json.dumps({"body": text}) + "\n" for text in TEXTS).encode()
+    (tmp_path / "a.jsonl").write_bytes(rows)
+    (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress(rows))
+    half = len(rows) // 2
+    frames = [zstandard.ZstdCompressor().compress(part) for part in (rows[:half], rows[half:])]
+    (tmp_path / "a.jsonl.zst").write_bytes(b"".join(frames))
+    parquet.write_table(
+        pyarrow.table({"n": [1] * len(TEXTS), "body": TEXTS}), tmp_path / "a.parquet"
+    )
+    for number, text in enumerate(TEXTS):
+        (tmp_path / f"{number}.txt.gz").write_bytes(gzip.compress(text.encode()))
+    texts = [f"{number}.txt.gz" for number in reversed(range(len(TEXTS)))]
+    made: list[bytes] = []
+    for inputs, more in (
+        (["a.jsonl"], ()),
+        (["a.ndjson.gz"], ("--threads", "3")),
+        (["a.jsonl.zst"], ("--memory", "1")),
+        (["a.parquet"], ()),
+        (texts, ()),
+    ):
+        folder = str(len(made))
+        shell(
+            "train", *inputs, *USUAL, *more, "--column", "body", "--output", folder, "--name", "x"
+        )
+        made.append((tmp_path / folder / "x.tiktoken").read_bytes())
+    assert set(made) == {made[0]}
+
+
+def test_lines_are_documents_if_asked(shell: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ab\nab\nab\n")
+    usual = ("train", "a.txt", "--vocab-size", "259", "--no-pattern", "--output")
+    assert shell(*usual, "whole").startswith("259 tokens")
+    lines = shell(*usual, "lines", "--format", "lines", errors="2 merges, and then no pair")
+    assert lines.startswith("258 tokens")
+
+
+@pytest.mark.parametrize(
+    ("invalid", "told"), [("replace", "1 documents with repl"), ("skip", "1 left out")]
+)
+def test_what_is_not_utf8(shell: Command, tmp_path: Path, invalid: str, told: str) -> None:
+    (tmp_path / "good.txt").write_text("a word and a word")
+    (tmp_path / "bad.txt").write_bytes(b"x" * 70_000 + b"\xe4\xb8" + b"a word" * 200_000)
+    files = ("train", "good.txt", "bad.txt", *USUAL, "--output", "out")
+    message = "bad.txt: not UTF-8: byte 70000 starts no character"
+    shell(*files, status=1, errors=message)
+    shell(*files, "--invalid", invalid, errors=told)
+    (tmp_path / "bad.jsonl").write_bytes(b'{"text": "a"}\n{"text": "\\ud800"}\n{"text": "\xff"}\n')
+    lines = ("train", "bad.jsonl", "good.txt", *USUAL, "--output", "rows")
+    shell(*lines, status=1, errors="bad.jsonl, line 2: a lone surrogate at character 0")
+    shell(*lines, "--invalid", invalid, errors=told.replace("1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("no.txt", None, "no.txt: No such file or directory"),
+        ("empty.txt", b"", "there is no text to train on"),
+        ("a.jsonl", b'{"text": 5}\n', "a.jsonl, line 1: no text under 'text'"),
+        ("a.jsonl", b'{"text": "a"}\n{"te', "a.jsonl, line 2: not JSON"),
+        ("a.txt.gz", gzip.compress(b"a" * 5000)[:-9], "a.txt.gz: not whole"),
+        ("a.zst", zstandard.ZstdCompressor().compress(b"a" * 50)[:4] + b"\x00" * 9, "not whole"),
+        ("a.parquet", b"PAR1 and no more", "a.parquet: not a Parquet file"),
+        ("a.bin", b"PAR1", "a Parquet file: --format parquet reads it"),
+    ],
+)
+def test_bad_input(
+    shell: Command, tmp_path: Path, name: str, content: bytes | None, told: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    shell("train", name, *USUAL, "--output", "out", status=1, errors=told)
+    assert list((tmp_path / "out").glob("*.tiktoken")) == []
+
+
+def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    few = ("train", "a.txt", "--vocab-size", "256", "--pattern", "gpt2", "--output", "out")
+    shell(*few, "--special", "<s>", status=2, errors="must be from 257")
+    shell("train", "a.txt", *USUAL, "--output", "o", "--resume", status=1, errors="no checkpoint")
+    shell("train", "a.txt", *USUAL, "--output", "out", errors="instead of 1,000")
+    shell("train", "a.txt", *USUAL, "--output", "out", status=1, errors="already")
+    shell("extend", "cl100k_base", "--special", "x=3", "--output", "y", status=1, errors="its id 3")
+    shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
+
+
+ROWS = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in TEXTS)
+#: More than is counted at once, and a part of the next.
+MANY = ROWS * (12_000_000 // len(ROWS))
+PACKED = gzip.compress(MANY, 1)
+
+
+def interrupted(folder: Path) -> None:
+    """Train on standard input, and press Ctrl-C while it waits for more."""
+    arguments = ("train", "-", *USUAL, "--format", "jsonl", "--json", "--output", "out")
+    with subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(MANY[: len(MANY) * 3 // 4 // len(ROWS) * len(ROWS)])
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["phase"] == "count"
+        process.send_signal(signal.SIGINT)
+        assert "interrupted; what was counted is in" in process.stderr.read().decode()
+    assert process.returncode == 130
+
+
+def test_a_training_that_is_interrupted_goes_on(shell: Command, tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    kept = (tmp_path / "out" / "checkpoint").read_bytes()
+    again = ("train", "-", *USUAL, "--format", "jsonl", "--output", "out", "--resume")
+
+    # A full disk leaves the checkpoint as it was.
+    full = stdin_run(tmp_path, *again, limit=2000)
+    assert full.returncode == 1
+    assert b"cannot be written: File too large" in full.stderr
+    assert (tmp_path / "out" / "checkpoint").read_bytes() == kept
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["checkpoint"]
+
+    other = stdin_run(tmp_path, *again, "--pattern", "llama3")
+    assert b"of a training with other pattern" in other.stderr
+    assert stdin_run(tmp_path, *again).returncode == 0
+    assert not (tmp_path / "out" / "checkpoint").exists()
+    (tmp_path / "all.jsonl").write_bytes(MANY)
+    shell("train", "all.jsonl", *USUAL, "--output", "new/out")
+    assert table(tmp_path / "out") == table(tmp_path / "new" / "out")
+
+
+def stdin_run(folder: Path, *arguments: str, limit: int = -1) -> subprocess.CompletedProcess[bytes]:
+    """Run the command on MANY, with no file larger than `limit`."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        input=PACKED,
+        capture_output=True,
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        check=False,
+    )
+
+
+def test_a_file_that_vanishes_leaves_what_was_counted(shell: Command, tmp_path: Path) -> None:
+    """The second is a pipe's end that is gone by the time it is read: here, a folder."""
+    (tmp_path / "1.jsonl").write_bytes(ROWS * (9_000_000 // len(ROWS)))
+    (tmp_path / "2.jsonl").mkdir()
+    files = ("train", "1.jsonl", "2.jsonl", *USUAL, "--output", "out")
+    shell(*files, status=1, errors="2.jsonl: Is a directory")
+    assert (tmp_path / "out" / "checkpoint").exists()
+
+
+def test_progress_for_programs(shell: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXTS[0])
+    lines = shell("train", "a.txt", *USUAL, "--json", "--output", "out").splitlines()
+    done, written = map(json.loads, lines[-2:])
+    assert (done["phase"], done["merges"], done["merges_wanted"]) == ("done", 744, 744)
+    assert written["phase"] == "written"
+    assert written["complete"] is True
+    assert written["text_bytes"] == len(TEXTS[0].encode())
+    ratio = written["text_bytes"] / written["text_tokens"]
+    assert done["bytes_per_token"] == pytest.approx(ratio, abs=1e-4)

@@ -1,0 +1,114 @@
+"""What is written of a training: others read the same ids from it."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from pathlib import Path
+
+import bytepair_engine
+import pytest
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    InvalidOption,
+    TrainingError,
+    VocabularyError,
+    load_encoding,
+)
+from bytepair_engine.extending import extend_encoding, ordinary_tokens
+from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.training.counting import Counting
+from bytepair_engine.training.merging import Trained, merge_counts
+from bytepair_engine.training.output import configuration, rank_file
+from bytepair_engine.training.settings import TrainingSettings
+from bytepair_engine.training.tokenizer_json import tokenizer_json
+from bytepair_engine.training.training import encoding_of
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
+from tokenizers import Tokenizer
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = [file.read_text(encoding="utf-8")[:8000] for file in sorted((ROOT / "docs").glob("*.md"))]
+SPECIAL = ("<|end|>", '<|"quoted"|>\x7f')
+
+
+def train(pattern: str | None, size: int = 1500) -> tuple[Trained, Encoding]:
+    settings = TrainingSettings.checked(vocab_size=size, pattern=pattern, special_tokens=SPECIAL)
+    with Counting(settings.pattern) as counting:
+        counting.add([*TEXTS, "".join(HARD_CHARACTERS * 2), "".join(HARD_PIECES * 2)])
+        trained = merge_counts(counting.counts(), settings)
+    return trained, encoding_of(trained, name="mine")
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, r"\p{L}+|[^\p{L}]", None])
+def test_huggingface_gives_the_same_ids(pattern: str | None) -> None:
+    trained, encoding = train(pattern)
+    theirs = Tokenizer.from_str(tokenizer_json(trained))
+    seed = 20261121
+    texts = [*random_texts(random.Random(seed), list(trained.tokens), 600), *TEXTS]
+    for text in texts:
+        # Their regular expressions have older Unicode tables.
+        if all(ord(character) < 0x1C00 for character in text):
+            assert theirs.encode(text).ids == encoding.encode_ordinary(text), (seed, text)
+    assert theirs.encode("a<|end|>").ids[-1] == encoding.special_tokens["<|end|>"] == 1498
+    assert theirs.decode(encoding.encode_ordinary("naïve 日本")) == "naïve 日本"
+
+
+@pytest.mark.parametrize("pattern", [r"\p{L}++|.", r"a{1,3}+", r"^a|.", r"a$|.", r"(?V1)[a&&b]"])
+def test_a_pattern_that_they_may_read_differently_is_refused(pattern: str) -> None:
+    trained, _ = train(None, size=300)
+    settings = TrainingSettings(vocab_size=300, pattern=pattern)
+    other = Trained(settings, trained.tokens, trained.merges, 1, 1, is_complete=True)
+    with pytest.raises(TrainingError, match="may mean something else"):
+        tokenizer_json(other)
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "deepseek_v3", r"\p{L}+|\"|\\", None])
+def test_the_configuration_loads_the_rank_file(pattern: str | None, tmp_path: Path) -> None:
+    _, encoding = train(pattern)
+    ranks = rank_file(ordinary_tokens(encoding))
+    (tmp_path / "mine.tiktoken").write_bytes(ranks)
+    lines = configuration(
+        "my own",
+        file="mine.tiktoken",
+        data=ranks,
+        pattern=encoding.pattern,
+        special_tokens=encoding.special_tokens,
+    )
+    ((name, table),) = tomllib.loads(lines)["encodings"].items()
+    loaded = load_encoding(EncodingSpec.from_mapping(name, table, tmp_path))
+    assert (loaded.name, loaded.fingerprint) == ("my own", encoding.fingerprint)
+
+
+def test_an_encoding_is_extended() -> None:
+    base = bytepair_engine.get_encoding("cl100k_base")
+    chat = extend_encoding(base, {"<|a|>": 100264, "<|b|>": 100300}, name="chat")
+    assert (chat.n_vocab, chat.special_tokens["<|a|>"]) == (100301, 100264)
+    text = "".join(HARD_PIECES)
+    assert chat.encode_ordinary(text) == base.encode_ordinary(text)
+    again = extend_encoding(chat, ["<|c|>", "<|d|>"], name="again")
+    assert [again.special_tokens[token] for token in ("<|c|>", "<|d|>")] == [100301, 100302]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "problem"),
+    [
+        ({"<|a|>": 5}, "its id 5 is that of an ordinary token"),
+        ({"<|a|>": 100257}, r"that of the special token '<\|endoftext\|>'"),
+        ({"<|a|>": 100300, "<|b|>": 100300}, r"that of the special token '<\|a\|>'"),
+        ({"<|endoftext|>": 100300}, "it has the id 100257 already"),
+        ({"<|a|>": -1}, "outside 0 to"),
+        ({"": 100300}, "is empty"),
+    ],
+)
+def test_no_id_gets_two_meanings(tokens: dict[str, int], problem: str) -> None:
+    base = bytepair_engine.get_encoding("cl100k_base")
+    with pytest.raises(VocabularyError, match=problem):
+        extend_encoding(base, tokens, name="x")
+
+
+def test_names_are_a_list_without_repetition() -> None:
+    base = bytepair_engine.get_encoding("r50k_base")
+    for tokens in ("<|a|>", ["<|a|>", "<|a|>"]):
+        with pytest.raises(InvalidOption, match="special_tokens"):
+            extend_encoding(base, tokens, name="x")
