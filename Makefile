@@ -98,6 +98,16 @@ panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catc
 	cargo build --manifest-path engine/Cargo.toml --locked --features python,panic-probe --target-dir build/panics
 	BYTEPAIR_PROBED_CORE=build/panics/debug/libbytepair_core.so $(BIN)/python -m pytest -q tests/engine/panics.py
 
+.PHONY: vocabularies
+vocabularies: $(VENV)/.dev ## Fetch published vocabularies of every format into build/vocabularies, pinned by hash
+	$(BIN)/python -m bench.formats.vocabularies
+
+.PHONY: exactness-formats
+exactness-formats: $(VENV)/.bench vocabularies ## Compare ids with the publishers' libraries, for every format: hours on the reference
+	PYTHONPATH=tests $(BIN)/python -m bench.formats.rank_files $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench.formats.sentencepiece_models $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench.formats.tokenizer_json $(ARGS)
+
 .PHONY: bench-engine
 bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python bench/engine/peers.py

@@ -1,7 +1,7 @@
 """Compare ids with tiktoken's, for the rank files of other publishers and for Mistral's Tekken.
 
     make exactness-formats                  all of them, on all corpora
-    python bench/formats/rank_files.py NAME…     some of them
+    python -m bench.formats.rank_files NAME…     some of them
 
 The oracle of a rank file is tiktoken with the pattern that the publisher's own program has, written
 here once more from that program; that of a Tekken file is `mistral_common`, which reads the file by
@@ -15,15 +15,15 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from importlib import import_module
+from typing import Any
 
 import tiktoken
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from tiktoken.load import load_tiktoken_bpe
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from formats.tokenizer_json import code_points, documents, random_strings
-from formats.vocabularies import RANK_FILES, TEKKEN, fetched
+from bench.formats.tokenizer_json import code_points, documents, random_strings
+from bench.formats.vocabularies import RANK_FILES, TEKKEN, fetched
 
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -55,7 +55,7 @@ def main() -> int:
     different = 0
     print("table           backend    documents code points    random  differences")
     for name in options.names or [*RANK_FILES, *TEKKEN]:
-        encoding, encode = ranked(name) if name in RANK_FILES else tekken(name)
+        encoding, encode = ranked(name) if name in RANK_FILES else from_tekken(name)
         kinds = [
             list(documents())[:: options.every],
             list(code_points())[:: options.every],
@@ -85,11 +85,10 @@ def ranked(name: str) -> tuple[Encoding, Encode]:
     return load_encoding(EncodingSpec(name=name, file=file, pattern=ours)), oracle.encode_ordinary
 
 
-def tekken(name: str) -> tuple[Encoding, Encode]:
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
+def from_tekken(name: str) -> tuple[Encoding, Encode]:
+    reader: Any = import_module("mistral_common.tokens.tokenizers.tekken")
     file = fetched(name, TEKKEN[name], ".json")
-    oracle = Tekkenizer.from_file(file)
+    oracle = reader.Tekkenizer.from_file(file)
     encoding = load_encoding(EncodingSpec(name=name, file=file))
     for token, token_id in encoding.special_tokens.items():
         assert oracle.get_special_token(token) == token_id, token

@@ -1,7 +1,7 @@
 """Compare ids and text with the `sentencepiece` package, for published models.
 
     make exactness-formats                  all of them, on all corpora
-    python bench/formats/sentencepiece_models.py NAME…     some of them
+    python -m bench.formats.sentencepiece_models NAME…     some of them
 
 Texts as in tokenizer_json.py: the corpora, in documents of 2,000 characters; code points, by
 themselves and in surroundings; random strings; and each control and user-defined symbol with every
@@ -14,16 +14,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from sentencepiece import SentencePieceProcessor
 from support.hard_text import every_white_space
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from formats.tokenizer_json import code_points, documents, random_strings
-from formats.vocabularies import SENTENCEPIECE, fetched
+from bench.formats.tokenizer_json import code_points, documents, random_strings
+from bench.formats.vocabularies import SENTENCEPIECE, fetched
 
 #: Most models have hundreds of control symbols that differ in a number alone.
 SYMBOLS = 60

@@ -1,7 +1,7 @@
 """Compare ids and text with `tokenizers`, for published tokenizer.json files.
 
     make exactness-formats              all of them, on all corpora
-    python bench/formats/tokenizer_json.py NAME…     some of them
+    python -m bench.formats.tokenizer_json NAME…     some of them
 
 Four kinds of text, each with all special tokens allowed and with none: the corpora, in documents
 of 2,000 characters; every code point by itself, between letters and after a space; random strings
@@ -16,15 +16,13 @@ import argparse
 import random
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from support.hard_text import every_white_space, random_texts
 from tokenizers import Tokenizer
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from exactness import corpora
-from formats.vocabularies import TOKENIZER_JSON, fetched
+from bench.exactness import corpora
+from bench.formats.vocabularies import TOKENIZER_JSON, fetched
 
 SEED = 20261121
 DOCUMENT = 2000
