@@ -1,0 +1,322 @@
+"""The faults of the matrix: each brings one about beside bystanders, and says what it did."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+from typing import Any, Final
+
+import grpc
+from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
+from bytepair_client import Draining, TokenizerClient
+from bytepair_client.options import RECONNECT_MAX_BACKOFF_S
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.hostile import ATTACKS
+from support.serving import RunningServer
+
+from bench.reliability.watch import ENCODING, TEXT, Seen, bystanders, descriptors_of, tree
+
+SECONDS: Final = 6.0
+MIB: Final = 1 << 20
+ONE: Final = ("--builtin-encodings", ENCODING, "--log-level", "info")
+TWO: Final = (*ONE, "--workers", "2")
+
+
+@dataclass
+class Row:
+    """One line of the table.
+
+    Attributes:
+        fault: What happened.
+        sent: How much of it.
+        seen: What the bystanders saw.
+        note: What else was found.
+        lost: Deltas of streams, or counts of metrics, that are missing.
+    """
+
+    fault: str
+    sent: str
+    seen: Seen
+    note: str = ""
+    lost: int = 0
+
+
+@contextmanager
+def served(*flags: str) -> Iterator[tuple[RunningServer, Seen]]:
+    with (
+        RunningServer(*flags) as server,
+        bystanders(server.target, [server.pid]) as seen,
+    ):
+        sleep(0.5)
+        seen.latencies.clear()  # of connecting
+        yield server, seen
+
+
+def nothing() -> Row:
+    """What the others compare with."""
+    with served(*TWO) as (_, seen):
+        sleep(SECONDS)
+    return Row("none", "–", seen)
+
+
+def hostile(name: str) -> Row:
+    with served(*TWO) as (server, seen):
+        attack = subprocess.run(
+            [sys.executable, "-m", "bench.reliability.attack", name, server.target, str(SECONDS)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+    return Row(name, attack.stdout.strip(), seen)
+
+
+def killed_workers() -> Row:
+    kills = 0
+    with served(*TWO) as (server, seen):
+        until = monotonic() + SECONDS
+        while monotonic() < until:
+            workers = tree(server.pid)[1:]
+            if len(workers) == 2 and server.metric("bytepair_workers") == 2:
+                os.kill(workers[kills % 2], signal.SIGKILL)
+                kills += 1
+            sleep(0.5)
+        for _ in range(200):
+            if server.metric("bytepair_workers") == 2:
+                break
+            sleep(0.05)
+        replaced = server.metric("bytepair_workers_lost_total")
+    counted = f"{replaced:.0f} counted as lost and replaced"
+    return Row("kill -9 of a worker under load", f"{kills} kills", seen, counted)
+
+
+def rolling() -> Row:
+    """Two replicas behind one name, replaced one after the other, twice."""
+    ports = [_free_port() for _ in range(2)]
+    rolls, lost, told = 0, 0, 0
+    with ExitStack() as stack:
+        start = [lambda p=port: RunningServer(*ONE, "--grpc-address", p) for port in ports]
+        running = [each() for each in start]
+        pids = [server.pid for server in running]
+        target = "ipv4:" + ",".join(ports)
+        seen = stack.enter_context(bystanders(target, pids))
+        over = threading.Event()
+        with ThreadPoolExecutor(4) as pool:
+            streams = [pool.submit(_streams, target, over) for _ in range(4)]
+            sleep(1)
+            for _ in range(2):
+                for index in range(2):
+                    running[index].terminate()
+                    assert running[index].wait() == 0
+                    running[index].channel.close()
+                    running[index] = start[index]()
+                    pids[index] = running[index].pid
+                    rolls += 1
+                    sleep(RECONNECT_MAX_BACKOFF_S + 1)  # a rollout waits for its clients, too
+            over.set()
+            done = [each.result(120) for each in streams]
+        for server in running:
+            server.close()
+    lost = sum(each[1] for each in done)
+    told = sum(each[2] for each in done)
+    note = f"{sum(each[0] for each in done)} streams whole, {told} told DRAINING before a delta"
+    return Row("SIGTERM, rolling over two replicas", f"{rolls} restarts", seen, note, lost)
+
+
+def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
+    """Streams of about a second: how many came whole, lost something, were refused."""
+    whole = lost = told = 0
+    with TokenizerClient(target, encoding=ENCODING) as client:
+        ids = client.encode(TEXT[:670])
+
+        def slowly() -> Iterator[int]:
+            for token_id in ids:
+                yield token_id
+                sleep(0.005)
+
+        while not over.is_set():
+            text = ""
+            try:
+                for delta in client.decode_stream(slowly()):
+                    text += delta
+            except Draining:
+                told += not text
+                lost += bool(text)
+            except Exception:
+                lost += 1
+            else:
+                whole += text == TEXT[:670]
+                lost += text != TEXT[:670]
+    return whole, lost, told
+
+
+def large_inputs() -> Row:
+    """1 MiB texts as fast as one client can send them."""
+    request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=(TEXT * MIB)[:MIB])
+    sent = 0
+    with served(*TWO) as (server, seen), ThreadPoolExecutor(4) as pool:
+        going = monotonic() + SECONDS
+
+        def flood() -> int:
+            n = 0
+            while monotonic() < going:
+                with suppress(grpc.RpcError):
+                    server.stub.Count(request, timeout=10)
+                    n += 1
+            return n
+
+        sent = sum(pool.map(lambda _: flood(), range(4)))
+    return Row("1 MiB texts, 4 at a time", f"{sent} MiB", seen)
+
+
+def overload() -> Row:
+    """Ten times as many calls at once of 64 KiB as keep the server busy."""
+    request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=(TEXT * 100)[: 64 * 1024])
+    with served(*ONE, "--workers", "1", "--max-in-flight-bytes", str(MIB)) as (server, seen):
+        method = server.stub.Count
+        best, _ = _load(lambda: method(request, timeout=5), 4, 4.0)
+        health: Any = health_pb2_grpc.HealthStub(server.channel)
+        worst = 0.0
+        with ThreadPoolExecutor(1) as pool:
+            under = pool.submit(_load, lambda: method(request, timeout=5), 40, 6.0)
+            while not under.done():
+                began = perf_counter()
+                health.Check(health_pb2.HealthCheckRequest(), timeout=10)
+                worst = max(worst, perf_counter() - began)
+                sleep(0.02)
+            good, shed = under.result()
+    note = (
+        f"goodput {100 * good / best:.0f} % of that with 4 at once; {shed:.0f} shed/s; "
+        f"health {1000 * worst:.0f} ms"
+    )
+    return Row("ten times the calls it can carry", f"{good + shed:.0f} calls/s", seen, note)
+
+
+def _load(call: Callable[[], object], at_once: int, seconds: float) -> tuple[float, float]:
+    """Calls answered and shed, each by second."""
+    until = monotonic() + seconds
+
+    def run() -> tuple[int, int]:
+        good = shed = 0
+        while monotonic() < until:
+            try:
+                call()
+                good += 1
+            except grpc.RpcError as error:
+                shed += error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                sleep(0.02)  # a patient client would wait for RetryInfo's 250 ms
+        return good, shed
+
+    with ThreadPoolExecutor(at_once) as pool:
+        done = [each.result() for each in [pool.submit(run) for _ in range(at_once)]]
+    return sum(g for g, _ in done) / seconds, sum(s for _, s in done) / seconds
+
+
+def cancelled_work() -> Row:
+    """Texts of many megabytes that their callers give up."""
+    text = "".join(chr(0x4E00 + i * 7919 % 20000) for i in range(30 * MIB))
+    request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
+    given_up, freed = 0, 0.0
+    with served(*ONE, "--workers", "1", "--max-input-bytes", str(100 * MIB)) as (server, seen):
+        options = [("grpc.max_send_message_length", -1)]
+        with grpc.insecure_channel(server.target, options=options) as channel:
+            stub: Any = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
+            began = perf_counter()
+            stub.Count(request, timeout=120)
+            whole = perf_counter() - began
+            for _ in range(3):
+                call = stub.Count.future(request, timeout=120)
+                until = monotonic() + 60
+                while server.metric("bytepair_in_flight") < 1 and monotonic() < until:
+                    sleep(0.005)
+                sleep(0.3)
+                busy = _cpu(server.pid)
+                call.cancel()
+                given_up += 1
+                sleep(1.0)
+                freed = max(freed, _cpu(server.pid) - busy)
+    note = f"whole: {whole:.1f} s; CPU in the second after it was given up: {1000 * freed:.0f} ms"
+    return Row("90 MB texts, cancelled at work", f"{given_up} calls", seen, note)
+
+
+def _cpu(pid: int) -> float:
+    total = 0
+    for each in tree(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def no_descriptors() -> Row:
+    """More connections than the server may have open files."""
+    with served(*ONE, "--workers", "1") as (server, seen):
+        limit = descriptors_of(server.pid) + 8
+        before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+        host, port = server.target.rsplit(":", 1)
+        links = []
+        for _ in range(100):
+            with suppress(OSError):
+                links.append(socket.create_connection((host, int(port)), timeout=1))
+        sleep(SECONDS / 2)
+        for link in links:
+            link.close()
+        sleep(0.5)
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+        with TokenizerClient(server.target, encoding=ENCODING, timeout=30) as client:
+            count = client.count("hello world")
+    note = f"a new caller afterwards: {'answered' if count == 2 else 'not answered'}"
+    return Row("no file descriptors left", f"{len(links)} connections", seen, note)
+
+
+def full_disk() -> Row:
+    """Where the log goes is full; nothing else is ever written."""
+    address = _free_port()
+    command = [sys.executable, "-m", "bytepair_server.cli", *ONE, "--grpc-address", address]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        flags = ["--http-address", "none", "--log-level", "debug", "--workers", "1"]
+        process = subprocess.Popen([*command, *flags], stderr=full, stdout=full)
+    try:
+        with TokenizerClient(address, encoding=ENCODING, timeout=60) as client:
+            client.count("a")
+        with bystanders(address, [process.pid]) as seen:
+            sleep(SECONDS)
+        process.terminate()
+        status = process.wait(60)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return Row("disk full under the log", "every line", seen, f"exit status {status}")
+
+
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def all_faults() -> list[tuple[str, Callable[[], Row]]]:
+    """Every fault, by name."""
+    ours: list[Callable[[], Row]] = [
+        nothing,
+        rolling,
+        killed_workers,
+        large_inputs,
+        overload,
+        cancelled_work,
+        no_descriptors,
+        full_disk,
+    ]
+    named = [(each.__name__, each) for each in ours]
+    return named + [(name, lambda name=name: hostile(name)) for name in ATTACKS]  # type: ignore[misc]

@@ -1,0 +1,130 @@
+"""Mixed load with faults for long: does anything grow that should not?
+
+    make soak                 an hour
+    make soak MINUTES=15
+
+Each minute prints memory, threads, descriptors and open streams of the server's processes, after
+the load of that minute has paused. At the end it compares the second quarter of the run with the
+last one: the first is left to caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from time import monotonic, sleep
+
+import grpc
+from bytepair.v1 import tokenizer_pb2
+from bytepair_client import TokenizerClient, TokenizerError
+from support.hostile import ATTACKS
+from support.serving import RunningServer
+
+from bench.reliability.watch import (
+    COUNT,
+    ENCODING,
+    TEXT,
+    bystanders,
+    descriptors_of,
+    memory_of,
+    threads_of,
+    tree,
+)
+
+#: What the last quarter may have more than the second.
+ALLOWED = {"MiB": 0.10, "threads": 0.0, "descriptors": 0.0, "streams": 0.0}
+
+
+def mixed(target: str, over: threading.Event, seed: int) -> None:
+    """Calls of every kind and size, some cancelled, some streams left in the middle."""
+    rng = random.Random(seed)
+    with TokenizerClient(target, encoding=ENCODING, timeout=20) as client:
+        while not over.is_set():
+            kind = rng.randrange(6)
+            text = TEXT * rng.choice((1, 1, 1, 20, 500))
+            with suppress(TokenizerError, grpc.RpcError):
+                if kind == 0:
+                    assert client.count(TEXT) == COUNT
+                elif kind == 1:
+                    ids = client.encode(text)
+                    assert client.decode(ids) == text
+                elif kind == 2:
+                    client.count_batch([TEXT] * rng.randrange(50))
+                elif kind == 3:
+                    assert "".join(client.decode_stream(iter(client.encode(TEXT)))) == TEXT
+                elif kind == 4:
+                    deltas = client.decode_stream(itertools.cycle([15339, 1917]))
+                    for _ in range(rng.randrange(1, 50)):
+                        next(deltas)
+                    deltas.close()
+                else:
+                    with TokenizerClient(target, encoding=ENCODING, timeout=0.01) as hasty:
+                        hasty.encode(text)
+            sleep(0.005)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=60)
+    until = monotonic() + 60 * parser.parse_args().minutes
+    rows: list[tuple[float, int, int, int]] = []
+    names = itertools.cycle(ATTACKS)
+    flags = ("--builtin-encodings", ENCODING, "--log-level", "error", "--workers", "2")
+    with (
+        RunningServer(*flags, "--log-level", "info") as server,
+        bystanders(server.target, []) as seen,
+    ):
+        print("| minute | MiB | threads | descriptors | streams | calls | failed |", flush=True)
+        print("|---:|---:|---:|---:|---:|---:|---:|")
+        minute = 0
+        while monotonic() < until:
+            minute += 1
+            over = threading.Event()
+            load = [
+                threading.Thread(target=mixed, args=(server.target, over, 10 * minute + each))
+                for each in range(3)
+            ]
+            for thread in load:
+                thread.start()
+            name = next(names)
+            attack = [sys.executable, "-m", "bench.reliability.attack", name, server.target, "20"]
+            subprocess.run(attack, stdout=subprocess.DEVNULL, timeout=120, check=True)
+            if minute % 5 == 0:
+                os.kill(tree(server.pid)[1], signal.SIGKILL)
+            sleep(25)
+            over.set()
+            for thread in load:
+                thread.join(60)
+            sleep(10)  # connections that were left are closed, workers replaced
+            streams = int(server.metric("bytepair_open_streams"))
+            pid = server.pid
+            row = (memory_of(pid) / 2**20, threads_of(pid), descriptors_of(pid), streams)
+            rows.append(row)
+            shown = f"| {minute} | {row[0]:.0f} | {row[1]} | {row[2]} | {row[3]} "
+            print(shown + f"| {seen.calls} | {len(seen.failed)} |", flush=True)
+        request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=TEXT)
+        assert server.stub.Count(request).count == COUNT
+    quarter = max(1, len(rows) // 4)
+    grew = False
+    for index, (what, allowed) in enumerate(ALLOWED.items()):
+        before = statistics.median(row[index] for row in rows[quarter : 2 * quarter] or rows)
+        after = statistics.median(row[index] for row in rows[-quarter:])
+        flat = after <= before * (1 + allowed) + (4 if what in ("threads", "descriptors") else 0)
+        grew |= not flat
+        print(f"{what}: {before:.0f} in the second quarter, {after:.0f} in the last", flush=True)
+    print(f"{seen.calls} calls of others, {len(seen.failed)} failed, {seen.wrong} wrong")
+    for failure in seen.failed[:3]:
+        print(f"  {failure}", file=sys.stderr)
+    return 1 if grew or seen.wrong or seen.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Clients that break the rules, one after the other: the others are answered, nothing grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from support import hostile
+from support.serving import RunningServer
+
+SECONDS = 0.7
+CALLS = 30
+GROWTH_BYTES = 128 << 20
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Iterator[RunningServer]:
+    with RunningServer("--builtin-encodings", "cl100k_base", "--log-level", "info") as running:
+        yield running
+
+
+def descriptors(server: RunningServer) -> int:
+    return len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
+
+
+def resident(server: RunningServer) -> int:
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+
+@pytest.mark.parametrize("name", hostile.ATTACKS)
+def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: str) -> None:
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+    assert attacked.stub.Count(request, timeout=20).count == 2
+    files, memory = descriptors(attacked), resident(attacked)
+    sent: list[int] = []
+    hostile.prepare()
+    going = hostile.going_for(SECONDS)
+    attack = hostile.ATTACKS[name]
+    thread = Thread(target=lambda: sent.append(attack(attacked.target, going)))
+    thread.start()
+    for _ in range(CALLS):
+        assert attacked.stub.Count(request, timeout=20).count == 2
+    thread.join(60)
+    assert sent
+    assert sent[0] > 0
+    assert attacked.stub.Count(request, timeout=20).count == 2
+    until = monotonic() + 30
+    while descriptors(attacked) > files and monotonic() < until:
+        sleep(0.01)
+    assert descriptors(attacked) <= files
+    assert resident(attacked) < memory + GROWTH_BYTES
+    # gRPC's warnings apart, nothing was an accident.
+    assert not [line for line in attacked.log if line["event"] == "unexpected error"]
+
+
+def status_of(server: RunningServer, body: bytes) -> str:
+    """The trailers, as they are on the wire, of a call with this message."""
+    with hostile.connection(server.target) as link:
+        link.sendall(
+            hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, hostile.headers("Count"))
+            + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, body)
+        )
+        link.settimeout(5)
+        read = b""
+        try:
+            while b"grpc-status" not in read and (more := link.recv(1 << 16)):
+                read += more
+        except TimeoutError:
+            pass
+    return read.decode("latin-1")
+
+
+def test_a_message_longer_than_any_is_refused_before_it_has_come(attacked: RunningServer) -> None:
+    body = hostile.message(hostile.count(), length=0xFFFFFFFF)
+    assert "grpc-status\x018" in status_of(attacked, body)  # RESOURCE_EXHAUSTED
+
+
+def test_a_request_that_is_no_message_is_an_invalid_argument(attacked: RunningServer) -> None:
+    for body in (b"\xff" * 64, b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"):
+        assert "grpc-status\x013" in status_of(attacked, hostile.message(body))

