@@ -134,6 +134,15 @@ bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, how it gr
 bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: two idle cores, two minutes
 	$(BIN)/python -m bench.streams.measure
 
+.PHONY: reliability
+reliability: $(VENV)/.dev ## Bring every fault about under load and print one table: minutes
+	PYTHONPATH=tests:. $(BIN)/python -m bench.reliability.matrix
+
+.PHONY: soak
+MINUTES ?= 60
+soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads and descriptors must stay flat
+	PYTHONPATH=tests:. $(BIN)/python -m bench.reliability.soak --minutes $(MINUTES)
+
 # Deployment
 
 .PHONY: check-deploy

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any, Final
@@ -106,7 +107,7 @@ def rolling() -> Row:
     ports = [_free_port() for _ in range(2)]
     rolls, lost, told = 0, 0, 0
     with ExitStack() as stack:
-        start = [lambda p=port: RunningServer(*ONE, "--grpc-address", p) for port in ports]
+        start = [partial(RunningServer, *ONE, "--grpc-address", port) for port in ports]
         running = [each() for each in start]
         pids = [server.pid for server in running]
         target = "ipv4:" + ",".join(ports)
@@ -319,4 +320,4 @@ def all_faults() -> list[tuple[str, Callable[[], Row]]]:
         full_disk,
     ]
     named = [(each.__name__, each) for each in ours]
-    return named + [(name, lambda name=name: hostile(name)) for name in ATTACKS]  # type: ignore[misc]
+    return named + [(name, partial(hostile, name)) for name in ATTACKS]

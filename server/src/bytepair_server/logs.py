@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import traceback
-from typing import Final, Literal, TextIO
+from contextlib import suppress
+from typing import Final, Literal, TextIO, cast
 
 import structlog
 
@@ -41,7 +43,8 @@ def configure(
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=stream.isatty())
     )
-    handler = logging.StreamHandler(stream)
+    unfailing = _Unfailing(stream)
+    handler = logging.StreamHandler(unfailing)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, _without_messages],
@@ -52,12 +55,32 @@ def configure(
     root.handlers[:] = [handler]
     root.setLevel(max(threshold, logging.WARNING))
     log: Log = structlog.wrap_logger(
-        structlog.WriteLogger(stream),
+        structlog.WriteLogger(cast(TextIO, unfailing)),
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         cache_logger_on_first_use=True,
     )
     return log
+
+
+class _Unfailing(io.TextIOBase):
+    """A stream whose lines are lost where they cannot be written: on a full disk, or once nobody
+    reads the pipe. No call fails, and no server ends, for want of a log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream: Final = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Leave the stream open: whoever gave it closes it."""
 
 
 class _Worker:

@@ -12,7 +12,12 @@ from typing import Final
 #: large ones. To be measured again with each new version of grpcio: `make bench-service`.
 GRPC_EXPERIMENTS: Final = "-event_engine_listener"
 
+#: Not "INFO", gRPC's own: those lines quote what a client sent, byte by byte, so that anybody
+#: could write what looks like a line of ours.
+GRPC_VERBOSITY: Final = "ERROR"
+
 
 def prepare() -> None:
     """Set what is read only once. gRPC must not be imported yet."""
     os.environ.setdefault("GRPC_EXPERIMENTS", GRPC_EXPERIMENTS)
+    os.environ.setdefault("GRPC_VERBOSITY", GRPC_VERBOSITY)
