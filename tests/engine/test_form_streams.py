@@ -4,12 +4,26 @@ call."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bytepair_engine import Encoding, EncodingSpec, StreamDecoder, UnknownTokenId, load_encoding
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    InvalidOption,
+    SpecialTokenFound,
+    StreamCounter,
+    StreamDecoder,
+    StreamEncoder,
+    UnknownTokenId,
+    can_stream,
+    load_encoding,
+)
 from bytepair_engine.backends import BackendName
-from support.tokenizer_json import KINDS, made
+from support.hard_text import random_texts
+from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made
 
 SEED = 20261121
 
@@ -26,7 +40,7 @@ def test_deltas_joined_are_the_text(backend: BackendName, kind: str, tmp_path: P
     encoding = load(kind, tmp_path, backend)
     rng = random.Random(f"{SEED} {kind}")
     ids = range(encoding.n_vocab)
-    for _ in range(60):
+    for _ in range(25):
         chosen = rng.choices(ids, k=rng.randrange(8))
         whole = encoding.decode(chosen)
         cut = rng.randrange(len(chosen) + 1)
@@ -82,3 +96,69 @@ def test_a_stop_string_counts_its_tokens(backend: BackendName, tmp_path: Path) -
         assert "".join(map(decoder.feed, pieces)) == "ab "
         assert encoding.decode(ids[: decoder.tokens_consumed]).startswith("ab hello")
         assert "hello" not in encoding.decode(ids[: decoder.tokens_consumed - 1])
+
+
+#: Kinds that are refused: what they do at a place depends on more than is beside it.
+REFUSED = {
+    "steps after byte level",
+    "byte level with an end of word",
+    "stripped",
+    *(kind for kind in KINDS if kind.startswith("split ")),
+}
+
+
+def texts(kind: str, encoding: Encoding) -> Iterator[str]:
+    rng = random.Random(f"{SEED} {kind}")
+    names = [token.content for token in [*ADDED, *SPECIAL]]
+    words = [*" ".join(CORPUS[:6]).split(" "), " ", "  ", "\n", "e\u0301", "한", "가", "ﾞ", *names]
+    for _ in range(15):
+        yield " ".join(rng.choices(words, k=rng.randrange(1, 12)))
+        yield "".join(rng.choices(words, k=rng.randrange(1, 12)))
+    yield from random_texts(rng, encoding.token_byte_values(), 20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_do_not_depend_on_the_cut(backend: BackendName, kind: str, tmp_path: Path) -> None:
+    encoding = load(kind, tmp_path, backend)
+    assert can_stream(encoding) is (kind not in REFUSED)
+    if kind in REFUSED:
+        with pytest.raises(InvalidOption):
+            StreamEncoder(encoding)
+        return
+    rng = random.Random(f"{SEED} {kind}")
+    early = 0
+    for text in texts(kind, encoding):
+        for allowed in (frozenset(), frozenset(encoding.special_tokens)):
+            options: Any = {"allowed_special": allowed, "disallowed_special": ()}
+            whole = encoding.encode(text, **options)
+            size = rng.choice([1, 2, 5, 100])
+            pieces = [text[i : i + size] for i in range(0, len(text), size)]
+            encoder, counter = (
+                StreamEncoder(encoding, **options),
+                StreamCounter(encoding, **options),
+            )
+            packed = StreamEncoder(encoding, **options)
+            given = [encoder.feed(piece) for piece in pieces]
+            early += any(given)
+            ids = [i for some in [*given, encoder.finish()] for i in some]
+            assert ids == whole, (SEED, text, size)
+            data = b"".join([*map(packed.feed_packed, pieces), packed.finish_packed()])
+            assert data == encoding.encode_packed(text, **options), (SEED, text, size)
+            for piece in pieces:
+                counter.feed(piece)
+            assert counter.finish() == len(whole), (SEED, text, size)
+    assert early > 20  # it is a stream: ids come before the text ends
+
+
+def test_a_disallowed_token_is_found_where_it_is(backend: BackendName, tmp_path: Path) -> None:
+    encoding = load("metaspace first, split", tmp_path, backend)
+    encoder = StreamEncoder(encoding)
+
+    def feed_all() -> None:
+        for piece in ("hello é wor", "ld and ", "<s", "> x"):
+            encoder.feed(piece)
+        encoder.finish()
+
+    with pytest.raises(SpecialTokenFound) as found:
+        feed_all()
+    assert (found.value.token, found.value.byte_offset) == ("<s>", 19)

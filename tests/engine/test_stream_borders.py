@@ -41,8 +41,7 @@ def borders_found(pattern: str, text: str) -> set[int]:
     assert borders is not None
     found = set()
     for end in range(len(text) + 1):
-        local = borders.local.search(text, 0, end)
-        found |= {local.start() if local else 0, borders.settled(text[:end])}
+        found |= {borders.local(text, end), borders.settled(text[:end])}
     return found - {0}
 
 
@@ -92,9 +91,7 @@ def test_every_space_after_something_else_is_a_border_whatever_the_version_of_un
         for code_point in range(0, 0x110000, 97):
             character = chr(code_point)
             if not regex.match(r"\s", character) and not 0xD800 <= code_point < 0xE000:
-                found = borders.local.search(character + " ")
-                assert found is not None
-                assert found.start() == 1
+                assert borders.local(character + " ", 2) == 1
 
 
 def test_an_unknown_pattern_has_no_borders() -> None:

@@ -20,8 +20,8 @@ CHARACTERS = json.loads(made("words, unknown"))
 Edit = Callable[[dict[str, Any]], object]
 
 
-def added(root: dict[str, Any], **members: Any) -> None:
-    root["added_tokens"][0].update(members)
+def added(root: dict[str, Any], **members: Any) -> object:
+    return root["added_tokens"][0].update(members)
 
 
 def step(**members: Any) -> Edit:
@@ -36,8 +36,8 @@ def decoder(*steps: dict[str, Any]) -> Edit:
     return lambda root: root.update(decoder={"type": "Sequence", "decoders": list(steps)})
 
 
-def merges(root: dict[str, Any], *more: Any) -> None:
-    root["model"]["merges"] += more
+def merges(root: dict[str, Any], *more: Any) -> object:
+    return root["model"]["merges"].extend(more)
 
 
 #: An edit of a sound file, and what the error says of it.

@@ -29,12 +29,13 @@ class Borders:
     """The safe borders of one split pattern.
 
     Attributes:
-        local: Finds the last border in a text by its neighbours, searching from the end.
+        local: The last border in a text by its neighbours alone, of those before an index; 0 if
+            there is none.
         settled: The last border in a text that starts at one and holds no special token; 0
             if there is none.
     """
 
-    local: regex.Pattern[str]
+    local: Callable[[str, int], int]
     settled: Callable[[str], int]
 
 
@@ -44,7 +45,17 @@ def borders_of(pattern: str) -> Borders | None:
     return _BORDERS.get(pattern)
 
 
-def _local(*rules: str) -> regex.Pattern[str]:
+def _local(*rules: str) -> Callable[[str, int], int]:
+    pattern = _backwards(*rules)
+
+    def local(text: str, end: int) -> int:
+        found = pattern.search(text, 0, end)
+        return found.start() if found else 0
+
+    return local
+
+
+def _backwards(*rules: str) -> regex.Pattern[str]:
     return regex.compile("(?r)" + "|".join(rules))
 
 
@@ -77,7 +88,7 @@ def _nothing_settled(text: str) -> int:  # noqa: ARG001
 def _settled_runs(line_ends: str) -> Callable[[str], int]:
     """For what the local rules leave: numbers in threes, and line ends that follow
     punctuation and belong to it, which `line_ends` finds."""
-    after_line_ends = _local(line_ends)
+    after_line_ends = _backwards(line_ends)
 
     def settled(text: str) -> int:
         numbers = _LAST_NUMBERS.match(text)

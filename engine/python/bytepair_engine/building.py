@@ -95,5 +95,5 @@ def build_form_encoding(form: Form, *, name: str, source: str, resources: Resour
         _backend=backend,
         _special_sets=SpecialSets(backend, special),
         _special_ids=frozenset(special.values()),
-        decoder=None if form.decoder.is_plain else form.decoder,
+        form=form,
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
-from bytepair_engine.pipeline.form import Decoder
+from bytepair_engine.pipeline.form import Decoder, Form
 from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets, SpecialTokens
 
@@ -42,8 +42,7 @@ class Encoding:
         backend: "native" or "reference".
         resources: What it may take of the machine.
         splitter: The hand-written scanner that runs the pattern, or "general".
-        decoder: What tokens' bytes are where that depends on their place in a sequence; None
-            where it does not.
+        form: What it is where a table, a pattern and special tokens do not say it; else None.
     """
 
     name: str
@@ -55,7 +54,7 @@ class Encoding:
     _backend: Backend[Any]
     _special_sets: SpecialSets
     _special_ids: frozenset[int]
-    decoder: Decoder | None = None
+    form: Form | None = None
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r} ({self.backend})>"
@@ -75,6 +74,12 @@ class Encoding:
     @property
     def splitter(self) -> str:
         return self._backend.splitter
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """What tokens' bytes are where that depends on their place in a sequence; None where it
+        does not."""
+        return None if self.form is None or self.form.decoder.is_plain else self.form.decoder
 
     # Text to ids
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from functools import lru_cache
 from threading import Lock
 from typing import Final, TypeVar
 
-from bytepair_engine.borders import borders_of
+from bytepair_engine.borders import Borders, borders_of
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished
+from bytepair_engine.pipeline.borders import form_borders
 from bytepair_engine.special_names import special_names
 from bytepair_engine.special_sets import SpecialTokens
 from bytepair_engine.stream_splitter import StreamSplitter
@@ -17,13 +19,23 @@ from bytepair_engine.stream_splitter import StreamSplitter
 #: How many bytes of text a stream holds, unless told otherwise.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 
+#: How many encodings' borders are kept for streams to come.
+_KEPT_BORDERS: Final = 64
+
 R = TypeVar("R")
 
 
 def can_stream(encoding: Encoding) -> bool:
-    """Whether texts can be streamed into `encoding`: whether the safe borders of its split
-    pattern are known, which is so for the patterns that have a name."""
-    return borders_of(encoding.pattern) is not None
+    """Whether texts can be streamed into `encoding`: whether it is known where a text can be cut
+    for it, which is so for the split patterns that have a name and for most forms."""
+    return _borders(encoding) is not None
+
+
+@lru_cache(_KEPT_BORDERS)
+def _borders(encoding: Encoding) -> Borders | None:
+    if encoding.form is None:
+        return borders_of(encoding.pattern)
+    return form_borders(encoding.form)
 
 
 class _TextStream:
@@ -33,7 +45,15 @@ class _TextStream:
         encoding: What the text is encoded into.
     """
 
-    __slots__ = ("_allowed", "_closed", "_disallowed", "_lock", "_splitter", "encoding")
+    __slots__ = (
+        "_allowed",
+        "_before",
+        "_closed",
+        "_disallowed",
+        "_lock",
+        "_splitter",
+        "encoding",
+    )
 
     def __init__(
         self,
@@ -55,7 +75,7 @@ class _TextStream:
             InvalidOption: The encoding's pattern is none of the named ones, or another
                 argument is outside its domain.
         """
-        borders = borders_of(encoding.pattern)
+        borders = _borders(encoding)
         if borders is None:
             raise InvalidOption(
                 "encoding",
@@ -79,6 +99,9 @@ class _TextStream:
             either=special_names(allowed | rejected),
             max_pending_bytes=max_pending_bytes,
         )
+        # For a form, the character before the text that comes next: without it that would be the
+        # start of a text, which may be treated in another way.
+        self._before = ""
         self._lock: Final = Lock()
         self._closed = False
 
@@ -97,8 +120,9 @@ class _TextStream:
         """Whether the stream is over: after `finish` or an error."""
         return self._closed
 
-    def _run(self, piece: str | bytes | None, work: Callable[[str], R]) -> R:
-        """Do `work` on the text that `piece`, or for None the end, makes certain."""
+    def _run(self, piece: str | bytes | None, work: Callable[[str, str], R]) -> R:
+        """Do `work` on the text that `piece`, or for None the end, makes certain, and on what
+        stands before it."""
         with self._lock:
             if self._closed:
                 raise StreamFinished
@@ -107,9 +131,12 @@ class _TextStream:
             start = splitter.bytes_given
             text = splitter.finish() if piece is None else splitter.feed(piece)
             try:
-                result = work(text)
+                result = work(self._before, text)
             except SpecialTokenFound as error:
-                raise SpecialTokenFound(error.token, start + error.byte_offset) from None
+                offset = start + error.byte_offset - len(self._before.encode())
+                raise SpecialTokenFound(error.token, offset) from None
+            if text and self.encoding.form is not None:
+                self._before = text[-1]
             self._closed = piece is None
             return result
 
@@ -175,20 +202,20 @@ class StreamEncoder(_TextStream):
         """As `finish`; see `Encoding.encode_packed`."""
         return self._run(None, self._encode_packed)
 
-    def _encode(self, text: str) -> list[int]:
-        return self.encoding.encode(
-            text, allowed_special=self._allowed, disallowed_special=self._disallowed
-        )
+    def _encode(self, before: str, text: str) -> list[int]:
+        ids = self._options(self.encoding.encode, before + text)
+        return ids[len(self._options(self.encoding.encode, before)) :] if before else ids
 
-    def _encode_array(self, text: str) -> array[int]:
-        return self.encoding.encode_array(
-            text, allowed_special=self._allowed, disallowed_special=self._disallowed
-        )
+    def _encode_array(self, before: str, text: str) -> array[int]:
+        ids = self._options(self.encoding.encode_array, before + text)
+        return ids[len(self._options(self.encoding.encode, before)) :] if before else ids
 
-    def _encode_packed(self, text: str) -> bytes:
-        return self.encoding.encode_packed(
-            text, allowed_special=self._allowed, disallowed_special=self._disallowed
-        )
+    def _encode_packed(self, before: str, text: str) -> bytes:
+        ids = self._options(self.encoding.encode_packed, before + text)
+        return ids[len(self._options(self.encoding.encode_packed, before)) :] if before else ids
+
+    def _options(self, encode: Callable[..., R], text: str) -> R:
+        return encode(text, allowed_special=self._allowed, disallowed_special=self._disallowed)
 
 
 class StreamCounter(_TextStream):
@@ -262,11 +289,16 @@ class StreamCounter(_TextStream):
             return self.count
         return self._run(None, self._add)
 
-    def _add(self, text: str) -> int:
-        self.count += self.encoding.count(
+    def _add(self, before: str, text: str) -> int:
+        extra = self._count(before, None) if before else 0
+        limit = None if self.limit is None else self.limit - self.count + extra
+        self.count += self._count(before + text, limit) - extra
+        return self.count
+
+    def _count(self, text: str, limit: int | None) -> int:
+        return self.encoding.count(
             text,
-            limit=None if self.limit is None else self.limit - self.count,
+            limit=limit,
             allowed_special=self._allowed,
             disallowed_special=self._disallowed,
         )
-        return self.count

@@ -165,12 +165,12 @@ class StreamSplitter:
         names = self._names
         end = min(len(window), names.unfinished(window) + 1)
         for _ in range(_STEPS_BACK):
-            found = self._borders.local.search(window, 0, end)
-            if found is None or found.start() < known:
+            found = self._borders.local(window, end)
+            if found == 0 or found < known:
                 break
-            across = names.across(window, found.start())
+            across = names.across(window, found)
             if across is None:
-                return found.start()
+                return found
             end = across + 1
         return 0
 
@@ -188,8 +188,8 @@ class StreamSplitter:
                 break
             start = special.end()
         stretch = text[start:end]
-        local = self._borders.local.search(stretch)
-        border = start + (local.start() if local else self._borders.settled(stretch))
+        local = self._borders.local(stretch, len(stretch))
+        border = start + (local or self._borders.settled(stretch))
         if border == 0 and self.pending_bytes > self._max_pending:
             raise PieceTooLong(self._max_pending, self.bytes_given)
         self._settle_at = 2 * self._length

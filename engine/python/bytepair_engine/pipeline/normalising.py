@@ -106,6 +106,18 @@ def composes_backwards() -> frozenset[str]:
     )
 
 
+@cache
+def composes_forwards() -> frozenset[str]:
+    """The characters that may become one with the character after them, in some form."""
+    firsts = {*map(chr, range(0x1100, 0x1113)), *map(chr, range(0xAC00, 0xD7A4))}
+    for code in range(0x20000):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            firsts.add(chr(int(parts[0], 16)))
+    lasts = ((chr(c), unicodedata.normalize("NFKD", chr(c))[-1]) for c in range(0x20000))
+    return frozenset(firsts | {c for c, last in lasts if last in firsts or last != c})
+
+
 def starts_cluster(character: str) -> bool:
     """Whether text before `character` and text from it on normalise each by itself, in every
     form: it is a starter, and becomes one with nothing before it."""
