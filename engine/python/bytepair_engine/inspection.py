@@ -9,16 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bytepair_engine.backends import resolve
 from bytepair_engine.builtin import SHA256
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.formats.detect import Format, detect
-from bytepair_engine.loading import load_encoding
+from bytepair_engine.formats.detect import Format
+from bytepair_engine.formats.reading import open_vocabulary
+from bytepair_engine.loading import load_opened
 from bytepair_engine.pipeline.backend import FormBackend
 from bytepair_engine.pipeline.form import Form, Merges, Scores
+from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.stream_encoder import can_stream
-from bytepair_engine.vocabulary_file import read_vocabulary_file
 
 #: How many characters of a regular expression or of another value a step may show.
 _LONGEST_VALUE: Final = 200
@@ -68,10 +70,9 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     """
     if spec.file is None:
         raise VocabularyError(f"encoding {spec.name!r}", "no file is given", "add file")
-    data = read_vocabulary_file(spec.file)
-    format_ = detect(data, str(spec.file)).format
-    sha256 = hashlib.sha256(data).hexdigest()
-    del data  # which loading reads again: two copies of the largest would be a quarter gigabyte
+    opened = open_vocabulary(spec)
+    format_ = opened.detected.format
+    sha256 = hashlib.sha256(opened.data).hexdigest()
     inspection = partial(
         Inspection,
         file=spec.file,
@@ -82,7 +83,7 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     missing = _missing(spec, format_)
     if missing:
         return inspection(spec=spec, encoding=None, missing=missing)
-    encoding = load_encoding(spec)
+    encoding = load_opened(resolve(None), spec, opened, Resources())
     form = encoding._backend.form if isinstance(encoding._backend, FormBackend) else None
     return inspection(
         spec=spec,

@@ -12,7 +12,7 @@ from bytepair_engine.builtin import BUILTINS, Builtin, builtin_table
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import UnknownEncoding, VocabularyError
 from bytepair_engine.formats.ranked import Ranked
-from bytepair_engine.formats.reading import read_vocabulary
+from bytepair_engine.formats.reading import Opened, open_vocabulary, read_vocabulary
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.vocabulary_file import read_vocabulary_file
@@ -42,8 +42,34 @@ def load_encoding(
         spec = _read_declaration(Path(spec))
     spec.check()
     core, resources = resolve(backend), Resources(cache_bytes, threads)
-    build = _from_file if spec.extends is None else _extend
-    encoding = build(core, spec, resources)
+    if spec.extends is not None:
+        return _as_expected(spec, _extend(core, spec, resources))
+    return load_opened(core, spec, open_vocabulary(spec), resources)
+
+
+def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resources) -> Encoding:
+    """As `load_encoding`, for a declaration whose file was read already."""
+    vocabulary = read_vocabulary(core, spec, opened)
+    source = f"file:{spec.file}"
+    if not isinstance(vocabulary, Ranked):
+        encoding = build_form_encoding(
+            vocabulary, name=spec.name, source=source, resources=resources
+        )
+    else:
+        encoding = build_encoding(
+            core,
+            vocabulary.table,
+            name=spec.name,
+            pattern=vocabulary.pattern,
+            special_tokens=vocabulary.special_tokens,
+            source=source,
+            table_source=str(spec.file),
+            resources=resources,
+        )
+    return _as_expected(spec, encoding)
+
+
+def _as_expected(spec: EncodingSpec, encoding: Encoding) -> Encoding:
     if spec.fingerprint is not None and spec.fingerprint.lower() != encoding.fingerprint:
         raise VocabularyError(
             f"encoding {spec.name!r}",
@@ -64,24 +90,6 @@ def find_builtin(name: str) -> tuple[str, Builtin]:
     if canonical not in BUILTINS:
         raise UnknownEncoding(name, sorted(BUILTINS))
     return canonical, BUILTINS[canonical]
-
-
-def _from_file(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
-    vocabulary = read_vocabulary(core, spec)
-    if not isinstance(vocabulary, Ranked):
-        return build_form_encoding(
-            vocabulary, name=spec.name, source=f"file:{spec.file}", resources=resources
-        )
-    return build_encoding(
-        core,
-        vocabulary.table,
-        name=spec.name,
-        pattern=vocabulary.pattern,
-        special_tokens=vocabulary.special_tokens,
-        source=f"file:{spec.file}",
-        table_source=str(spec.file),
-        resources=resources,
-    )
 
 
 def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bytepair_engine.backends import Core
@@ -23,20 +24,45 @@ from bytepair_engine.vocabulary_file import check_sha256, read_vocabulary_file, 
 _BARE: Final = ("tiktoken", "gpt2")
 
 
-def read_vocabulary(core: Core, spec: EncodingSpec) -> Ranked | Form:
+@dataclass(frozen=True)
+class Opened:
+    """A file that was read, and what it is.
+
+    Attributes:
+        data: Its content, uncompressed.
+        detected: What it is.
+    """
+
+    data: bytes
+    detected: Detected
+
+
+def open_vocabulary(spec: EncodingSpec) -> Opened:
+    """Read the file of a declaration that names one, and say what it is.
+
+    Args:
+        spec: The declaration, which was checked.
+    Raises:
+        VocabularyError: The file cannot be read, is another than the declaration says, or is no
+            vocabulary.
+    """
+    assert spec.file is not None  # as `check` saw to it
+    data = read_vocabulary_file(spec.file)
+    check_sha256(data, spec.sha256, str(spec.file))
+    return Opened(data, _detected(spec, data, str(spec.file)))
+
+
+def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | Form:
     """Read the vocabulary of a declaration that names a file.
 
     Args:
         core: The backend that makes rank tables.
-        spec: The declaration, which was checked.
+        spec: The declaration.
+        opened: Its file.
     Raises:
         VocabularyError: A file is not what it must be, or the declaration does not fit it.
     """
-    assert spec.file is not None  # as `check` saw to it
-    source = str(spec.file)
-    data = read_vocabulary_file(spec.file)
-    check_sha256(data, spec.sha256, source)
-    detected = _detected(spec, data, source)
+    source, data, detected = str(spec.file), opened.data, opened.detected
     _check_keys(spec, detected)
     try:
         if detected.format == "tiktoken":
