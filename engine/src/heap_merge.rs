@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::cancel;
+use crate::characters::Opening;
 use crate::merge::{NO_RANK, Part};
 use crate::vocabulary::Vocabulary;
 
@@ -15,14 +16,23 @@ const ASK_EVERY: u64 = 8192;
 /// In `end`: no part starts at this byte.
 const INSIDE: u32 = u32::MAX;
 
-/// Of the part that starts at a byte: where it ends, where the one before it starts, and the
-/// rank of it joined with the one after it.
+/// Of the part that starts at a byte: where it ends, where the one before it starts, its id, and
+/// the rank of it joined with the one after it.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     end: u32,
     previous: u32,
+    id: u32,
     joined: u32,
 }
+
+/// No part starts here.
+const NOWHERE: Node = Node {
+    end: INSIDE,
+    previous: 0,
+    id: NO_RANK,
+    joined: NO_RANK,
+};
 
 #[derive(Debug, Default)]
 pub struct HeapMerge {
@@ -47,24 +57,19 @@ impl HeapMerge {
         let rank = |from: usize, to: usize| vocabulary.rank(bytes, from, to - from);
         let entry = |rank: u32, start: usize| Reverse((rank as u64) << 32 | start as u64);
         let nodes = &mut self.nodes;
-        nodes.clear();
+        open(vocabulary, bytes, nodes);
         let mut heap = std::mem::take(&mut self.heap);
         heap.clear();
-        for start in 0..len {
-            let joined = if start + 2 <= len {
-                rank(start, start + 2)
-            } else {
-                NO_RANK
-            };
-            let previous = (start as u32).wrapping_sub(1);
-            nodes.push(Node {
-                end: start as u32 + 1,
-                previous,
-                joined,
-            });
-            if joined != NO_RANK {
-                heap.push(entry(joined, start));
+        let mut start = 0;
+        while start < len {
+            let middle = nodes[start].end as usize;
+            if let Some(next) = nodes.get(middle) {
+                nodes[start].joined = rank(start, next.end as usize);
+                if nodes[start].joined != NO_RANK {
+                    heap.push(entry(nodes[start].joined, start));
+                }
             }
+            start = middle;
         }
         let mut heap = BinaryHeap::from(heap);
         let mut merges = 0;
@@ -81,6 +86,7 @@ impl HeapMerge {
             let end = nodes[middle].end as usize;
             nodes[middle].end = INSIDE;
             nodes[start].end = end as u32;
+            nodes[start].id = found;
             if end < len {
                 nodes[end].previous = start as u32;
                 nodes[start].joined = rank(start, nodes[end].end as usize);
@@ -102,13 +108,35 @@ impl HeapMerge {
         parts.clear();
         let mut start = 0;
         while start < len {
-            let end = self.nodes[start].end as usize;
+            let Node { end, id, .. } = self.nodes[start];
             parts.push(Part {
                 start: range.start + start,
-                id: rank(start, end),
+                id,
             });
-            start = end;
+            start = end as usize;
         }
         merges
+    }
+}
+
+/// Replace `nodes` by those with which merging of the bytes begins.
+fn open(vocabulary: &Vocabulary, bytes: &[u8], nodes: &mut Vec<Node>) {
+    nodes.clear();
+    nodes.resize(bytes.len(), NOWHERE);
+    let (mut start, mut previous) = (0, u32::MAX);
+    while start < bytes.len() {
+        let Opening { first, len } = vocabulary.opening(bytes, start);
+        for (from, to) in [(start, start + first), (start + first, start + len)] {
+            if from < to {
+                nodes[from] = Node {
+                    end: to as u32,
+                    previous,
+                    id: vocabulary.part_id(bytes, from, to - from),
+                    joined: NO_RANK,
+                };
+                previous = from as u32;
+            }
+        }
+        start += len;
     }
 }

@@ -7,6 +7,7 @@
 pub mod bpe;
 mod cache;
 pub mod cancel;
+mod characters;
 mod fingerprint;
 pub mod general;
 mod hash;
@@ -25,6 +26,7 @@ mod python;
 #[cfg(test)]
 mod random;
 pub mod rank_table;
+mod short_merge;
 mod short_table;
 mod short_tokens;
 pub mod sink;

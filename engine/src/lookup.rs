@@ -1,6 +1,6 @@
 //! From one pre-token to its ids: the vocabulary, then the cache, then merging.
 
-use crate::cache::{Cache, Entry, LONGEST_PIECE, long_hash};
+use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
 use crate::merge::Merger;
 use crate::short_table::{Key, LONGEST};
 use crate::sink::Sink;
@@ -86,15 +86,17 @@ impl Lookup<'_> {
 
     #[inline(never)]
     fn merge_short<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
-        let long = long_hash(piece);
-        if let Some(ids) = self.cache.find_long(piece, long) {
+        // An entry holds the ids of any piece of so few bytes.
+        let long = (piece.len() > MOST_IDS).then(|| long_hash(piece));
+        if let Some(ids) = long.and_then(|long| self.cache.find_long(piece, long)) {
             sink.extend(ids);
             return;
         }
         let ids = self.merger.merge(self.vocabulary, piece);
-        match Entry::new(key, ids) {
-            Some(entry) => self.cache.insert_short(hash, entry),
-            None => self.cache.insert_long(piece, long, ids),
+        match (Entry::new(key, ids), long) {
+            (Some(entry), _) => self.cache.insert_short(hash, entry),
+            (None, Some(long)) => self.cache.insert_long(piece, long, ids),
+            (None, None) => {}
         }
         sink.extend(ids);
     }

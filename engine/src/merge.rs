@@ -7,13 +7,11 @@
 
 use crate::cancel;
 use crate::heap_merge::HeapMerge;
+use crate::short_merge::{Parts, SHORT};
 use crate::vocabulary::Vocabulary;
 
 /// No token: greater than every rank.
 pub const NO_RANK: u32 = u32::MAX;
-
-/// Up to this length scanning beats the heap.
-const SHORT: usize = 64;
 
 /// Pieces longer than this are merged window by window, so that the heap stays in the
 /// processor's cache and memory does not grow with the piece.
@@ -54,55 +52,12 @@ impl Merger {
         // Padded, so that every key is read with one load.
         let mut text = [0; SHORT + 16];
         text[..piece.len()].copy_from_slice(piece);
-        // Where each part starts, and the rank of it joined with the next. The last is a
-        // sentinel at the end.
-        let mut starts = [0u8; SHORT + 1];
-        let mut ranks = [NO_RANK; SHORT + 8];
-        let mut count = piece.len();
-        for i in 0..count {
-            starts[i] = i as u8;
-            if i + 1 < count {
-                ranks[i] = vocabulary.rank(&text, i, 2);
-            }
-        }
-        starts[count] = count as u8;
-        loop {
-            // Eight at a time without branches, then where: the compiler makes vectors of it.
-            let lanes = count.next_multiple_of(8).min(SHORT + 8);
-            let mut lowest = [NO_RANK; 8];
-            for chunk in ranks[..lanes].chunks_exact(8) {
-                for (low, &rank) in lowest.iter_mut().zip(chunk) {
-                    *low = rank.min(*low);
-                }
-            }
-            let lowest = lowest.into_iter().fold(NO_RANK, u32::min);
-            if lowest == NO_RANK {
-                break;
-            }
-            let Some(at) = ranks[..count].iter().position(|&rank| rank == lowest) else {
-                break;
-            };
-            starts.copy_within(at + 2..count + 1, at + 1);
-            ranks.copy_within(at + 2..count + 1, at + 1);
-            ranks[count] = NO_RANK;
-            count -= 1;
+        let mut parts = Parts::of(vocabulary, &text, piece.len());
+        while let Some(at) = parts.lowest() {
+            parts.merge(vocabulary, &text, at);
             self.merges += 1;
-            let rank_of = |i: usize| {
-                if i + 2 > count {
-                    return NO_RANK;
-                }
-                let start = starts[i] as usize;
-                vocabulary.rank(&text, start, starts[i + 2] as usize - start)
-            };
-            ranks[at] = rank_of(at);
-            if at > 0 {
-                ranks[at - 1] = rank_of(at - 1);
-            }
         }
-        for part in starts[..count + 1].windows(2) {
-            let (start, end) = (part[0] as usize, part[1] as usize);
-            self.ids.push(vocabulary.rank(&text, start, end - start));
-        }
+        self.ids.extend(parts.ids());
     }
 
     fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) {
@@ -226,6 +181,90 @@ mod tests {
                 assert_eq!(merger.ids, expected, "windows of {window}: {piece:?}");
             }
         }
+    }
+
+    /// Characters whose bytes make each other's, what stands before words, and an "é" that is
+    /// too long to be UTF-8.
+    const WIDE: [&[u8]; 11] = [
+        "あ".as_bytes(),
+        "い".as_bytes(),
+        "ぁ".as_bytes(),
+        "아".as_bytes(),
+        "é".as_bytes(),
+        "è".as_bytes(),
+        "д".as_bytes(),
+        b"\xe0\x83\xa9",
+        "𐍈".as_bytes(),
+        b" ",
+        b"a",
+    ];
+
+    fn wide_text(random: &mut Random, kinds: usize, len: usize) -> Vec<u8> {
+        (0..len)
+            .flat_map(|_| WIDE[random.below(kinds)])
+            .copied()
+            .collect()
+    }
+
+    /// Any stretches of bytes of such text, whole characters or not; in random order, or short
+    /// ones first, as training has them.
+    fn hostile_to_characters(random: &mut Random, kinds: usize) -> Vocabulary {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        for _ in 0..random.below(80) {
+            let text = wide_text(random, kinds, 4);
+            let start = random.below(4);
+            let most = if random.below(3) == 0 { 9 } else { 3 };
+            let len = 2 + random.below(most);
+            let token = text[start.min(text.len() - 1)..text.len().min(start + len)].to_vec();
+            if !tokens.contains(&token) {
+                let at = random.below(tokens.len() + 1);
+                tokens.insert(at, token);
+            }
+        }
+        if random.below(2) == 0 {
+            tokens.sort_by_key(Vec::len);
+        }
+        let items = tokens.into_iter().zip(0..);
+        Vocabulary::new(Arc::new(
+            RankTable::from_items(items).expect("no duplicates"),
+        ))
+    }
+
+    #[test]
+    fn merging_that_begins_with_characters_is_the_definition() {
+        let mut random = Random::new(11);
+        let mut openings = [0; 4];
+        for _ in 0..if cfg!(miri) { 3 } else { 3_000 } {
+            let kinds = 1 + random.below(WIDE.len());
+            let vocabulary = hostile_to_characters(&mut random, kinds);
+            let mut merger = Merger::default();
+            for _ in 0..8 {
+                let most = if random.below(4) == 0 { 40 } else { 8 };
+                let len = 1 + random.below(most);
+                let mut piece = wide_text(&mut random, kinds, len);
+                // Windows cut anywhere.
+                piece.drain(..random.below(3).min(piece.len() - 1));
+                piece.truncate(piece.len() - random.below(3).min(piece.len() - 1));
+                if random.below(4) == 0 && piece.len() > 1 {
+                    piece.remove(random.below(piece.len()));
+                }
+                for start in 0..piece.len() {
+                    let opening = vocabulary.opening(&piece, start);
+                    openings[opening.len] += 1;
+                    openings[0] += (opening.first < opening.len) as usize;
+                }
+                let expected = merge_by_definition(vocabulary.table(), &piece);
+                assert_eq!(merger.merge(&vocabulary, &piece), expected, "{piece:?}");
+                merger.ids.clear();
+                merger.merge_windows(&vocabulary, &piece, 16);
+                assert_eq!(merger.ids, expected, "windows: {piece:?}");
+            }
+        }
+        // In two parts, as bytes, and of two and three bytes: each was tried.
+        assert!(
+            openings.iter().all(|&count| count > 100 || cfg!(miri)),
+            "{openings:?}"
+        );
     }
 
     #[test]

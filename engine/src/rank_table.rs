@@ -142,7 +142,7 @@ impl RankTable {
     }
 
     /// Tokens and ids, in id order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> + Clone {
         (0..self.len()).map(|i| (self.tokens.get(i), self.ids[i]))
     }
 

@@ -1,4 +1,4 @@
-//! A hash table for byte strings of at most 15 bytes: one cache line for most lookups.
+//! Hash tables for byte strings of at most 15 bytes: one cache line for most lookups.
 
 use crate::hash::fold;
 
@@ -46,50 +46,163 @@ impl Key {
     fn is_free(self) -> bool {
         self.high == 0
     }
+
+    #[inline(always)]
+    fn len(self) -> usize {
+        (self.high >> 56) as usize
+    }
 }
 
-#[derive(Clone, Copy, Default, Debug)]
-#[repr(C, align(32))]
-struct Entry {
-    key: Key,
-    id: u32,
-}
-
-/// Open addressing, at most half full, never changed after it is built.
+/// From keys to ids. Two tables, because half of the room for nearly all keys is half of the
+/// memory that a text is looked up in: most of what a lookup costs is waiting for it.
 #[derive(Debug)]
 pub struct ShortTable {
-    entries: Box<[Entry]>,
+    narrow: Table<Narrow>,
+    /// The longest key that is in the narrow table, 0 where an id does not fit into it.
+    longest_narrow: usize,
+    wide: Table<Wide>,
 }
 
 impl ShortTable {
-    /// A table with room for `count` keys.
-    pub fn with_room(count: usize) -> Self {
-        let capacity = (count * 2).next_power_of_two().max(2);
+    /// A table with room for keys of these lengths and ids.
+    pub fn with_room(keys: impl Iterator<Item = (usize, u32)> + Clone) -> Self {
+        let fits = keys.clone().all(|(_, id)| id <= Narrow::MOST);
+        let longest_narrow = if fits { Narrow::LONGEST } else { 0 };
+        let (mut narrow, mut wide) = (0, 0);
+        for (len, _) in keys {
+            *if len <= longest_narrow {
+                &mut narrow
+            } else {
+                &mut wide
+            } += 1;
+        }
         ShortTable {
-            entries: vec![Entry::default(); capacity].into_boxed_slice(),
+            narrow: Table::with_room(narrow),
+            longest_narrow,
+            wide: Table::with_room(wide),
         }
     }
 
-    /// Add a key that is not there yet.
-    pub fn insert(&mut self, key: Key, id: u32) {
-        let mask = self.entries.len() - 1;
-        let mut at = key.hash() as usize & mask;
-        while !self.entries[at].key.is_free() {
-            at = (at + 1) & mask;
+    /// Add a key that is not there yet; those that come first are found fastest.
+    pub fn insert(&mut self, key: Key, hash: u64, id: u32) {
+        if key.len() <= self.longest_narrow {
+            self.narrow.insert(key, hash, id);
+        } else {
+            self.wide.insert(key, hash, id);
         }
-        self.entries[at] = Entry { key, id };
     }
 
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
+        if key.len() <= self.longest_narrow {
+            self.narrow.find(key, hash)
+        } else {
+            self.wide.find(key, hash)
+        }
+    }
+}
+
+/// What a table holds: a key and its id, or nothing.
+trait Entry: Copy + Default {
+    fn new(key: Key, id: u32) -> Self;
+    /// The id, if the key is this one.
+    fn id(&self, key: Key) -> Option<u32>;
+    fn is_free(&self) -> bool;
+}
+
+/// A key of at most 12 bytes, its length in the upper bits of the id.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(C, align(16))]
+struct Narrow {
+    low: u64,
+    high: u32,
+    len_and_id: u32,
+}
+
+impl Narrow {
+    const LONGEST: usize = 12;
+    /// The greatest id.
+    const MOST: u32 = (1 << 28) - 1;
+}
+
+impl Entry for Narrow {
+    fn new(key: Key, id: u32) -> Self {
+        Narrow {
+            low: key.low,
+            high: key.high as u32,
+            len_and_id: (key.len() as u32) << 28 | id,
+        }
+    }
+
+    #[inline(always)]
+    fn id(&self, key: Key) -> Option<u32> {
+        let id = self.len_and_id ^ (key.len() as u32) << 28;
+        let same = self.low == key.low && self.high == key.high as u32 && id <= Narrow::MOST;
+        same.then_some(id)
+    }
+
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        self.len_and_id == 0
+    }
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(C, align(32))]
+struct Wide {
+    key: Key,
+    id: u32,
+}
+
+impl Entry for Wide {
+    fn new(key: Key, id: u32) -> Self {
+        Wide { key, id }
+    }
+
+    #[inline(always)]
+    fn id(&self, key: Key) -> Option<u32> {
+        (self.key == key).then_some(self.id)
+    }
+
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        self.key.is_free()
+    }
+}
+
+/// Open addressing, at most half full, never changed after it is built.
+#[derive(Debug)]
+struct Table<E> {
+    entries: Box<[E]>,
+}
+
+impl<E: Entry> Table<E> {
+    fn with_room(count: usize) -> Self {
+        let capacity = (count * 2).next_power_of_two().max(2);
+        Table {
+            entries: vec![E::default(); capacity].into_boxed_slice(),
+        }
+    }
+
+    fn insert(&mut self, key: Key, hash: u64, id: u32) {
+        let mask = self.entries.len() - 1;
+        let mut at = hash as usize & mask;
+        while !self.entries[at].is_free() {
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = E::new(key, id);
+    }
+
+    #[inline(always)]
+    fn find(&self, key: Key, hash: u64) -> Option<u32> {
         let mask = self.entries.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let entry = &self.entries[at];
-            if entry.key == key {
-                return Some(entry.id);
+            if let Some(id) = entry.id(key) {
+                return Some(id);
             }
-            if entry.key.is_free() {
+            if entry.is_free() {
                 return None;
             }
             at = (at + 1) & mask;

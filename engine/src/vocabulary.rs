@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::characters::{Characters, Opening};
 use crate::merge::{Merger, NO_RANK};
 use crate::rank_table::RankTable;
 use crate::short_table::{Key, LONGEST, ShortTable};
@@ -11,6 +12,10 @@ pub struct Vocabulary {
     table: Arc<RankTable>,
     /// Tokens of at most 15 bytes.
     short: ShortTable,
+    /// Ranks of all bytes.
+    bytes: Box<[u32; 256]>,
+    /// With what merging begins.
+    characters: Characters,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
     /// The longest token that begins with each two bytes, up to 255.
@@ -22,11 +27,15 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
+        let pairs = pair_ranks(&table);
+        let (short, filter) = short_table(&table);
         Vocabulary {
-            short: short_table(&table),
-            pairs: pair_ranks(&table),
+            short,
+            bytes: byte_ranks(&table),
+            characters: Characters::of(&table, &pairs),
+            pairs,
             longest: longest_by_start(&table),
-            filter: filter(&table),
+            filter,
             table,
         }
     }
@@ -41,14 +50,8 @@ impl Vocabulary {
         if len == 2 {
             return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
         }
-        if len > self.longest_from(text, start) {
-            return NO_RANK;
-        }
         if len > LONGEST {
-            return self
-                .table
-                .id_of(&text[start..start + len])
-                .unwrap_or(NO_RANK);
+            return self.long_rank(text, start, len);
         }
         let key = Key::of(text, start, len);
         let hash = key.hash();
@@ -57,6 +60,32 @@ impl Vocabulary {
             return NO_RANK;
         }
         self.short.find(key, hash).unwrap_or(NO_RANK)
+    }
+
+    #[inline(never)]
+    fn long_rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
+        if len > self.longest_from(text, start) {
+            return NO_RANK;
+        }
+        self.table
+            .id_of(&text[start..start + len])
+            .unwrap_or(NO_RANK)
+    }
+
+    /// With what merging of the text may begin at `start`: parts, and nothing between them.
+    #[inline(always)]
+    pub fn opening(&self, text: &[u8], start: usize) -> Opening {
+        self.characters.opening(&self.pairs, text, start)
+    }
+
+    /// The id of a part of an opening: a byte, two, or a character.
+    #[inline(always)]
+    pub fn part_id(&self, text: &[u8], start: usize, len: usize) -> u32 {
+        match len {
+            1 => self.bytes[text[start] as usize],
+            2 => self.rank(text, start, len),
+            _ => self.characters.id(text, start),
+        }
     }
 
     /// No token that begins as `text[start..]` does, by two bytes at least, is longer.
@@ -98,16 +127,25 @@ impl Vocabulary {
     }
 }
 
-fn short_table(table: &RankTable) -> ShortTable {
-    let count = table
-        .iter()
-        .filter(|(token, _)| token.len() <= LONGEST)
-        .count();
-    let mut short = ShortTable::with_room(count);
-    for (token, id) in table.iter().filter(|(token, _)| token.len() <= LONGEST) {
-        short.insert(Key::of(token, 0, token.len()), id);
+/// The tokens of at most 15 bytes, and their filter: sixteen bits or more for each token.
+fn short_table(table: &RankTable) -> (ShortTable, Box<[u64]>) {
+    let tokens = table.iter().filter(|(token, _)| token.len() <= LONGEST);
+    let mut short = ShortTable::with_room(tokens.clone().map(|(token, id)| (token.len(), id)));
+    let words = (table.len() / 4).next_power_of_two();
+    let mut filter = vec![0; words].into_boxed_slice();
+    for (token, id) in tokens {
+        let key = Key::of(token, 0, token.len());
+        let hash = key.hash();
+        short.insert(key, hash, id);
+        let (word, bit) = filter_place(hash, words);
+        filter[word] |= bit;
     }
-    short
+    (short, filter)
+}
+
+fn byte_ranks(table: &RankTable) -> Box<[u32; 256]> {
+    let rank = |byte| table.id_of(&[byte]).unwrap_or(NO_RANK);
+    Box::new(std::array::from_fn(|byte| rank(byte as u8)))
 }
 
 fn pair_ranks(table: &RankTable) -> Box<[u32]> {
@@ -129,17 +167,6 @@ fn longest_by_start(table: &RankTable) -> Box<[u8]> {
         }
     }
     longest
-}
-
-/// Sixteen bits or more for each token.
-fn filter(table: &RankTable) -> Box<[u64]> {
-    let words = (table.len() / 4).next_power_of_two();
-    let mut filter = vec![0; words].into_boxed_slice();
-    for (token, _) in table.iter().filter(|(token, _)| token.len() <= LONGEST) {
-        let (word, bit) = filter_place(Key::of(token, 0, token.len()).hash(), words);
-        filter[word] |= bit;
-    }
-    filter
 }
 
 #[inline(always)]

@@ -1,0 +1,113 @@
+//! The parts of a short piece while it is merged: small arrays that live on the stack.
+
+use crate::merge::NO_RANK;
+use crate::vocabulary::Vocabulary;
+
+/// The longest piece, in bytes.
+pub const SHORT: usize = 64;
+
+/// The room for a piece, padded so that every key is read with one load.
+pub type Text = [u8; SHORT + 16];
+
+/// Parts by the place that they had at first; those that are merged into the one before them
+/// keep their place and are passed over.
+pub struct Parts {
+    count: usize,
+    /// Where each part starts; at `count` where the piece ends.
+    starts: [u8; SHORT + 1],
+    /// The part after it, `count` for none.
+    next: [u8; SHORT + 1],
+    previous: [u8; SHORT + 1],
+    ids: [u32; SHORT],
+    /// The rank of it joined with the next.
+    ranks: [u32; SHORT],
+}
+
+impl Parts {
+    /// With what merging of the first `len` bytes begins.
+    #[inline(always)]
+    pub fn of(vocabulary: &Vocabulary, text: &Text, len: usize) -> Self {
+        let mut parts = Parts {
+            count: 0,
+            starts: [0; SHORT + 1],
+            next: [0; SHORT + 1],
+            previous: [0; SHORT + 1],
+            ids: [0; SHORT],
+            ranks: [NO_RANK; SHORT],
+        };
+        let mut at = 0;
+        while at < len {
+            let opening = vocabulary.opening(text, at);
+            parts.push(vocabulary.part_id(text, at, opening.first), at);
+            if opening.first < opening.len {
+                let (start, len) = (at + opening.first, opening.len - opening.first);
+                parts.push(vocabulary.part_id(text, start, len), start);
+            }
+            at += opening.len;
+        }
+        parts.starts[parts.count] = len as u8;
+        for i in 1..parts.count {
+            let (start, end) = (parts.starts[i - 1] as usize, parts.starts[i + 1] as usize);
+            parts.ranks[i - 1] = vocabulary.rank(text, start, end - start);
+        }
+        parts
+    }
+
+    #[inline(always)]
+    fn push(&mut self, id: u32, start: usize) {
+        let i = self.count;
+        self.starts[i] = start as u8;
+        self.previous[i] = (i as u8).wrapping_sub(1);
+        self.next[i] = i as u8 + 1;
+        self.ids[i] = id;
+        self.count += 1;
+    }
+
+    /// The first of the parts that join the next at the lowest rank.
+    #[inline(always)]
+    pub fn lowest(&self) -> Option<usize> {
+        // Eight at a time without branches, then where: the compiler makes vectors of it.
+        let lanes = self.count.next_multiple_of(8).min(SHORT);
+        let mut lowest = [NO_RANK; 8];
+        for chunk in self.ranks[..lanes].chunks_exact(8) {
+            for (low, &rank) in lowest.iter_mut().zip(chunk) {
+                *low = rank.min(*low);
+            }
+        }
+        let lowest = lowest.into_iter().fold(NO_RANK, u32::min);
+        if lowest == NO_RANK {
+            return None;
+        }
+        self.ranks[..lanes].iter().position(|&rank| rank == lowest)
+    }
+
+    /// Join a part with the next.
+    #[inline(always)]
+    pub fn merge(&mut self, vocabulary: &Vocabulary, text: &Text, at: usize) {
+        let middle = self.next[at] as usize;
+        let after = self.next[middle] as usize;
+        self.ids[at] = self.ranks[at];
+        self.ranks[middle] = NO_RANK;
+        self.next[at] = after as u8;
+        self.previous[after] = at as u8;
+        let (start, end) = (self.starts[at] as usize, self.starts[after] as usize);
+        self.ranks[at] = if after < self.count {
+            let last = self.starts[self.next[after] as usize] as usize;
+            vocabulary.rank(text, start, last - start)
+        } else {
+            NO_RANK
+        };
+        if at > 0 {
+            let before = self.previous[at] as usize;
+            let first = self.starts[before] as usize;
+            self.ranks[before] = vocabulary.rank(text, first, end - first);
+        }
+    }
+
+    /// The ids of the parts that are left.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        let after = |&i: &usize| Some(self.next[i] as usize).filter(|&i| i < self.count);
+        let first = Some(0).filter(|_| self.count > 0);
+        std::iter::successors(first, after).map(|i| self.ids[i])
+    }
+}
