@@ -208,11 +208,12 @@ def shown_default(default: object) -> str:
 
 def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> None:
     examples = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    chatml = examples[0].split("[encodings.qwen]")[0]
+    (encodings,) = [text for text in examples if "[encodings.qwen]" in text]
+    chatml = encodings.split("[encodings.qwen]")[0]
+    ceiling, quotas = [text for text in examples if text.startswith(("[ceiling", "[quotas"))]
     (tmp_path / "keys.toml").write_text(
         f'chat = ["sha256:{hashlib.sha256(b"k").hexdigest()}"]', encoding="utf-8"
     )
-    ceiling, quotas = examples[3], examples[4]
     config = f"api_keys_file = 'keys.toml'\n{chatml}\n{ceiling}\n{quotas}"
     server = serve("--config", write_config(tmp_path, config))
     key = (("authorization", "Bearer k"),)

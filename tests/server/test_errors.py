@@ -273,6 +273,7 @@ def test_every_type_has_a_row() -> None:
         "PieceTooLong",
         "StreamFinished",
         "TableFault",
+        "TrainingError",
         "UnknownToken",
         "VocabularyError",
     }
