@@ -126,6 +126,10 @@ sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where i
 	fi
 
 MEGABYTES ?= 100
+.PHONY: bench-train
+bench-train: $(VENV)/.bench ## Measure training beside its peers, in one run: an hour, for the peers' sake
+	$(BIN)/python -m bench.train.measure
+
 .PHONY: bench-worst-case
 bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, how it grows, and memory: half an hour
 	PYTHONPATH=tests $(BIN)/python bench/engine/worst_case.py --megabytes $(MEGABYTES) --only $(SHAPES)

@@ -1,0 +1,64 @@
+"""Mixed text of any size, made of the corpora by a seed: documents of some thousand characters.
+
+The corpora are 16 MB. What is more is made of them again, with words that are new: in each further
+pass one long word in eight gets the second half of another one. So pre-tokens go on growing with
+the text, as they do in real text, where repeating it would add none.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CHARACTERS = 3000
+SEED = 20261121
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def corpora() -> list[Path]:
+    """The texts of the corpora folder; none where there is no such folder."""
+    folder = os.environ.get("BYTEPAIR_CORPORA")
+    return sorted((Path(folder) if folder else REPOSITORY / "../shared/corpora").glob("*.txt"))
+
+
+def documents(megabytes: int) -> list[str]:
+    """Documents of so many megabytes of UTF-8 together, from build/ if they were made before."""
+    file = REPOSITORY / "build" / "bench-train" / f"{megabytes}.txt"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\0".join(_make(megabytes * 1_000_000)), encoding="utf-8", newline="")
+    return file.read_bytes().decode().split("\0")
+
+
+def _make(size: int) -> list[str]:
+    rng = random.Random(SEED)
+    cut = []
+    for path in corpora():
+        text = path.read_text(encoding="utf-8").replace("\0", "")
+        cut += [text[start : start + CHARACTERS] for start in range(0, len(text), CHARACTERS)]
+    if not cut:
+        raise SystemExit("no texts: set BYTEPAIR_CORPORA to a folder of *.txt")
+    words: list[str] = [word for text in rng.sample(cut, 200) for word in _WORD.findall(text)]
+
+    def renew(match: re.Match[str]) -> str:
+        word: str = match.group()
+        if rng.random() >= 1 / 8:
+            return word
+        other = words[int(rng.random() * len(words))]
+        return word[: len(word) // 2] + other[len(other) // 2 :]
+
+    made: list[str] = []
+    passes = 0
+    while True:
+        rng.shuffle(cut)
+        for text in cut:
+            document = _WORD.sub(renew, text) if passes else text
+            size -= len(document.encode())
+            if size < 0:
+                return made
+            made.append(document)
+        passes += 1
