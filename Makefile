@@ -147,6 +147,10 @@ MINUTES ?= 60
 soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads and descriptors must stay flat
 	PYTHONPATH=tests:. $(BIN)/python -m bench.reliability.soak --minutes $(MINUTES)
 
+.PHONY: bench-service
+bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: ten minutes; QUICK=1 one (needs h2load)
+	PYTHONPATH=tests:. $(BIN)/python -m bench.service.measure $(if $(QUICK),--quick)
+
 # Deployment
 
 .PHONY: check-deploy

@@ -148,7 +148,8 @@ class Server:
         settings = self._settings
         self._loop = asyncio.get_running_loop()
         inherited = self._inherited
-        self._grpc = grpc.aio.server(options=_options(settings, shares_port=inherited is not None))
+        options = grpc_options(settings, shares_port=inherited is not None)
+        self._grpc = grpc.aio.server(options=options)
         await self._set_health(_NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))
@@ -348,7 +349,8 @@ def _call_level(settings: Settings) -> str | None:
     return settings.log_calls if shown else None
 
 
-def _options(settings: Settings, *, shares_port: bool) -> list[tuple[str, int]]:
+def grpc_options(settings: Settings, *, shares_port: bool) -> list[tuple[str, int]]:
+    """The arguments of the gRPC server."""
     options = [
         # Two servers on one port would each get some of the calls, unnoticed.
         ("grpc.so_reuseport", int(shares_port)),

@@ -1,0 +1,166 @@
+"""Servers on a core of their own, and h2load on another: requests per second and what they cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.service.shapes import Shape
+
+WARM_SECONDS = 0.3
+#: What answers nothing in so long is broken, not slow.
+MOST_SECONDS = 30.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs.
+
+    Attributes:
+        pid: Its process, or the one whose children answer.
+        port: Of 127.0.0.1.
+        is_http: It speaks JSON over HTTP/1.1.
+    """
+
+    pid: int
+    port: int
+    is_http: bool = False
+
+    @property
+    def pids(self) -> list[int]:
+        """All of its processes."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [self.pid, *map(int, children.split())]
+
+    def cpu_seconds(self) -> float:
+        """The CPU time of its processes so far."""
+        total = 0
+        for pid in self.pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / _TICKS
+
+    def peak_kib(self) -> int:
+        """The most memory that its processes had, those of one moment or not."""
+        lines = [
+            line
+            for pid in self.pids
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        ]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one measurement gave; times in microseconds."""
+
+    per_second: float
+    cpu: float
+    median: float
+    high: float
+
+
+@contextmanager
+def service(workers: int, core: int | None) -> Iterator[Server]:
+    """The real server. Its only encoding is loaded when this returns."""
+    flags = ["--grpc-address", "127.0.0.1:0", "--http-address", "none", "--workers", str(workers)]
+    command = [sys.executable, "-m", "bytepair_server.cli", *flags]
+    command += ["--builtin-encodings", "cl100k_base"]
+    with _running(command, core, subprocess.PIPE, None) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            told = json.loads(line)
+            if told["event"] == "serving":
+                port = int(told["grpc_address"].rpartition(":")[2])
+                yield Server(process.pid, port)
+                return
+        raise RuntimeError("the server ended")
+
+
+@contextmanager
+def other(module: str, *arguments: str, core: int | None) -> Iterator[Server]:
+    """A server that prints its port."""
+    command = [sys.executable, "-m", f"bench.service.{module}", *arguments]
+    with _running(command, core, None, subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield Server(process.pid, int(process.stdout.readline()), "http" in arguments)
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], core: int | None, stderr: int | None, stdout: int | None
+) -> Iterator[subprocess.Popen[str]]:
+    prefix = [] if core is None else ["taskset", "-c", str(core)]
+    process = subprocess.Popen([*prefix, *command], stdout=stdout, stderr=stderr, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def measure(
+    server: Server, shape: Shape, in_flight: int, seconds: float, *, connections: int, core: int
+) -> Figures:
+    """Send one shape for some seconds.
+
+    Args:
+        server: Where to.
+        shape: What.
+        in_flight: Requests under way at any time, over all connections.
+        seconds: How long, after a little that does not count.
+        connections: How many; to HTTP/1.1 always one for each request in flight.
+        core: Where the load runs.
+    """
+    content = shape.body if server.is_http else shape.framed
+    assert content is not None  # not asked otherwise
+    with tempfile.NamedTemporaryFile() as request, tempfile.NamedTemporaryFile("r") as log:
+        Path(request.name).write_bytes(content)
+        if server.is_http:
+            how = ["--h1", "-c", str(in_flight), "-H", "content-type: application/json"]
+            path = f"/{shape.rpc}"
+        else:
+            connections = min(connections, in_flight)
+            how = ["-c", str(connections), "-m", str(in_flight // connections)]
+            how += ["-H", "content-type: application/grpc", "-H", "te: trailers"]
+            path = f"/bytepair.v1.TokenizerService/{shape.rpc}"
+        command = ["taskset", "-c", str(core), "h2load", *how, "-d", request.name]
+        url = f"http://127.0.0.1:{server.port}{path}"
+        subprocess.run(
+            [*command, "-D", _duration(WARM_SECONDS), url], check=True, stdout=subprocess.DEVNULL
+        )
+        before = server.cpu_seconds()
+        subprocess.run(
+            [*command, "-D", _duration(seconds), "--log-file", log.name, url],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        used = server.cpu_seconds() - before
+        rows = [line.split() for line in log]
+    times = sorted(int(row[2]) for row in rows if row[1] == "200")
+    if len(times) < len(rows):
+        raise RuntimeError(f"{shape.name}: {len(rows) - len(times)} of {len(rows)} failed")
+    if not times:
+        if seconds > MOST_SECONDS:
+            raise RuntimeError(f"{shape.name}: nothing came back in {seconds:.0f} s")
+        how_long = 4 * seconds
+        return measure(server, shape, in_flight, how_long, connections=connections, core=core)
+    done = len(times)
+    return Figures(
+        done / seconds, used / done * 1e6, times[done // 2], times[min(done - 1, done * 99 // 100)]
+    )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}ms"

@@ -1,0 +1,183 @@
+"""What does the service cost beside its own transport, and beside what a team writes itself?
+
+    make bench-service            every shape: some ten minutes
+    make bench-service QUICK=1    the shapes of the aims, once: a minute
+
+The service, an echo of it (the same gRPC server with an empty handler) and naive peers each run
+on the first core, the load (h2load) on the second. In each round all are started anew, and a shape
+is measured on one after the other; ratios are taken within a round, and their medians shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import grpc
+from bytepair_client import AsyncTokenizerClient, TokenizerClient
+
+from bench.service.load import Figures, Server, measure, other, service
+from bench.service.shapes import ENCODING, Shape, shapes
+from bench.service.text import prose
+
+SERVER_CORE, LOAD_CORE = 0, 1
+IN_FLIGHT = (1, 8, 64)
+ROUNDS, SECONDS = 3, 0.7
+QUICK = {
+    ("Count 1,000 B", 64),
+    ("Count 100,000 B", 8),
+    ("Encode 1,000 B", 64),
+    ("Encode 100,000 B", 8),
+    ("Encode 1,000,000 B", 8),
+    ("BatchCount 64 × 1,000 B", 8),
+}
+QUICK_SECONDS = 1.0
+#: Several processes: enough connections that both get about as many.
+SPREAD, TWO_IN_FLIGHT = 16, 64
+CALLS = 64
+
+Rows = dict[tuple[str, int], list[dict[str, Figures]]]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="bench.service.measure", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the shapes of the aims, once")
+    quick = parser.parse_args().quick
+    print(
+        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
+        f"grpcio {grpc.__version__}, {len(os.sched_getaffinity(0))} cores, "
+        f"load average {os.getloadavg()[0]:.1f} at the start"
+    )
+    wanted = [
+        (shape, in_flight)
+        for shape in shapes()
+        for in_flight in IN_FLIGHT
+        if not quick or (shape.name, in_flight) in QUICK
+    ]
+    show_one_process(wanted, 1 if quick else ROUNDS, QUICK_SECONDS if quick else SECONDS)
+    show_two_processes([s for s in shapes() if s.name in ("Count 1,000 B", "Count 100,000 B")])
+    show_clients()
+
+
+def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: float) -> None:
+    """The table of shapes."""
+    rows: Rows = {}
+    peaks: dict[str, int] = {}
+    for _ in range(rounds):
+        with ExitStack() as stack:
+            servers = {
+                "service": stack.enter_context(service(1, SERVER_CORE)),
+                "echo": stack.enter_context(other("echo", core=SERVER_CORE)),
+                "grpcio": stack.enter_context(other("naive", "grpc", core=SERVER_CORE)),
+                "FastAPI": stack.enter_context(other("naive", "http", core=SERVER_CORE)),
+            }
+            for shape, in_flight in wanted:
+                found = {
+                    name: measure(server, shape, in_flight, seconds, connections=1, core=LOAD_CORE)
+                    for name, server in servers.items()
+                    if shape.body is not None or not server.is_http
+                }
+                rows.setdefault((shape.name, in_flight), []).append(found)
+            for name, server in servers.items():
+                peaks[name] = max(peaks.get(name, 0), server.peak_kib())
+    print(
+        "\nOne process on one core; requests per second as a multiple of the other's\n"
+        "| shape | in flight | requests/s | CPU µs | echo's CPU µs | median µs | 99 % µs "
+        "| of the echo | grpcio + tiktoken | FastAPI + tiktoken |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    for (shape_name, in_flight), measured in rows.items():
+        mine, echo = ([found[name] for found in measured] for name in ("service", "echo"))
+        print(
+            f"| {shape_name} | {in_flight} | {median(mine, lambda f: f.per_second):,.0f} "
+            f"| {median(mine, lambda f: f.cpu):,.0f} | {median(echo, lambda f: f.cpu):,.0f} "
+            f"| {median(mine, lambda f: f.median):,.0f} "
+            f"| {median(mine, lambda f: f.high):,.0f} | {ratio(measured, 'echo')} "
+            f"| {ratio(measured, 'grpcio')} | {ratio(measured, 'FastAPI')} |"
+        )
+    shown = ", ".join(f"{name} {kib / 1024:.0f} MiB" for name, kib in peaks.items())
+    print(f"\nPeak memory over all shapes: {shown}")
+
+
+def show_two_processes(chosen: list[Shape]) -> None:
+    """Workers that share the load's cores with it."""
+    print(f"\nOne and two workers on all cores, beside the load; {SPREAD} connections")
+    print("| shape | 1 worker | 2 workers | |\n|---|---:|---:|---:|")
+    for shape in chosen:
+        rates: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(ROUNDS):
+            for workers, found in rates.items():
+                with service(workers, None) as server:
+                    figures = measure(
+                        server,
+                        shape,
+                        TWO_IN_FLIGHT,
+                        SECONDS,
+                        connections=SPREAD,
+                        core=LOAD_CORE,
+                    )
+                    found.append(figures.per_second)
+        one, two = (statistics.median(rates[workers]) for workers in (1, 2))
+        print(f"| {shape.name} | {one:,.0f} | {two:,.0f} | {two / one:.2f}× |")
+
+
+def show_clients() -> None:
+    """The project's own clients, which share no core with the server."""
+    print("\nThe project's clients, Count of 1,000 B, calls per second")
+    with service(1, SERVER_CORE) as server:
+        os.sched_setaffinity(0, {LOAD_CORE})
+        print(f"  threads' client, one call at a time: {one_by_one(server):,.0f}")
+        print(f"  asyncio's client, {CALLS} at a time: {asyncio.run(many(server)):,.0f}")
+
+
+def one_by_one(server: Server) -> float:
+    """Calls of one thread."""
+    text, calls = prose(1_000), 0
+    with TokenizerClient(f"127.0.0.1:{server.port}", encoding=ENCODING) as client:
+        client.count(text)
+        started = time.perf_counter()
+        while time.perf_counter() - started < 2 * SECONDS:
+            client.count(text)
+            calls += 1
+        return calls / (time.perf_counter() - started)
+
+
+async def many(server: Server) -> float:
+    """Calls of many tasks."""
+    text, calls = prose(1_000), 0
+    async with AsyncTokenizerClient(f"127.0.0.1:{server.port}", encoding=ENCODING) as client:
+        await client.count(text)
+        started = time.perf_counter()
+
+        async def call() -> None:
+            nonlocal calls
+            while time.perf_counter() - started < 2 * SECONDS:
+                await client.count(text)
+                calls += 1
+
+        await asyncio.gather(*(call() for _ in range(CALLS)))
+        return calls / (time.perf_counter() - started)
+
+
+def median(figures: list[Figures], of: Callable[[Figures], float]) -> float:
+    """The median of one of the figures."""
+    return statistics.median(map(of, figures))
+
+
+def ratio(measured: list[dict[str, Figures]], beside: str) -> str:
+    """The service's requests per second as a multiple of another's."""
+    if beside not in measured[0]:
+        return "–"
+    ratios = [found["service"].per_second / found[beside].per_second for found in measured]
+    return f"{statistics.median(ratios):.2f}×"
+
+
+if __name__ == "__main__":
+    main()

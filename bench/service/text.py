@@ -1,0 +1,29 @@
+"""The text that is sent: English from the corpora where they are, or prose over and over."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+_PROSE = "The river ran high that spring, and 47 of the old boats – naïvely moored – were lost. "
+
+
+def prose(size: int, start: int = 0) -> str:
+    """Text of at most `size` bytes of UTF-8, and less by no more than one character.
+
+    Args:
+        size: In bytes.
+        start: How many bytes of the text to leave out in front.
+    """
+    data = _all()
+    repeated = data * ((start + size) // len(data) + 1)
+    return repeated[start : start + size].decode(errors="ignore")
+
+
+@cache
+def _all() -> bytes:
+    repository = Path(__file__).resolve().parents[2]
+    folder = os.environ.get("BYTEPAIR_CORPORA", repository.parent / "shared" / "corpora")
+    files = sorted(Path(folder).glob("english_*.txt"))
+    return b"".join(file.read_bytes() for file in files) or _PROSE.encode()
