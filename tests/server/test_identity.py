@@ -19,13 +19,14 @@ from bytepair_server.sources import ConfigurationError
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import failure
+from support.keys import keys_toml
 from support.pki import Authority, trusting
 from support.serving import RunningServer, write_config
 from support.streaming import CountRequest, count_config
 
 REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
 BILLING = "spiffe://example.org/billing"
-KEY_HASH = hashlib.sha256(b"chat-key").hexdigest()
+KEYS = keys_toml(chat="chat-key")
 CONFIG = f"""
 api_keys_file = "keys.toml"
 tls_cert_file = "server.pem"
@@ -54,7 +55,7 @@ def mutual(
     folder = tmp_path_factory.mktemp("mutual")
     authority.server().write(folder)
     (folder / "ca.pem").write_bytes(authority.pem)
-    (folder / "keys.toml").write_text(f'chat = ["sha256:{KEY_HASH}"]\n')
+    (folder / "keys.toml").write_text(KEYS)
     shown = authority.client(uris=[BILLING])
     with RunningServer(
         "--config", write_config(folder, CONFIG), credentials=trusting(authority.pem, shown)
@@ -210,7 +211,7 @@ def test_health_answers_known_callers(mutual: RunningServer, authority: Authorit
 
 
 def test_health_is_open_to_probes_unless_told_otherwise(serve: Serve, tmp_path: Path) -> None:
-    (tmp_path / "keys.toml").write_text(f'chat = ["sha256:{KEY_HASH}"]\n')
+    (tmp_path / "keys.toml").write_text(KEYS)
     server = serve("--api-keys-file", str(tmp_path / "keys.toml"))
     stub: Any = health_pb2_grpc.HealthStub(server.channel)
     assert stub.Check(health_pb2.HealthCheckRequest()).status == 1
@@ -228,7 +229,7 @@ def test_the_log_says_that_nobody_is_asked(serve: Serve, address: str, level: st
 
 
 def test_the_log_warns_of_keys_that_travel_in_the_clear(serve: Serve, tmp_path: Path) -> None:
-    (tmp_path / "keys.toml").write_text(f'chat = ["sha256:{KEY_HASH}"]\n')
+    (tmp_path / "keys.toml").write_text(KEYS)
     server = serve("--grpc-address", "0.0.0.0:0", "--api-keys-file", str(tmp_path / "keys.toml"))
     line = server.wait_for_log("no TLS: API keys and text can be read on the way")
     assert line["level"] == "warning"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from support.failures import failure
+from support.keys import keys_toml
 from support.oracle import oracle
 from support.serving import RunningServer, write_config
 
@@ -25,10 +25,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
     """chat may use <|endoftext|> in cl100k_base and all of p50k_edit; the rest only
     <|endoftext|> in p50k_edit."""
     folder = tmp_path_factory.mktemp("policy")
-    hashes = {name: hashlib.sha256(key.encode()).hexdigest() for name, key in KEYS.items()}
-    (folder / "keys.toml").write_text(
-        "".join(f'{name} = ["sha256:{digest}"]\n' for name, digest in hashes.items())
-    )
+    (folder / "keys.toml").write_text(keys_toml(**KEYS))
     config = f"""
         api_keys_file = "keys.toml"
         builtin_encodings = ["cl100k_base", "p50k_edit"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.failures import failure
+from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config
 from support.streaming import EncodeRequest, answers_of, encode_config
 
@@ -37,11 +37,7 @@ p50k_edit = ["{FIM}"]
 def grouped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server with the ceilings above, which logs denials; each caller's key is its name."""
     folder = tmp_path_factory.mktemp("groups")
-    (folder / "keys.toml").write_text(
-        "".join(
-            f'{name} = ["sha256:{hashlib.sha256(name.encode()).hexdigest()}"]\n' for name in CALLERS
-        )
-    )
+    (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
     with RunningServer("--config", write_config(folder, CONFIG)) as running:
         yield running
 
@@ -52,15 +48,10 @@ def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
     for token in (END, FIM, PREFIX):
         request = tokenizer_pb2.BatchEncodeRequest(encoding=encoding)
         request.items.add(segments=[text_pb2.Segment(special_token=token)])
-        answer = server.stub.BatchEncode(request, **as_caller(caller))
+        answer = server.stub.BatchEncode(request, **with_key(caller))
         if not answer.results[0].HasField("error"):
             found.add(token)
     return found
-
-
-def as_caller(name: str, request_id: str = "") -> dict[str, Any]:
-    pairs = [("authorization", f"Bearer {name}")]
-    return {"metadata": [*pairs, *([("x-request-id", request_id)] if request_id else [])]}
 
 
 @pytest.mark.parametrize(
@@ -89,8 +80,8 @@ def test_each_outcome_is_counted_for_its_caller(grouped: RunningServer) -> None:
 
     before = {action: counted(action) for action in ("allowed", "denied")}
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=[END])
-    grouped.stub.Count(request, **as_caller("grouped"))
-    failure(grouped.stub.Count, request, **as_caller("stranger"))
+    grouped.stub.Count(request, **with_key("grouped"))
+    failure(grouped.stub.Count, request, **with_key("stranger"))
     failure(grouped.stub.Count, request, metadata=[("authorization", "Bearer name-of-nobody")])
     after = {action: counted(action) for action in ("allowed", "denied")}
     gained = {
@@ -104,7 +95,7 @@ def test_each_outcome_is_counted_for_its_caller(grouped: RunningServer) -> None:
 def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServer) -> None:
     secret = "my secret text"
     asked = tokenizer_pb2.CountRequest(encoding="gpt-4", text=secret, allowed_special=[FIM])
-    failed = failure(grouped.stub.Count, asked, **as_caller("stranger", "asks"))
+    failed = failure(grouped.stub.Count, asked, **with_key("stranger", "asks"))
     assert failed.metadata == {"token": FIM, "encoding": "cl100k_base"}
     line = grouped.wait_for_log("denied", request_id="asks")
     assert line.pop("peer").startswith("ipv4:127.0.0.1:")
@@ -121,21 +112,21 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
     }
 
     spelt = tokenizer_pb2.EncodeRequest(encoding="gpt-4", text=f"{secret}{FIM}")
-    failure(grouped.stub.Encode, spelt, **as_caller("stranger", "spells"))
+    failure(grouped.stub.Encode, spelt, **with_key("stranger", "spells"))
     line = grouped.wait_for_log("denied", request_id="spells")
     assert (line["reason"], line["token"]) == ("SPECIAL_TOKEN_IN_TEXT", FIM)
 
     # What stands in a token's place may be text by mistake.
     swapped = tokenizer_pb2.EncodeRequest(encoding="gpt-4")
     swapped.segments.add(special_token=secret)
-    failure(grouped.stub.Encode, swapped, **as_caller("stranger", "swaps"))
+    failure(grouped.stub.Encode, swapped, **with_key("stranger", "swaps"))
     assert grouped.wait_for_log("denied", request_id="swaps")["token"] == ""
 
     batch = tokenizer_pb2.BatchEncodeRequest(encoding="gpt-4")
     batch.items.add(text=secret)
     batch.items.add(text=f"{secret}{END}")
     batch.items.add(text=f"{secret}{FIM}")
-    grouped.stub.BatchEncode(batch, **as_caller("stranger", "in-batch"))
+    grouped.stub.BatchEncode(batch, **with_key("stranger", "in-batch"))
     assert grouped.wait_for_log("denied", request_id="in-batch")["token"] == END
 
     failure(

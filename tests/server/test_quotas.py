@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import grpc
@@ -14,6 +13,7 @@ from bytepair_server.ledger import Ledger
 from bytepair_server.quotas import Bucket, Quota, Quotas
 from bytepair_server.settings_callers import CallerTable, QuotaTable
 from support.failures import Failed, failure
+from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config
 from support.streaming import (
     CountRequest,
@@ -61,17 +61,9 @@ input_burst_bytes = 100
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server whose callers have the quotas above; each one's key is its name."""
     folder = tmp_path_factory.mktemp("quotas")
-    (folder / "keys.toml").write_text(
-        "".join(
-            f'{name} = ["sha256:{hashlib.sha256(name.encode()).hexdigest()}"]\n' for name in CALLERS
-        )
-    )
+    (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
     with RunningServer("--config", write_config(folder, CONFIG)) as running:
         yield running
-
-
-def as_caller(name: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    return {"metadata": (("authorization", f"Bearer {name}"),)}
 
 
 def sized(size: int) -> tokenizer_pb2.CountRequest:
@@ -86,7 +78,7 @@ def sized(size: int) -> tokenizer_pb2.CountRequest:
 
 
 def refused(server: RunningServer, caller: str, size: int) -> Failed:
-    failed = failure(server.stub.Count, sized(size), **as_caller(caller))
+    failed = failure(server.stub.Count, sized(size), **with_key(caller))
     assert (failed.code, failed.reason) == (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
@@ -96,7 +88,7 @@ def refused(server: RunningServer, caller: str, size: int) -> Failed:
 
 def test_one_request_too_many_is_over_quota(limited: RunningServer) -> None:
     for _ in range(3):
-        limited.stub.Count(sized(20), **as_caller("requests"))
+        limited.stub.Count(sized(20), **with_key("requests"))
     failed = refused(limited, "requests", 20)
     assert failed.metadata == {"quota": "requests_per_second", "limit": "0.001"}
     assert failed.retry_seconds is not None
@@ -104,21 +96,21 @@ def test_one_request_too_many_is_over_quota(limited: RunningServer) -> None:
     labels = {"caller": "requests", "rpc": "Count", "quota": "requests_per_second"}
     assert limited.metric("bytepair_quota_exceeded_total", **labels) == 1
     assert limited.metric("bytepair_shed_total", rpc="Count") == 0
-    limited.stub.Count(sized(20), **as_caller("free"))
+    limited.stub.Count(sized(20), **with_key("free"))
 
 
 def test_a_group_s_quota_is_each_caller_s_own(limited: RunningServer) -> None:
-    limited.stub.Count(sized(20), **as_caller("grouped"))
+    limited.stub.Count(sized(20), **with_key("grouped"))
     refused(limited, "grouped", 20)
 
 
 def test_a_stream_is_one_request(limited: RunningServer) -> None:
     messages = [count_config(), CountRequest(text="a"), CountRequest(text="b")]
-    limited.stub.CountStream(iter(messages), **as_caller("streamed"))
-    limited.stub.Count(sized(20), **as_caller("streamed"))
+    limited.stub.CountStream(iter(messages), **with_key("streamed"))
+    limited.stub.Count(sized(20), **with_key("streamed"))
     refused(limited, "streamed", 20)
     failed = answers_of(
-        lambda m: limited.stub.EncodeStream(m, **as_caller("streamed")), [encode_config()]
+        lambda m: limited.stub.EncodeStream(m, **with_key("streamed")), [encode_config()]
     )[1]
     assert failed is not None
     assert failed.reason == "QUOTA_EXCEEDED"
@@ -126,23 +118,23 @@ def test_a_stream_is_one_request(limited: RunningServer) -> None:
 
 @pytest.mark.parametrize(("caller", "second"), [("under", 399), ("exact", 400)])
 def test_bytes_up_to_the_burst_are_taken(limited: RunningServer, caller: str, second: int) -> None:
-    limited.stub.Count(sized(600), **as_caller(caller))
-    limited.stub.Count(sized(second), **as_caller(caller))
+    limited.stub.Count(sized(600), **with_key(caller))
+    limited.stub.Count(sized(second), **with_key(caller))
 
 
 def test_one_byte_too_many_is_over_quota_and_charged_nothing(limited: RunningServer) -> None:
-    limited.stub.Count(sized(600), **as_caller("over"))
+    limited.stub.Count(sized(600), **with_key("over"))
     failed = refused(limited, "over", 401)
     assert failed.metadata == {"quota": "input_bytes_per_second", "limit": "0.001"}
     assert failed.retry_seconds is not None
     assert 0 < failed.retry_seconds <= 1000
-    limited.stub.Count(sized(400), **as_caller("over"))
+    limited.stub.Count(sized(400), **with_key("over"))
 
 
 def test_a_call_larger_than_the_burst_is_taken_once_and_leaves_a_debt(
     limited: RunningServer,
 ) -> None:
-    limited.stub.Count(sized(5000), **as_caller("large"))
+    limited.stub.Count(sized(5000), **with_key("large"))
     failed = refused(limited, "large", 20)
     assert failed.retry_seconds is not None
     assert failed.retry_seconds > 4_000_000
@@ -151,15 +143,15 @@ def test_a_call_larger_than_the_burst_is_taken_once_and_leaves_a_debt(
 def test_a_batch_is_charged_once_with_all_its_items(limited: RunningServer) -> None:
     items = [text_pb2.TextItem(text="a" * 400) for _ in range(2)]
     batch = tokenizer_pb2.BatchCountRequest(encoding="gpt-4", items=items)
-    limited.stub.BatchCount(batch, **as_caller("batch"))
+    limited.stub.BatchCount(batch, **with_key("batch"))
     left = 1000 - batch.ByteSize()
     refused(limited, "batch", left + 1)
-    limited.stub.Count(sized(left), **as_caller("batch"))
+    limited.stub.Count(sized(left), **with_key("batch"))
 
 
 def test_open_streams_have_a_limit_of_their_own(limited: RunningServer) -> None:
     def talk() -> Talk:
-        return Talk(lambda m: limited.stub.EncodeStream(m, **as_caller("open")))
+        return Talk(lambda m: limited.stub.EncodeStream(m, **with_key("open")))
 
     first, second = talk(), talk()
     first.say(encode_config())
@@ -179,7 +171,7 @@ def test_open_streams_have_a_limit_of_their_own(limited: RunningServer) -> None:
 def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
     limited: RunningServer,
 ) -> None:
-    talk = Talk(lambda m: limited.stub.EncodeStream(m, **as_caller("paced")))
+    talk = Talk(lambda m: limited.stub.EncodeStream(m, **with_key("paced")))
     talk.say(encode_config())
     answers = [talk.say(EncodeRequest(text="word " * 200))]
     refused(limited, "paced", 20)
@@ -189,7 +181,7 @@ def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
     answers += rest
     got = [token_id for answer in answers for token_id in answer.ids]
     expected = limited.stub.Encode(
-        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="word " * 203), **as_caller("free")
+        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="word " * 203), **with_key("free")
     ).ids
     assert got == list(expected)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,11 @@ from typing import Any
 import grpc
 from bytepair.v1 import tokenizer_pb2
 from conftest import Serve
+from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting
 from support.serving import RunningServer, write_config
 
 REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
-
-
-def keys(**callers: str) -> str:
-    return "".join(
-        f'{name} = ["sha256:{hashlib.sha256(key.encode()).hexdigest()}"]\n'
-        for name, key in callers.items()
-    )
 
 
 def replace(path: Path, content: str | bytes) -> None:
@@ -42,8 +35,7 @@ def is_ok(otherwise: grpc.StatusCode, call: Any, *arguments: Any, **options: Any
 
 
 def takes(server: RunningServer, key: str) -> bool:
-    metadata = (("authorization", f"Bearer {key}"),)
-    return is_ok(grpc.StatusCode.UNAUTHENTICATED, server.stub.Count, REQUEST, metadata=metadata)
+    return is_ok(grpc.StatusCode.UNAUTHENTICATED, server.stub.Count, REQUEST, **with_key(key))
 
 
 def failed_now(server: RunningServer, what: str) -> float:
@@ -60,12 +52,12 @@ RELOADED, KEPT = "reloaded", "not reloaded: what was read before stays in use"
 
 def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
-    file.write_text(keys(chat="old"))
+    file.write_text(keys_toml(chat="old"))
     server = serve("--api-keys-file", str(file))
     assert takes(server, "old")
     assert not takes(server, "new")
 
-    replace(file, keys(chat="new", billing="other"))
+    replace(file, keys_toml(chat="new", billing="other"))
     assert wait(server, RELOADED, 1)["what"] == "api_keys"
     assert not takes(server, "old")
     assert takes(server, "new")
@@ -85,7 +77,7 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
     wait(server, KEPT, 4)
     assert takes(server, "new")
 
-    replace(file, keys(chat="newest"))
+    replace(file, keys_toml(chat="newest"))
     wait(server, RELOADED, 2)
     assert failed_now(server, "api_keys") == 0
     assert not takes(server, "new")
@@ -97,10 +89,10 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
 
 def test_a_change_that_keeps_size_and_time_is_seen(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
-    file.write_text(keys(chat="a"))
+    file.write_text(keys_toml(chat="a"))
     before = file.stat()
     server = serve("--api-keys-file", str(file))
-    file.write_text(keys(chat="b"))
+    file.write_text(keys_toml(chat="b"))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     wait(server, RELOADED, 1)
     assert takes(server, "b")

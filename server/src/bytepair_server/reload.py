@@ -86,16 +86,17 @@ class Reloader:
             watched.use(await asyncio.to_thread(watched.read))
         except Exception as error:
             # Whatever is wrong with a file, the others are still to be looked at.
+            self._metrics.reloaded(watched.what, ok=False)
             known = isinstance(error, ConfigurationError)
             self._log.error(
                 "not reloaded: what was read before stays in use",
                 what=watched.what,
                 error=str(error) if known else logs.frames(error),
             )
-            self._metrics.reloaded(watched.what, ok=False)
         else:
-            self._log.info("reloaded", what=watched.what)
+            # Before it is told, so that whoever reads the log finds the metrics to say the same.
             self._metrics.reloaded(watched.what, ok=True)
+            self._log.info("reloaded", what=watched.what)
 
 
 def contents(paths: Sequence[Path]) -> Contents:
