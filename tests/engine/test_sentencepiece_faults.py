@@ -200,6 +200,18 @@ def test_a_map_that_leads_astray_is_refused(table: bytes, problem: str) -> None:
         CharsMapTable(table)
 
 
+def test_a_map_of_few_units_and_more_keys_than_can_be_counted_is_refused() -> None:
+    """Two bytes lead from each unit to the next, and so 2^40 keys to the last."""
+    units = {0: unit(0, 0x100)}
+    for level in range(1, 40):
+        base, following = level << 8, (level + 1) << 8
+        for byte in (0x61, 0x62):
+            units[base ^ byte] = unit(byte, base ^ byte ^ following)
+    packed = b"".join(units.get(i, 0x80000000).to_bytes(4, "little") for i in range(42 << 8))
+    with pytest.raises(CharsMapFault, match="nodes"):
+        CharsMapTable(len(packed).to_bytes(4, "little") + packed + b"x\0")
+
+
 def test_the_smallest_map() -> None:
     """By hand: "a" becomes "x"."""
     table = CharsMapTable(trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}))
@@ -207,6 +219,7 @@ def test_the_smallest_map() -> None:
     assert table.longest(b"ba", 0) is None
     assert table.longest(b"ba", 1) == (1, "x")
     assert (table.longest_key, table.values) == (1, frozenset("x"))
+    assert list(table.items()) == [(b"a", "x")]
 
 
 def test_also_special_must_name_a_symbol(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ with a before it, as the start of a text may be treated in another way than its 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final
@@ -14,12 +15,14 @@ from typing import Final
 import regex
 
 from bytepair_engine.borders import Borders, borders_of
+from bytepair_engine.pipeline.charsmap import charsmap
 from bytepair_engine.pipeline.form import (
     Form,
     Lowercase,
     Prefix,
     Prepend,
     Replace,
+    Scores,
     Spacing,
     Split,
     Strip,
@@ -154,7 +157,9 @@ def _pair_rule(form: Form) -> Pair | None:
     # What a byte or an unknown character becomes is spelled by tokens that start with these.
     others = [i for i in (*model.byte_tokens.values(), model.unknown) if i is not None]
     spelling = {i: token.decode() for token, i in model.tokens.items()}
-    starts = {spelling[i][0] for i in others}
+    by_score = isinstance(model.rule, Scores)  # where these are spelled when merging is over
+    starts = set() if by_score else {spelling[i][0] for i in others}
+    mapped = _mapped_rule(form)
 
     def image(character: str) -> str:
         text = normalise_text(character, steps)
@@ -169,6 +174,8 @@ def _pair_rule(form: Form) -> Pair | None:
     def pair(a: str, b: str) -> bool:
         if not added(a, b) or a in marks:
             return False
+        if mapped is not None:
+            return mapped(a, b, across)
         if composing and not (
             starts_cluster(a) and starts_cluster(b) and b not in composes_forwards()
         ):
@@ -187,12 +194,42 @@ def _pair_rule(form: Form) -> Pair | None:
     return pair
 
 
+def _mapped_rule(form: Form) -> Callable[[str, str, set[str]], bool] | None:
+    """Whether a map gives nothing across, and no token holds what it gives on both sides."""
+    step = form.normalisers[0] if len(form.normalisers) == 1 else None
+    if not isinstance(step, Spacing) or not step.table:
+        return None
+    model = form.model
+    whole = len(model.byte_tokens) == _BYTES
+    items = [(key.decode(errors="replace"), value) for key, value in charsmap(step.table).items()]
+    keys = dict(items)
+    within = _bigrams([*keys, *step.kept])
+    before: defaultdict[str, set[str]] = defaultdict(set)
+    after: defaultdict[str, set[str]] = defaultdict(set)
+    for key, value in items:
+        before[key[-1]].add(value[-1:])
+        after[key[0]].add(value[:1].replace(" ", step.mark))
+
+    def rule(a: str, b: str, across: set[str]) -> bool:
+        ends = before[a] | (set() if a in keys else {a})
+        starts = after[b] | (set() if b in keys else {step.mark if b == " " else b})
+        if a + b in within or ends & {"", " ", step.mark} or "" in starts:
+            return False
+        if not whole and not all(start.encode() in model.tokens for start in starts):
+            return False  # two unknown characters would be one token
+        return not any(end + start in across for end in ends for start in starts)
+
+    return rule
+
+
 def _is_known(step: object) -> bool:
     match step:
         case Replace():
             return len(step.pattern.removeprefix("\\")) == 1 and step.pattern not in (".", "^", "$")
         case Spacing():
-            return not step.table and step.pad != "after" and not step.kept
+            # What is kept is kept from the map, and from being tidied.
+            spaced = step.tidy and any(" " in string for string in step.kept)
+            return step.pad != "after" and not spaced
         case Lowercase() | Prepend() | Strip() | UnicodeForm():
             return True
     return False

@@ -24,6 +24,9 @@ MAX_KEYS_AT_ONE_PLACE: Final = 32
 MAX_KEY_BYTES: Final = 1024
 MAX_TABLE_BYTES: Final = 8 * 2**20
 
+#: No published map has a tenth as many nodes; those that several paths lead to count several times.
+MAX_NODES: Final = 2**20
+
 
 class CharsMapFault(ValueError):
     """Bytes that are no such map; the message says why."""
@@ -41,7 +44,7 @@ class CharsMapTable:
 
     Raises:
         CharsMapFault: A size is wrong, the trie leads outside or back to where it came from, a key
-            is too long, or a value is not UTF-8.
+            is too long, there are too many, or a value is not UTF-8.
     """
 
     def __init__(self, table: bytes) -> None:
@@ -89,6 +92,27 @@ class CharsMapTable:
             pass
         return found
 
+    def items(self) -> Iterator[tuple[bytes, str]]:
+        """Every key and its value."""
+        units, by_base = self._units, self._by_base()
+        waiting = [(_offset(units[0]), b"")]
+        while waiting:
+            base, key = waiting.pop()
+            for position in by_base[base]:
+                longer = key + bytes([units[position] & 0xFF])
+                below = position ^ _offset(units[position])
+                if units[position] & _ENDS_KEY:
+                    yield longer, self._value(units[below] & _VALUE)
+                waiting.append((below, longer))
+
+    def _by_base(self) -> defaultdict[int, list[int]]:
+        """Which units can follow: those whose position and label give one base."""
+        by_base: defaultdict[int, list[int]] = defaultdict(list)
+        for position, unit in enumerate(self._units):
+            if unit & _LABEL < 0x100:
+                by_base[position ^ (unit & 0xFF)].append(position)
+        return by_base
+
     def _value(self, start: int) -> str:
         found = self._seen.get(start)
         if found is None:
@@ -106,13 +130,10 @@ class CharsMapTable:
         """The length of the longest key, and where the values are; every unit that a text can
         reach is visited once."""
         units = self._units
-        # Which units can follow: those whose position and label give one base.
-        by_base: defaultdict[int, list[int]] = defaultdict(list)
-        for position, unit in enumerate(units):
-            if unit & _LABEL < 0x100:
-                by_base[position ^ (unit & 0xFF)].append(position)
+        by_base = self._by_base()
         values: set[int] = set()
         depths: dict[int, int] = {}  # of the subtrie below a base; -1 while it is being walked
+        sizes: dict[int, int] = {}  # of the same: how many nodes it has
         root = _offset(units[0])
         stack = [root]
         while stack:
@@ -133,8 +154,11 @@ class CharsMapTable:
             stack.pop()
             if depths[base] == -1:
                 depths[base] = max((1 + depths[next_base] for next_base in below), default=0)
+                sizes[base] = sum(1 + sizes[next_base] for next_base in below)
         if depths[root] > MAX_KEY_BYTES:
             raise CharsMapFault(f"it has a key of more than {MAX_KEY_BYTES} bytes")
+        if sizes[root] > MAX_NODES:
+            raise CharsMapFault(f"its trie has more than {MAX_NODES} nodes")
         return depths[root], values
 
 
