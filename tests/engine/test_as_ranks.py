@@ -1,0 +1,136 @@
+"""A form becomes ranks only where that changes no id: small vocabularies of every shape, each
+asked about every short text."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+from bytepair_engine import EncodingSpec, get_encoding, load_encoding
+from bytepair_engine.backends import BackendName
+from bytepair_engine.formats.as_ranks import rank_parts
+from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.pipeline.byte_alphabet import write_bytes
+from bytepair_engine.pipeline.form import Decoder, Form, Merges, Model, Split
+from bytepair_engine.reference import merge, split
+from support.tokenizer_json import made
+
+SEED = 20261121
+TEXTS = [
+    "".join(characters)
+    for length in range(1, 8)
+    for characters in itertools.product("abc", repeat=length)
+]
+
+
+def random_form(rng: random.Random) -> Form:
+    """Bytes, some tokens made of earlier ones, and merges for most of them, in an order that is
+    mostly that of their ids."""
+    tokens = {bytes([byte]): byte for byte in range(256)}
+    letters = [b"a", b"b", b"c"]
+    pairs: list[tuple[bytes, bytes]] = []
+    for _ in range(rng.randrange(1, 8)):
+        left, right = rng.choice(letters), rng.choice(letters)
+        if left + right not in tokens and len(left + right) <= 6:
+            tokens[left + right] = len(tokens)
+            letters.append(left + right)
+            if rng.random() < 0.9:
+                pairs.append((left, right))
+            if rng.random() < 0.2:  # another way to the same token
+                cut = rng.randrange(1, len(left + right))
+                halves = (left + right)[:cut], (left + right)[cut:]
+                if all(half in tokens for half in halves) and halves not in pairs:
+                    pairs.insert(len(pairs) - rng.randrange(2), halves)
+    if rng.random() < 0.2:
+        rng.shuffle(pairs)
+    return Form(
+        pre_tokenizers=(Split(r"[a-z]+"),),
+        model=Model(
+            tokens=tokens,
+            rule=Merges(
+                {
+                    (tokens[left], tokens[right]): (priority, tokens[left + right])
+                    for priority, (left, right) in enumerate(pairs)
+                }
+            ),
+            units="bytes",
+            whole_first=rng.random() < 0.5,
+        ),
+        decoder=Decoder(middle={i: token for token, i in tokens.items()}),
+    )
+
+
+def by_rank(text: str, ranks: dict[bytes, int], pattern: str) -> list[int]:
+    """Step 3 of `reference`."""
+    ids = []
+    for piece in split(text, pattern):
+        data = piece.encode()
+        ids += [ranks[t] for t in ([data] if data in ranks else merge(data, ranks))]
+    return ids
+
+
+def test_ranks_give_the_ids_of_the_merges() -> None:
+    rng = random.Random(SEED)
+    taken = refused = 0
+    for _ in range(150):
+        form = random_form(rng)
+        backend = FormBackend(form)
+        none = backend.special_set(frozenset())
+        parts = rank_parts(form)
+        if parts is None:
+            refused += 1
+            continue
+        taken += 1
+        ranks = dict(parts.items)
+        for text in rng.sample(TEXTS, 250):
+            expected = backend.encode(text, none, none)
+            assert by_rank(text, ranks, parts.pattern) == expected, (SEED, form.model, text)
+    assert taken > 20
+    assert refused > 20
+
+
+def test_gpt2s_own_file_is_the_encoding_that_is_built_in(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """Written as tokenizer.json has it: a part of the vocabulary, to keep the test short."""
+    builtin = get_encoding("gpt2")
+    size = 1500
+    tokens = [builtin.decode_single_token_bytes(i) for i in range(size)]
+    ranks = {token: i for i, token in enumerate(tokens)}
+    pairs = [merge(token, ranks, until=2) for token in tokens if len(token) > 1]
+    root = json.loads(made("byte level"))
+    root["added_tokens"] = [
+        {**root["added_tokens"][0], "id": size, "content": "<|endoftext|>", "special": True}
+    ]
+    root["model"]["vocab"] = {write_bytes(token): i for token, i in ranks.items()}
+    root["model"]["merges"] = [" ".join(map(write_bytes, pair)) for pair in pairs]
+    file, rank_file = tmp_path / "tokenizer.json", tmp_path / "gpt2.tiktoken"
+    file.write_text(json.dumps(root))
+    write_ranks(rank_file, ranks)
+    made_of_json = load_encoding(EncodingSpec(name="json", file=file), backend=backend)
+    made_of_ranks = load_encoding(
+        EncodingSpec(
+            name="ranks", file=rank_file, pattern="gpt2", special_tokens={"<|endoftext|>": size}
+        ),
+        backend=backend,
+    )
+    assert made_of_json.fingerprint == made_of_ranks.fingerprint
+    assert made_of_json.backend == backend
+    assert made_of_json.encode("hello world<|endoftext|>", allowed_special="all")[-1] == size
+
+
+def write_ranks(file: Path, ranks: dict[bytes, int]) -> None:
+    file.write_bytes(b"".join(b64encode(t) + f" {i}\n".encode() for t, i in ranks.items()))
+
+
+@pytest.mark.parametrize(
+    "kind", ["byte level, prefix and NFC", "byte level without all bytes", "words, unknown"]
+)
+def test_what_ranks_cannot_say_stays_a_form(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(made(kind))
+    assert load_encoding(EncodingSpec(name="made", file=file)).form is not None
