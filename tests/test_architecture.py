@@ -66,6 +66,26 @@ def test_the_engine_needs_only_what_it_declares() -> None:
     assert third_party == set()
 
 
+def test_a_format_does_not_leak_past_its_loader() -> None:
+    """What a form means knows no format; and of what runs encodings, nothing does."""
+    rooms = tuple(f"bytepair_engine.{name}." for name in ("formats", "loading", "spec"))
+    forms = [*(ENGINE / "pipeline").glob("*.py")]
+    running = [ENGINE / f"{name}.py" for name in ("encoding", "reference", "backend", "borders")]
+    running += ENGINE.glob("stream_*.py")
+    leaks = {
+        file.name: [name for name in imported_modules(file) if f"{name}.".startswith(rooms)]
+        for file in [*forms, *running]
+    }
+    assert len(forms) > 10
+    assert {name: found for name, found in leaks.items() if found} == {}
+
+
+def imported_modules(file: Path) -> list[str]:
+    """The modules that a file imports names from."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
 def test_one_rust_room_knows_python() -> None:
     sources = ROOT / "engine" / "src"
     knowing = {

@@ -23,7 +23,7 @@ from bytepair_engine import (
 )
 from bytepair_engine.backends import BackendName
 from support.hard_text import random_texts
-from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made
+from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made, trained
 
 SEED = 20261121
 
@@ -162,3 +162,18 @@ def test_a_disallowed_token_is_found_where_it_is(backend: BackendName, tmp_path:
     with pytest.raises(SpecialTokenFound) as found:
         feed_all()
     assert (found.value.token, found.value.byte_offset) == ("<s>", 19)
+
+
+def test_no_cut_divides_the_white_space_that_a_token_takes(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """`<|end|>` takes what stands before it, however much of it came earlier."""
+    data = trained(**{**KINDS["metaspace first, split"], "added": ()})
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(data)
+    encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)
+    options: Any = {"allowed_special": "all", "disallowed_special": ()}
+    for text in ("ab\t <|end|> ab", "ab\t\t \t<|end|>", "ab\t ab"):
+        encoder = StreamEncoder(encoding, **options)
+        ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
+        assert ids == encoding.encode(text, **options), text

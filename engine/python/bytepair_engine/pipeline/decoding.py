@@ -76,12 +76,7 @@ class DecoderState:
         """Whether every token that follows gives what it gives amid others."""
         decoder = self._decoder
         return not (
-            self._start
-            or self._to_strip
-            or self._lead
-            or decoder.last
-            or self._held is not None
-            or decoder.strip_end[1]
+            self._start or self._to_strip or self._lead or decoder.last or decoder.strip_end[1]
         )
 
     def copy(self) -> DecoderState:
