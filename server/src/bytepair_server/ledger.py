@@ -81,9 +81,11 @@ class Ledger:
         self.lock: Final = None if processes == 1 else os.memfd_create("quotas")
 
     def be(self, number: int) -> None:
-        """Take the place of a process, from 0, in which nobody is inside any more: the one that
-        had it before is gone."""
+        """Take note which of the processes this is, from 0."""
         self._number = number
+
+    def forget(self, number: int) -> None:
+        """Take note that a process is gone, and nobody is inside it any more."""
         own = _BUCKET_CELLS + _INSIDE_CELLS * number
         for slot in range(self._count[0]):
             for kind in range(_INSIDE_CELLS):

@@ -214,6 +214,7 @@ class Supervisor:
         place.pid, place.control, place.serving = 0, None, False
         place.answered.set()
         self._metrics.forget(place.block)
+        self._ledger.forget(place.number)
         if self._draining:
             return
         self._metrics.workers_lost.labels().inc()
