@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -94,6 +95,23 @@ def test_one_rust_room_knows_python() -> None:
         if "pyo3::" in file.read_text(encoding="utf-8")
     }
     assert knowing == {"python"}
+
+
+def test_every_unsafe_place_is_listed_with_what_it_bought() -> None:
+    """In docs/algorithms.md, by file and function."""
+    sources = ROOT / "engine" / "src"
+    found = set()
+    for file in sources.rglob("*.rs"):
+        function = ""
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if named := re.search(r"\bfn (\w+)", line):
+                function = named.group(1)
+            if re.search(r"\bunsafe\b", line.partition("//")[0]):
+                found.add((str(file.relative_to(sources)), function))
+    page = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+\.rs)` ((?:`\w+`(?:, )?)+) \| .+ \| .+ \|$", page, re.MULTILINE)
+    listed = {(file, name) for file, names in rows for name in re.findall(r"\w+", names)}
+    assert listed == found
 
 
 def test_each_file_is_small_enough_to_hold_one_idea() -> None:
