@@ -94,10 +94,22 @@ def test_empty_text(encoding: Encoding) -> None:
 )
 def test_lone_surrogates_are_refused(encoding: Encoding, text: str, offset: int) -> None:
     """tiktoken's core.py makes U+FFFD of them silently."""
-    for call in (encoding.encode, encoding.encode_ordinary, encoding.count, encoding.encode_packed):
+    one = (
+        encoding.encode,
+        encoding.encode_ordinary,
+        encoding.encode_array,
+        encoding.encode_packed,
+        encoding.encode_with_offsets,
+        encoding.count,
+        lambda text: encoding.count(text, limit=0),
+    )
+    many = (encoding.encode_batch, encoding.count_batch)
+    for call in (*one, *(lambda text, call=call: call(["", text, "\ud800"]) for call in many)):
         with pytest.raises(InvalidUnicode) as caught:
             call(text)
         assert caught.value.byte_offset == offset
+    with pytest.raises(UnknownToken):
+        encoding.encode_single_token(text)
 
 
 @pytest.mark.parametrize("bad", [-1, 2**31, 2**32 - 1, 2**32, 2**64, -(2**63)])
@@ -159,6 +171,12 @@ def test_options_outside_their_domain(load: Load) -> None:
         encoding.encode_with_offsets("x", unit="grapheme")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         encoding.encode(b"x")  # type: ignore[arg-type]
+
+
+def test_a_limit_that_no_text_has(encoding: Encoding) -> None:
+    for limit in (2**31, 2**63 - 1, 2**63, 2**64, 10**30):
+        assert encoding.count("one two", limit=limit) == 2
+        assert encoding.count_batch(["", "one two"], limit=limit) == [0, 2]
 
 
 def test_single_tokens(load: Load) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -261,7 +262,10 @@ class Encoding:
         Raises:
             UnknownToken: It is not one token.
         """
-        data = token.encode() if isinstance(token, str) else token
+        # A lone surrogate is in no token.
+        data = token.encode(errors="replace") if isinstance(token, str) else token
+        if isinstance(token, str) and data.decode() != token:
+            raise UnknownToken(len(data))
         token_id = self._backend.token_id(data)
         if token_id is None:
             spelling = token if isinstance(token, str) else data.decode(errors="surrogateescape")
@@ -297,4 +301,5 @@ class Encoding:
 def _checked_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 0:
         raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
-    return limit
+    # No text is so long, and no word of the core.
+    return None if limit is not None and limit > sys.maxsize else limit

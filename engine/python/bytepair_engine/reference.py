@@ -208,6 +208,7 @@ class ReferenceBackend:
     def encode_with_offsets(
         self, text: str, unit: OffsetUnit, allowed: SpecialSet, disallowed: SpecialSet
     ) -> tuple[list[int], list[int]]:
+        check_unicode(text)
         ids, offsets, start = [], [], 0
         units = _units_before_each_byte(text, unit)
         for token_id, token in self._tokens(text, allowed, disallowed):
