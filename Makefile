@@ -151,6 +151,17 @@ soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads a
 bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: ten minutes; QUICK=1 one (needs h2load)
 	PYTHONPATH=tests:. $(BIN)/python -m bench.service.measure $(if $(QUICK),--quick)
 
+SECONDS ?= 3600
+.PHONY: fuzz-request fuzz-stream fuzz-text fuzz-vocabulary
+fuzz-request: fuzz-% : $(VENV)/.fuzz ## Fuzz the bytes of requests, as the RPCs read them; SECONDS (3600)
+	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+fuzz-stream: fuzz-% : $(VENV)/.fuzz ## Fuzz the messages of streams
+	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+fuzz-text: fuzz-% : $(VENV)/.fuzz ## Fuzz text and ids, against tiktoken and the reference
+	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+fuzz-vocabulary: fuzz-% : $(VENV)/.fuzz ## Fuzz vocabulary files, of every format
+	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+
 # Deployment
 
 .PHONY: check-deploy
@@ -226,6 +237,10 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 
 $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.dev bench/fuzz/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/fuzz/requirements.txt
 	@touch $@
 
 # The oldest grpcio-tools whose stubs import on every supported grpcio and protobuf: newer ones

@@ -1,0 +1,129 @@
+"""What is fuzzed: each target takes bytes, and raises where something is not as it must be."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import bytepair_engine
+import tiktoken
+from bytepair_engine import BytepairError, Encoding, EncodingSpec, load_encoding
+from bytepair_server import catalog
+from bytepair_server.call import Call
+from bytepair_server.callers import Callers
+from bytepair_server.failures import failure_of
+from bytepair_server.policy import Policy
+from bytepair_server.service import METHODS, Service
+from bytepair_server.settings import Settings
+from bytepair_server.streams import SESSIONS
+
+NAME: Final = "cl100k_base"
+
+
+@cache
+def _service() -> Service:
+    settings = Settings(builtin_encodings=(NAME,), max_input_bytes=1 << 16)
+    loaded = catalog.load(settings, Path())
+    return Service(settings, loaded, Policy({"default": {NAME: "ALL"}}, loaded, Callers()))
+
+
+def _expected(error: Exception) -> None:
+    """Raises the error again unless the table of failures knows it."""
+    if failure_of(error) is None:
+        raise error
+
+
+def request(data: bytes) -> None:
+    """Bytes as the request of an RPC; the first one says of which."""
+    if not data:
+        return
+    methods = sorted(METHODS)
+    method = METHODS[methods[data[0] % len(methods)]]
+    service = _service()
+    try:
+        method.function(service, method.read(data[1:]), Call(()))
+    except Exception as error:
+        _expected(error)
+
+
+def stream(data: bytes) -> None:
+    """Bytes as the messages of a stream, each with its length before it."""
+    if not data:
+        return
+    sessions = sorted(SESSIONS)
+    session = SESSIONS[sessions[data[0] % len(sessions)]](_service().options, Call(()), 1 << 14)
+    rest = data[1:]
+    try:
+        while rest and not session.over:
+            size = rest[0]
+            session.take(rest[1 : 1 + size])
+            rest = rest[1 + size :]
+        if not session.over:
+            session.end()
+        if session.fault is not None:
+            raise session.fault
+    except Exception as error:
+        _expected(error)
+
+
+@cache
+def _twins() -> tuple[Encoding, Encoding, tiktoken.Encoding]:
+    native = bytepair_engine.get_encoding(NAME, backend="native")
+    reference = bytepair_engine.get_encoding(NAME, backend="reference")
+    oracle = tiktoken.Encoding(
+        NAME,
+        pat_str=native.pattern,
+        mergeable_ranks={
+            token: native.encode_single_token(token) for token in native.token_byte_values()
+        },
+        special_tokens=dict(native.special_tokens),
+    )
+    return native, reference, oracle
+
+
+def text(data: bytes) -> None:
+    """Bytes as text and as ids, into the core, the reference and tiktoken."""
+    native, reference, oracle = _twins()
+    read = data.decode("utf-8", "ignore")
+    ids = native.encode_ordinary(read)
+    assert ids == oracle.encode_ordinary(read), "ids differ from the oracle's"
+    assert native.count(read, disallowed_special=()) == len(ids)
+    assert native.decode(ids) == read
+    if len(read) < 256:
+        assert reference.encode_ordinary(read) == ids, "ids differ from the reference's"
+        offsets = native.encode_with_offsets(read, disallowed_special=())
+        assert offsets == reference.encode_with_offsets(read, disallowed_special=())
+    some = [int.from_bytes(data[i : i + 3], "little") for i in range(0, len(data) - 2, 3)]
+    ours: Any = None
+    theirs: Any = None
+    with suppress(BytepairError):
+        ours = native.decode_bytes(some)
+    with suppress(KeyError):
+        theirs = oracle.decode_bytes(some)
+    assert ours == theirs, "bytes differ from the oracle's"
+
+
+def vocabulary(data: bytes) -> None:
+    """Bytes as a vocabulary file, of every name that a format is known by."""
+    if not data:
+        return
+    names = ("x.tiktoken", "tokenizer.json", "tekken.json", "x.model", "x.bin")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / names[data[0] % len(names)]
+        file.write_bytes(data[1:])
+        for table in ({"file": file.name}, {"file": file.name, "pattern": "r50k_base"}):
+            with suppress(BytepairError):
+                encoding = load_encoding(EncodingSpec.from_mapping("x", table, Path(folder)))
+                encoding.decode(encoding.encode_ordinary("hello world"))
+
+
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    "request": request,
+    "stream": stream,
+    "text": text,
+    "vocabulary": vocabulary,
+}

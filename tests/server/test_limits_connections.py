@@ -1,0 +1,103 @@
+"""Limits of streams, of connections, and of what grows on its way in: one less, at it, one more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from bytepair_server.settings import Settings
+from conftest import Serve
+from support.failures import failure
+from support.serving import RunningServer
+from support.streaming import DecodeRequest, Talk, answers_of, decode_config
+
+LIMIT = 8
+COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+FLAGS = ("--max-stop-strings", str(LIMIT), "--max-stop-bytes", str(4 * LIMIT))
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[RunningServer]:
+    flags = (*FLAGS, "--max-concurrent-streams", str(LIMIT), "--max-input-bytes", "100000")
+    with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("stops", "taken"),
+    [
+        (["ab"] * (LIMIT - 1), True),
+        (["ab"] * LIMIT, True),
+        (["ab"] * (LIMIT + 1), False),
+        (["x" * (4 * LIMIT - 1)], True),
+        (["x" * (4 * LIMIT - 2), "é"], True),
+        (["x" * (4 * LIMIT - 1), "é"], False),
+    ],
+)
+def test_stop_strings_by_number_and_by_bytes(
+    small: RunningServer, stops: list[str], taken: bool
+) -> None:
+    messages = [decode_config(stop=stops), DecodeRequest(ids=[15339])]
+    _, failed = answers_of(small.stub.DecodeStream, messages)
+    assert (failed is None) == taken
+    if failed is not None:
+        assert (failed.reason, failed.field) == ("INPUT_TOO_LARGE", "config.stop")
+
+
+@pytest.mark.parametrize(("open_streams", "answered"), [(LIMIT - 1, True), (LIMIT, False)])
+def test_a_call_beyond_those_at_once_on_one_connection_waits_for_one_to_end(
+    small: RunningServer, open_streams: int, answered: bool
+) -> None:
+    """With LIMIT - 1 open it is the last that has room."""
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(small.target, options=own) as channel:
+        method = channel.stream_stream(
+            "/bytepair.v1.TokenizerService/DecodeStream",
+            request_serializer=DecodeRequest.SerializeToString,
+        )
+        count = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+        talks = [Talk(method) for _ in range(open_streams)]
+        for talk in talks:
+            talk.say(decode_config())
+        waiting = count.future(COUNT.SerializeToString(), timeout=60)
+        if not answered:
+            with pytest.raises(grpc.FutureTimeoutError):
+                waiting.result(timeout=0.3)
+            talks.pop().call.cancel()
+        assert tokenizer_pb2.CountResponse.FromString(waiting.result(timeout=60)).count == 2
+        for talk in talks:
+            talk.call.cancel()
+
+
+@pytest.mark.parametrize(("over", "code"), [(-1, None), (0, None), (1, "RESOURCE_EXHAUSTED")])
+def test_a_message_is_measured_as_it_is_when_decompressed(
+    small: RunningServer, over: int, code: str | None
+) -> None:
+    limit = Settings(max_input_bytes=100_000).max_message_bytes
+    bare = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", as_bytes=True).ByteSize()
+    # A field that no message has, of exactly the bytes that are left.
+    filler = limit + over - bare - 1 - 4
+    length = bytes([filler & 127 | 128, filler >> 7 & 127 | 128, filler >> 14 & 127 | 128])
+    raw = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", as_bytes=True).SerializeToString()
+    raw += b"\x7a" + length + bytes([filler >> 21]) + bytes(filler)
+    assert len(raw) == limit + over
+    call = small.channel.unary_unary("/bytepair.v1.TokenizerService/Decode")
+    if code is None:
+        assert call(raw, compression=grpc.Compression.Gzip)
+    else:
+        assert failure(call, raw, compression=grpc.Compression.Gzip).code.name == code
+
+
+def test_a_connection_that_is_old_is_closed_without_a_call_failing(serve: Serve) -> None:
+    server = serve("--max-connection-age-seconds", "0.2")
+    peers = set()
+    with grpc.insecure_channel(server.target) as channel:
+        count = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+        states: list[grpc.ChannelConnectivity] = []
+        channel.subscribe(states.append)
+        while states.count(grpc.ChannelConnectivity.READY) < 3:
+            raw = count(COUNT.SerializeToString(), timeout=60, wait_for_ready=True)
+            peers.add(tokenizer_pb2.CountResponse.FromString(raw).count)
+    assert peers == {2}
