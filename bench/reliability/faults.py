@@ -105,10 +105,11 @@ def killed_workers() -> Row:
 def rolling() -> Row:
     """Two replicas behind one name, replaced one after the other, twice."""
     ports = [_free_port() for _ in range(2)]
-    rolls, lost, told = 0, 0, 0
+    rolls = 0
     with ExitStack() as stack:
         start = [partial(RunningServer, *ONE, "--grpc-address", port) for port in ports]
         running = [each() for each in start]
+        stack.callback(lambda: [server.close() for server in running])
         pids = [server.pid for server in running]
         target = "ipv4:" + ",".join(ports)
         seen = stack.enter_context(bystanders(target, pids))
@@ -124,11 +125,9 @@ def rolling() -> Row:
                     running[index] = start[index]()
                     pids[index] = running[index].pid
                     rolls += 1
-                    sleep(RECONNECT_MAX_BACKOFF_S + 1)  # a rollout waits for its clients, too
+                    sleep(RECONNECT_MAX_BACKOFF_S)  # a rollout waits for its clients, too
             over.set()
             done = [each.result(120) for each in streams]
-        for server in running:
-            server.close()
     lost = sum(each[1] for each in done)
     told = sum(each[2] for each in done)
     note = f"{sum(each[0] for each in done)} streams whole, {told} told DRAINING before a delta"
