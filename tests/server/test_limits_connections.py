@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -53,11 +54,11 @@ def test_a_call_beyond_those_at_once_on_one_connection_waits_for_one_to_end(
     """With LIMIT - 1 open it is the last that has room."""
     own = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(small.target, options=own) as channel:
-        method = channel.stream_stream(
+        method: Any = channel.stream_stream(
             "/bytepair.v1.TokenizerService/DecodeStream",
             request_serializer=DecodeRequest.SerializeToString,
         )
-        count = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+        count: Any = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
         talks = [Talk(method) for _ in range(open_streams)]
         for talk in talks:
             talk.say(decode_config())
@@ -83,7 +84,7 @@ def test_a_message_is_measured_as_it_is_when_decompressed(
     raw = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", as_bytes=True).SerializeToString()
     raw += b"\x7a" + length + bytes([filler >> 21]) + bytes(filler)
     assert len(raw) == limit + over
-    call = small.channel.unary_unary("/bytepair.v1.TokenizerService/Decode")
+    call: Any = small.channel.unary_unary("/bytepair.v1.TokenizerService/Decode")
     if code is None:
         assert call(raw, compression=grpc.Compression.Gzip)
     else:
@@ -94,7 +95,7 @@ def test_a_connection_that_is_old_is_closed_without_a_call_failing(serve: Serve)
     server = serve("--max-connection-age-seconds", "0.2")
     peers = set()
     with grpc.insecure_channel(server.target) as channel:
-        count = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+        count: Any = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
         states: list[grpc.ChannelConnectivity] = []
         channel.subscribe(states.append)
         while states.count(grpc.ChannelConnectivity.READY) < 3:
