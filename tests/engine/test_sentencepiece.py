@@ -70,6 +70,16 @@ def test_ids_of_hard_texts_and_the_text_of_any_ids(load_model: LoadModel, name: 
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_spaces_that_ids_start_with(load_model: LoadModel, name: str) -> None:
+    """Where spaces are tidied all of them are left out, otherwise the dummy prefix alone."""
+    model = oracle(trained(name))
+    encoding = load_model(trained(name))
+    space, word, unknown = (model.piece_to_id(piece) for piece in ("▁", "▁t", "<unk>"))
+    for ids in ([space], [space, word], [space, space, word, word], [unknown, word], [word, space]):
+        assert_same_text(encoding, model, ids)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_code_points_alone_and_between_letters(load_model: LoadModel, name: str) -> None:
     """A part of them, another for each model: `make exactness-formats` takes every one."""
     model = oracle(trained(name))
