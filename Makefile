@@ -110,7 +110,10 @@ exactness-formats: $(VENV)/.bench vocabularies ## Compare ids with the publisher
 
 .PHONY: bench-engine
 bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
-	PYTHONPATH=tests $(BIN)/python bench/engine/peers.py
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers --characters 1000 --total 200000
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads
 	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
 
 # Sanitizers are unstable in rustc, and do as well on the stable one.

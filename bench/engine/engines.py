@@ -1,0 +1,71 @@
+"""The engines that the benchmarks set side by side, and the texts that they are given."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from collections.abc import Callable
+from gzip import decompress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import bytepair_engine
+from support.oracle import oracle
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAMES = ("cl100k_base", "o200k_base")
+
+Work = Callable[[Any], object]
+
+
+def corpora() -> list[Path]:
+    """The texts of the corpora folder; none where there is no such folder."""
+    folder = os.environ.get("BYTEPAIR_CORPORA")
+    return sorted((Path(folder) if folder else REPOSITORY / "../shared/corpora").glob("*.txt"))
+
+
+def engines_of(name: str) -> dict[str, dict[str, Work]]:
+    """Kind of work to engine to a function of one document; this engine is "ours"."""
+    ours = bytepair_engine.get_encoding(name, backend="native")
+    tiktoken = oracle(name)
+    engines: dict[str, dict[str, Work]] = {
+        "list": {"ours": ours.encode_ordinary, "tiktoken": tiktoken.encode_ordinary},
+        "buffer": {"ours": lambda text: ours.encode_array(text, disallowed_special=())},
+        "count": {"ours": lambda text: ours.count(text, disallowed_special=())},
+        "decode": {"ours": ours.decode, "tiktoken": tiktoken.decode},
+    }
+    if quicktok := installed("quicktok"):
+        peer = quicktok.get_encoding(name)
+        engines["list"]["quicktok"] = peer.encode_ordinary
+        engines["count"]["quicktok"] = peer.count
+        engines["decode"]["quicktok"] = peer.decode
+    if toktok := installed("toktok"):
+        engines["count"]["toktok"] = lambda text: toktok.batch_count([text], name)
+    if gigatoken := installed("gigatoken"):
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder) / f"{name}.tiktoken"
+            data = files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"
+            table.write_bytes(decompress(data.read_bytes()))
+            peer = gigatoken.Tokenizer.from_tiktoken(str(table))
+        engines["list"]["gigatoken"] = peer.as_tiktoken().encode_ordinary
+        engines["buffer"]["gigatoken"] = peer.encode
+    if splintr := installed("splintr"):
+        engines["list"]["splintr"] = splintr.Tokenizer.from_pretrained(name).encode_ordinary
+    return engines
+
+
+def installed(module: str) -> Any | None:
+    """The module, or None with a line that says so."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        print(f"{module} is not installed and does not take part")
+        return None
+
+
+def documents_of(path: Path, characters: int, total: int) -> list[str]:
+    """The first `total` characters of a text, in documents of a number of characters."""
+    text = path.read_text(encoding="utf-8")[:total]
+    return [text[i : i + characters] for i in range(0, len(text), characters)]
