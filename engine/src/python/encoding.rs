@@ -6,7 +6,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
-use super::guard::{ERRORS, detached, guarded, raise, released};
+use super::guard::{ERRORS, detached, guarded, pattern_error, raise, released};
 use super::ids::{Integers, array_of, token_ids};
 use super::table::RankTable;
 use super::text::{on_text, on_texts, utf8};
@@ -55,16 +55,7 @@ impl Bpe {
                 integers: Integers::up_to(core.max_id()),
                 core,
             })
-            .map_err(|fault| {
-                let problem = format!("at character {}: {}", fault.position, fault.problem);
-                let remedy = "write the pattern without it, or use one of the named patterns";
-                raise(
-                    py,
-                    ERRORS,
-                    "VocabularyError",
-                    ("the split pattern", problem, remedy),
-                )
-            })
+            .map_err(|fault| pattern_error(py, fault))
     }
 
     #[classattr]

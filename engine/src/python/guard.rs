@@ -7,6 +7,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 
 use crate::cancel;
+use crate::split::PatternFault;
 
 /// Texts of fewer bytes are encoded without releasing the lock: it would cost more.
 const RELEASE_FROM: usize = 8 * 1024;
@@ -26,6 +27,18 @@ pub(super) fn raise<'py>(
 }
 
 pub(super) const ERRORS: &str = "bytepair_engine.errors";
+
+/// The error for a pattern that the core does not run.
+pub(super) fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
+    let problem = format!("at character {}: {}", fault.position, fault.problem);
+    let remedy = "write the pattern without it, or use one of the named patterns";
+    raise(
+        py,
+        ERRORS,
+        "VocabularyError",
+        ("the split pattern", problem, remedy),
+    )
+}
 
 /// `work` panicked.
 struct Panicked;

@@ -8,25 +8,14 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::guard::{ERRORS, detached, guarded, raise};
+use super::guard::{ERRORS, detached, guarded, pattern_error, raise};
 use super::text::utf8;
-use crate::split::{PatternFault, Splitter};
+use crate::split::Splitter;
 use crate::train::{Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
 
 /// A lock that a panic behind it does not close.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
-    let problem = format!("at character {}: {}", fault.position, fault.problem);
-    let remedy = "write the pattern without it, or use one of the named patterns";
-    raise(
-        py,
-        ERRORS,
-        "VocabularyError",
-        ("the split pattern", problem, remedy),
-    )
 }
 
 /// Counts pre-tokens of texts, on several threads.
