@@ -115,6 +115,7 @@ bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads
 	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
+	$(BIN)/python bench/engine/cores.py
 
 # Sanitizers are unstable in rustc, and do as well on the stable one.
 .PHONY: sanitize
