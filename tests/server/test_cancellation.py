@@ -95,8 +95,8 @@ def test_a_caller_s_small_request_overtakes_large_ones_that_wait(
     running = [slow_server.stub.Count.future(slow_request()) for _ in range(4)]
     wait_for(slow_server, "bytepair_queued", 3)
     assert slow_server.stub.Count(SMALL).count == 2
-    assert not all(each.done() for each in running)
-    assert sum(each.done() for each in running) <= 1  # the one that had the thread
+    # The one that had the thread, and the next where that ended before the small one had come.
+    assert sum(each.done() for each in running) <= 2
     for each in running:
         each.cancel()
 
