@@ -198,8 +198,10 @@ impl LongCache {
             self.used = 0;
             self.arena.clear();
         }
-        if self.arena.capacity() == 0 {
-            self.arena.reserve_exact(self.most_words);
+        if self.arena.capacity() == 0 && self.arena.try_reserve_exact(self.most_words).is_err() {
+            // The system has not so much: do without, rather than end the process.
+            self.most_words = 0;
+            return;
         }
         let free = self.free_slot(hash);
         self.slots[free] = Slot {
