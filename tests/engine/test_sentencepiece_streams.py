@@ -20,9 +20,17 @@ from support.hard_text import HARD_PIECES
 from support.sentencepiece_models import MODELS, trained
 
 #: Models whose borders are known; the others refuse to be streamed into.
-STREAMED = ["llama", "gemma", "default", "case folding", "words that hold spaces"]
+STREAMED = [
+    "llama",
+    "gemma",
+    "default",
+    "default with bytes",
+    "case folding",
+    "words that hold spaces",
+]
 PIECES = [
     *[" ", "  ", "   ", "▁", "▁▁", "\u3000", "¨", "ｱ", "ﾞ", "e\u0301", "ﷺ", "½", "ﬁ", "\u200b"],
+    *["e", "\u0301", "ｶ", "A", "\u030a"],
     *["hello", "llo wor", "AB", "<x>", " y", "  z", "\n\n", "<start_of_turn>", "日本語", "the "],
     *["<s>", "</s>", "<sep>", "[MASK]", "<SEP>", "world"],
     *["hello world "] * 10,

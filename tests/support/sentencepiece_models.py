@@ -39,6 +39,7 @@ MODELS: Final[dict[str, dict[str, Any]]] = {
         "user_defined_symbols": ["▁▁", "▁▁▁", "▁▁▁▁", "<start_of_turn>", "<table>", "\n\n"],
     },
     "default": {},
+    "default with bytes": {"byte_fallback": True},
     "default with symbols": {
         "user_defined_symbols": ["<x>", "AB", " y", "aｱ", "  z", "½", "ﬁ"],
         "byte_fallback": True,
