@@ -9,6 +9,7 @@ mod cache;
 pub mod cancel;
 mod characters;
 mod fingerprint;
+pub mod form;
 pub mod general;
 mod hash;
 mod heap_merge;

@@ -16,7 +16,13 @@ pub struct Room {
     pub prepared: [Prepared; BATCH],
 }
 
-impl Room {
+/// Something to work with that has a cache.
+pub trait Workroom {
+    /// One whose cache takes at most `cache_bytes`.
+    fn new(cache_bytes: usize) -> Self;
+}
+
+impl Workroom for Room {
     fn new(cache_bytes: usize) -> Self {
         Room {
             ends: Ends::new(),
@@ -29,12 +35,12 @@ impl Room {
 
 /// A few rooms, each behind a lock that nobody waits for: a caller takes a free one, and
 /// where none is free works without a cache.
-pub struct Pool {
-    rooms: Vec<Mutex<Option<Box<Room>>>>,
+pub struct Pool<R = Room> {
+    rooms: Vec<Mutex<Option<Box<R>>>>,
     cache_bytes: usize,
 }
 
-impl Pool {
+impl<R: Workroom> Pool<R> {
     /// Rooms whose caches take at most `cache_bytes` together.
     pub fn new(cache_bytes: usize) -> Self {
         let rooms = 1 + thread::available_parallelism().map_or(1, usize::from);
@@ -45,18 +51,18 @@ impl Pool {
     }
 
     /// Work in a room.
-    pub fn with<T>(&self, work: impl FnOnce(&mut Room) -> T) -> T {
+    pub fn with<T>(&self, work: impl FnOnce(&mut R) -> T) -> T {
         match self.rooms.iter().find_map(try_lock) {
             Some(mut room) => {
                 let bytes = self.cache_bytes;
-                work(room.get_or_insert_with(|| Box::new(Room::new(bytes))))
+                work(room.get_or_insert_with(|| Box::new(R::new(bytes))))
             }
-            None => work(&mut Room::new(0)),
+            None => work(&mut R::new(0)),
         }
     }
 }
 
-fn try_lock(room: &Mutex<Option<Box<Room>>>) -> Option<MutexGuard<'_, Option<Box<Room>>>> {
+fn try_lock<R>(room: &Mutex<Option<Box<R>>>) -> Option<MutexGuard<'_, Option<Box<R>>>> {
     match room.try_lock() {
         Ok(room) => Some(room),
         Err(TryLockError::WouldBlock) => None,

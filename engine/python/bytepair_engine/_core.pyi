@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Final, Literal, final
+from typing import Any, ClassVar, Final, Literal, final
 
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
 
@@ -10,6 +10,8 @@ __all__ = [
     "UNICODE_VERSION",
     "Bpe",
     "CancelFlag",
+    "Form",
+    "FormNames",
     "MergeTrainer",
     "PretokenCounter",
     "PretokenCounts",
@@ -161,3 +163,39 @@ class MergeTrainer:
         """How many tokens the texts have by now."""
     def __len__(self) -> int:
         """How many tokens there are."""
+
+@final
+class FormNames:
+    """What `Form.names` compiles."""
+
+@final
+class Form:
+    """A form; `pipeline/native.py` gives its parts. Each method gives None for what only the
+    reference can answer: an error of normalised text, or of ids that are no u32."""
+
+    @staticmethod
+    def build(
+        tokens: list[tuple[bytes, int]],
+        rule: tuple[str, Any, Any],
+        model: tuple[bool, bool, list[tuple[int, int]], int | None, bool, str, str],
+        normalisers: tuple[list[tuple[str, tuple[Any, ...]]], list[tuple[int, int]]],
+        pre_tokenizers: list[tuple[str, tuple[Any, ...]]],
+        added: list[tuple[str, int, bool, str, bool, bool, bool, bool]],
+        decoder: tuple[list[tuple[int, bytes]], tuple[Any, ...]],
+        cache_bytes: int,
+    ) -> Form | None:
+        """None for a form that has a step which the core does not know."""
+
+    @staticmethod
+    def names(names: frozenset[str]) -> FormNames: ...
+    def encode(self, text: str, allowed: FormNames, disallowed: FormNames) -> list[int] | None: ...
+    def encode_array(
+        self, text: str, allowed: FormNames, disallowed: FormNames
+    ) -> array[int] | None: ...
+    def encode_packed(
+        self, text: str, allowed: FormNames, disallowed: FormNames
+    ) -> bytes | None: ...
+    def count(
+        self, text: str, allowed: FormNames, disallowed: FormNames, limit: int | None
+    ) -> int | None: ...
+    def decode_bytes(self, ids: Sequence[int]) -> bytes | None: ...

@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 
 from bytepair_engine.backend import Backend
 from bytepair_engine.errors import InvalidOption
+from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.pipeline.form import Form
 from bytepair_engine.rank_table import RankTable
 from bytepair_engine.reference import ReferenceBackend
 from bytepair_engine.resources import Resources
@@ -34,6 +36,7 @@ class Core:
     parse_tiktoken: Callable[[bytes], Any]
     from_items: Callable[[Iterable[tuple[bytes, int]]], Any]
     build: Callable[[Any, str, dict[str, int], Resources], Backend[Any]]
+    build_form: Callable[[Form, Resources], Backend[Any]]
 
 
 _REFERENCE = Core(
@@ -41,6 +44,7 @@ _REFERENCE = Core(
     RankTable.parse_tiktoken,
     RankTable.from_items,
     lambda table, pattern, special_tokens, _: ReferenceBackend(table, pattern, special_tokens),
+    lambda form, _: FormBackend(form),
 )
 
 
@@ -75,4 +79,15 @@ def resolve(name: BackendName | None) -> Core:
             threads=resources.threads,
         )
 
-    return Core("native", _core.RankTable.parse_tiktoken, _core.RankTable.from_items, build)
+    def build_form(form: Form, resources: Resources) -> Backend[Any]:
+        from bytepair_engine.pipeline import native
+
+        return native.build(form, resources.cache_bytes)
+
+    return Core(
+        "native",
+        _core.RankTable.parse_tiktoken,
+        _core.RankTable.from_items,
+        build,
+        build_form,
+    )

@@ -10,7 +10,6 @@ from typing import Any
 from bytepair_engine.backends import Core
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.pipeline.backend import FormBackend
 from bytepair_engine.pipeline.form import Form, Split
 from bytepair_engine.rank_table import MAX_TOKEN_ID
 from bytepair_engine.resources import Resources
@@ -74,16 +73,19 @@ def build_encoding(
     )
 
 
-def build_form_encoding(form: Form, *, name: str, source: str, resources: Resources) -> Encoding:
+def build_form_encoding(
+    core: Core, form: Form, *, name: str, source: str, resources: Resources
+) -> Encoding:
     """Build the encoding of a form.
 
     Args:
+        core: The backend that will run it.
         form: The form, as a loader made it.
         name: The encoding's name.
         source: The encoding's `source`.
         resources: What it may take of the machine.
     """
-    backend = FormBackend(form)
+    backend = core.build_form(form, resources)
     special = {token.name: token.id for token in form.added if token.special}
     return Encoding(
         name=name,

@@ -16,7 +16,6 @@ from bytepair_engine.errors import VocabularyError
 from bytepair_engine.formats.detect import Format
 from bytepair_engine.formats.reading import open_vocabulary
 from bytepair_engine.loading import load_opened
-from bytepair_engine.pipeline.backend import FormBackend
 from bytepair_engine.pipeline.form import Form, Merges, Scores
 from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
@@ -84,7 +83,7 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     if missing:
         return inspection(spec=spec, encoding=None, missing=missing)
     encoding = load_opened(resolve(None), spec, opened, Resources())
-    form = encoding._backend.form if isinstance(encoding._backend, FormBackend) else None
+    form = encoding.form
     return inspection(
         spec=spec,
         encoding=encoding,

@@ -53,7 +53,7 @@ def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resou
     source = f"file:{spec.file}"
     if not isinstance(vocabulary, Ranked):
         encoding = build_form_encoding(
-            vocabulary, name=spec.name, source=source, resources=resources
+            core, vocabulary, name=spec.name, source=source, resources=resources
         )
     else:
         encoding = build_encoding(

@@ -1,6 +1,6 @@
 //! Sets of characters for the matcher: asked for by byte where a byte decides.
 
-use regex_syntax::hir::ClassUnicode;
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 /// What the first byte of a character says about it.
 const OUT: u8 = 0;
@@ -48,6 +48,21 @@ impl CharSet {
             }
         }
         set
+    }
+
+    /// The set of the characters in these ranges of code points, both ends included; what is no
+    /// character is left out.
+    pub fn of_ranges(ranges: &[(u32, u32)]) -> Self {
+        let end = |code_point, other| char::from_u32(code_point).unwrap_or(other);
+        let ranges = ranges.iter().map(|&(start, last)| {
+            ClassUnicodeRange::new(end(start, '\u{e000}'), end(last, '\u{d7ff}'))
+        });
+        Self::new(&ClassUnicode::new(ranges))
+    }
+
+    /// Whether it has the character of this code point, which is below 0x110000.
+    pub fn contains(&self, code_point: u32) -> bool {
+        self.has(code_point)
     }
 
     fn has(&self, code_point: u32) -> bool {

@@ -95,23 +95,48 @@ impl Stage {
         }
         let piece = &text[self.start..self.end];
         let from = self.at - self.start;
-        let mut place = from;
-        while place < piece.len() {
-            if let Some(end) = self.matcher.match_at(program, piece, place) {
-                if place > from {
-                    self.found = Some(self.start + end);
-                    self.at = self.start + place;
-                } else {
-                    self.at = self.start + end;
-                }
-                return self.at;
+        self.at = match first_match(&mut self.matcher, program, piece, from) {
+            Some((place, end)) if place > from => {
+                self.found = Some(self.start + end);
+                self.start + place
             }
-            place += 1;
-            while place < piece.len() && piece[place] & 0xc0 == 0x80 {
-                place += 1;
-            }
-        }
-        self.at = self.end;
+            Some((_, end)) => self.start + end,
+            None => self.end,
+        };
         self.at
+    }
+}
+
+/// The start and the end of the first match at or after `from`.
+#[inline]
+fn first_match(
+    matcher: &mut Matcher,
+    program: &Program,
+    piece: &[u8],
+    from: usize,
+) -> Option<(usize, usize)> {
+    let mut place = from;
+    while place < piece.len() {
+        if let Some(end) = matcher.match_at(program, piece, place) {
+            return Some((place, end));
+        }
+        place += 1;
+        while place < piece.len() && piece[place] & 0xc0 == 0x80 {
+            place += 1;
+        }
+    }
+    None
+}
+
+/// Finds the successive matches of a pattern of one line in one piece.
+#[derive(Default)]
+pub struct Searcher {
+    matcher: Matcher,
+}
+
+impl Searcher {
+    /// The start and the end of the first match at or after `from`, which never falls.
+    pub fn next(&mut self, general: &General, piece: &[u8], from: usize) -> Option<(usize, usize)> {
+        first_match(&mut self.matcher, general.lines.first()?, piece, from)
     }
 }

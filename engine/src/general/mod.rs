@@ -19,7 +19,10 @@ mod simplify;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::Cursor;
+pub use char_set::CharSet;
+pub use cursor::{Cursor, Searcher};
+
+use regex_syntax::hir::ClassUnicode;
 
 use crate::split::PatternFault;
 use program::Program;
@@ -27,6 +30,12 @@ use program::Program;
 /// A compiled pattern: a program for each of its lines.
 pub struct General {
     lines: Vec<Program>,
+    may_match_nothing: bool,
+}
+
+/// The set of what `\w` matches.
+pub fn word_characters() -> ClassUnicode {
+    property::perl('w')
 }
 
 impl General {
@@ -34,12 +43,23 @@ impl General {
     pub fn new(pattern: &str) -> Result<Self, PatternFault> {
         let mut offset = 0;
         let mut lines = Vec::new();
+        let mut may_match_nothing = false;
         for line in pattern.split('\n') {
             let characters: Vec<char> = line.chars().collect();
-            let tree = simplify::simplify(parser::parse(&characters, offset)?)?;
+            let tree = parser::parse(&characters, offset)?;
+            may_match_nothing |= tree.is_nullable();
+            let tree = simplify::simplify(tree)?;
             lines.push(program::compile(&tree, offset)?);
             offset += characters.len() + 1;
         }
-        Ok(General { lines })
+        Ok(General {
+            lines,
+            may_match_nothing,
+        })
+    }
+
+    /// Whether an empty string matches somewhere, which isolates nothing.
+    pub fn may_match_nothing(&self) -> bool {
+        self.may_match_nothing
     }
 }

@@ -5,6 +5,7 @@
 
 mod cancel;
 mod encoding;
+mod form;
 mod guard;
 mod ids;
 mod table;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 
 use cancel::CancelFlag;
 use encoding::{Bpe, SpecialSet};
+use form::{Form, FormNames};
 use table::RankTable;
 use train::{MergeTrainer, PretokenCounter, PretokenCounts};
 
@@ -32,6 +34,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<RankTable>()?;
     module.add_class::<SpecialSet>()?;
     module.add_class::<Bpe>()?;
+    module.add_class::<FormNames>()?;
+    module.add_class::<Form>()?;
     module.add_class::<CancelFlag>()?;
     module.add_class::<PretokenCounter>()?;
     module.add_class::<PretokenCounts>()?;

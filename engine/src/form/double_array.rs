@@ -1,0 +1,74 @@
+//! Maps from strings to strings, as SentencePiece compiles them: the twin of
+//! `pipeline/charsmap.py`, which says what the numbers mean and has checked the map.
+
+const LABEL: u32 = 0x8000_00ff;
+const ENDS_KEY: u32 = 0x100;
+const VALUE: u32 = 0x7fff_ffff;
+
+/// As in the sentencepiece package: only so many of the keys that start at one place are seen.
+const MAX_KEYS_AT_ONE_PLACE: usize = 32;
+
+/// A compiled map.
+pub struct DoubleArray {
+    units: Vec<u32>,
+    strings: Vec<u8>,
+    /// Bytes that no key starts with.
+    is_start: [bool; 256],
+}
+
+impl DoubleArray {
+    /// The map of these bytes; None if they are none.
+    pub fn new(table: &[u8]) -> Option<Self> {
+        let (size, rest) = table.split_first_chunk::<4>()?;
+        let (trie, strings) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+        let units: Vec<u32> = trie
+            .chunks_exact(4)
+            .map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]))
+            .collect();
+        let root = offset(*units.first()?);
+        let is_start = std::array::from_fn(|byte| {
+            let unit = units.get(root ^ byte);
+            unit.is_some_and(|unit| unit & LABEL == byte as u32)
+        });
+        Some(DoubleArray {
+            units,
+            strings: strings.to_vec(),
+            is_start,
+        })
+    }
+
+    /// The longest key that `data` starts with: its length, and its value.
+    pub fn longest(&self, data: &[u8]) -> Option<(usize, &str)> {
+        if !self.is_start[*data.first()? as usize] {
+            return None;
+        }
+        let mut position = offset(self.units[0]);
+        let mut longest = None;
+        let mut found = 0;
+        for (index, &byte) in data.iter().enumerate() {
+            position ^= byte as usize;
+            let Some(&unit) = self.units.get(position) else {
+                break;
+            };
+            if unit & LABEL != u32::from(byte) {
+                break;
+            }
+            position ^= offset(unit);
+            if unit & ENDS_KEY != 0 {
+                longest = Some((index + 1, (self.units.get(position)? & VALUE) as usize));
+                found += 1;
+                if found == MAX_KEYS_AT_ONE_PLACE {
+                    break;
+                }
+            }
+        }
+        let (length, start) = longest?;
+        let value = self.strings.get(start..)?;
+        let end = value.iter().position(|&byte| byte == 0)?;
+        Some((length, std::str::from_utf8(&value[..end]).ok()?))
+    }
+}
+
+fn offset(unit: u32) -> usize {
+    (unit >> 10 << ((unit & 0x200) >> 6)) as usize
+}

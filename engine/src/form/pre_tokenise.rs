@@ -1,0 +1,216 @@
+//! What each pre-tokenizer does to a piece: step 4 of docs/formats.md.
+
+use super::search::Search;
+use crate::split::{Ends, Splitter};
+
+/// What becomes of a split's matches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    Isolated,
+    Removed,
+    MergedWithPrevious,
+    MergedWithNext,
+    Contiguous,
+}
+
+/// One step.
+pub enum PreTokenizer {
+    /// Isolated matches of a pattern that has a scanner, or of any that matches something.
+    Scan(Splitter),
+    Split {
+        search: Search,
+        behaviour: Behaviour,
+        inverted: bool,
+    },
+    Substitute(char, char),
+    Prefix {
+        character: char,
+        first_only: bool,
+    },
+    ByteAlphabet,
+}
+
+/// Give each piece that the steps leave to `work`, in order, until it says that it has enough.
+///
+/// Args: the piece, and whether it starts where the original text does.
+/// Returns: false if `work` had enough.
+pub fn each_piece(
+    steps: &[PreTokenizer],
+    piece: &str,
+    at_start: bool,
+    work: &mut impl FnMut(&str) -> bool,
+) -> bool {
+    let Some((step, rest)) = steps.split_first() else {
+        return piece.is_empty() || work(piece);
+    };
+    match step {
+        _ if piece.is_empty() => true,
+        PreTokenizer::Scan(splitter) => {
+            let mut ends = Ends::new();
+            let mut at = 0;
+            while at < piece.len() {
+                splitter.fill(piece, at, &mut ends);
+                for &end in ends.as_slice() {
+                    let starts = at_start && at == 0;
+                    if !each_piece(rest, &piece[at..end], starts, work) {
+                        return false;
+                    }
+                    at = end;
+                }
+            }
+            true
+        }
+        PreTokenizer::Split {
+            search,
+            behaviour,
+            inverted,
+        } => {
+            let spans = spans(piece, search, *behaviour, *inverted);
+            spans.into_iter().all(|(start, end)| {
+                each_piece(rest, &piece[start..end], at_start && start == 0, work)
+            })
+        }
+        &PreTokenizer::Substitute(old, new) => {
+            if !piece.contains(old) {
+                return each_piece(rest, piece, at_start, work);
+            }
+            let replaced = piece.replace(old, new.encode_utf8(&mut [0; 4]));
+            each_piece(rest, &replaced, at_start, work)
+        }
+        &PreTokenizer::Prefix {
+            character,
+            first_only,
+        } => {
+            if piece.starts_with(character) || (first_only && !at_start) {
+                return each_piece(rest, piece, at_start, work);
+            }
+            let mut prefixed = String::with_capacity(piece.len() + 4);
+            prefixed.push(character);
+            prefixed.push_str(piece);
+            each_piece(rest, &prefixed, at_start, work)
+        }
+        PreTokenizer::ByteAlphabet => {
+            let written: String = piece.bytes().map(written).collect();
+            each_piece(rest, &written, at_start, work)
+        }
+    }
+}
+
+/// Where the pieces start and end; some may be empty.
+fn spans(
+    piece: &str,
+    search: &Search,
+    behaviour: Behaviour,
+    inverted: bool,
+) -> Vec<(usize, usize)> {
+    // Matches and the stretches between them, and which of the two each is.
+    let mut marked: Vec<(usize, usize, bool)> = Vec::new();
+    let mut at = 0;
+    search.each_match(piece, |start, end| {
+        if start > at {
+            marked.push((at, start, inverted));
+        }
+        marked.push((start, end, !inverted));
+        at = end;
+    });
+    if at < piece.len() {
+        marked.push((at, piece.len(), inverted));
+    }
+    match behaviour {
+        Behaviour::Removed => marked
+            .into_iter()
+            .filter(|&(_, _, is_match)| !is_match)
+            .map(|(start, end, _)| (start, end))
+            .collect(),
+        Behaviour::MergedWithNext => {
+            let mut merged: Vec<(usize, usize)> = Vec::with_capacity(marked.len());
+            let mut before = false;
+            for &(start, end, is_match) in marked.iter().rev() {
+                match merged.last_mut() {
+                    Some(last) if is_match && !before => last.0 = start,
+                    _ => merged.push((start, end)),
+                }
+                before = is_match;
+            }
+            merged.reverse();
+            merged
+        }
+        _ => {
+            let mut merged: Vec<(usize, usize)> = Vec::with_capacity(marked.len());
+            let mut before = false;
+            for (start, end, is_match) in marked {
+                let joins = match behaviour {
+                    Behaviour::Isolated => false,
+                    Behaviour::Contiguous => is_match == before,
+                    _ => is_match && !before,
+                };
+                match merged.last_mut() {
+                    Some(last) if joins => last.1 = end,
+                    _ => merged.push((start, end)),
+                }
+                before = is_match;
+            }
+            merged
+        }
+    }
+}
+
+/// The character that stands for a byte: `pipeline/byte_alphabet.py`.
+pub fn written(byte: u8) -> char {
+    let others = match byte {
+        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => return char::from(byte),
+        0..=0x20 => u32::from(byte),
+        0x7f..=0xa0 => u32::from(byte) - 0x7f + 0x21,
+        0xad => 0x43,
+    };
+    char::from_u32(0x100 + others).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// The bytes that `text` stands for.
+pub fn read(text: &str, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.extend(text.chars().map(|character| match character {
+        '\u{100}'..='\u{120}' => (u32::from(character) - 0x100) as u8,
+        '\u{121}'..='\u{142}' => (u32::from(character) - 0x121 + 0x7f) as u8,
+        '\u{143}' => 0xad,
+        other => u32::from(other) as u8,
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_written_and_read_again() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text: String = all.iter().map(|&byte| written(byte)).collect();
+        let mut back = Vec::new();
+        read(&text, &mut back);
+        assert_eq!(back, all);
+        assert_eq!(written(b' '), 'Ġ');
+        assert_eq!(
+            text.chars().collect::<std::collections::HashSet<_>>().len(),
+            256
+        );
+    }
+
+    #[test]
+    fn each_behaviour_treats_matches_as_it_says() {
+        let search = Search::new("-").expect("a literal");
+        for (behaviour, inverted, expected) in [
+            (Behaviour::Isolated, false, &["a", "-", "-", "b", "-"][..]),
+            (Behaviour::Removed, false, &["a", "b"]),
+            (Behaviour::Removed, true, &["-", "-", "-"]),
+            (Behaviour::MergedWithPrevious, false, &["a-", "-", "b-"]),
+            (Behaviour::MergedWithNext, false, &["a", "-", "-b", "-"]),
+            (Behaviour::Contiguous, false, &["a", "--", "b", "-"]),
+        ] {
+            let found: Vec<&str> = spans("a--b-", &search, behaviour, inverted)
+                .into_iter()
+                .map(|(start, end)| &"a--b-"[start..end])
+                .collect();
+            assert_eq!(found, expected);
+        }
+    }
+}
