@@ -41,6 +41,9 @@ pub struct Model {
     byte_tokens: [Option<u32>; 256],
     unknown: Option<u32>,
     fuse_unknown: bool,
+    /// Whether a cut must have a token on each side: an unknown character vanishes, and what was
+    /// beside it may merge, or becomes one with another.
+    needs_known: bool,
     prefix: Vec<u8>,
     suffix: Vec<u8>,
     /// Under scores: the symbol of each string that can merge, and what is taken apart.
@@ -122,6 +125,8 @@ impl Model {
             byte_tokens,
             unknown: parts.unknown,
             fuse_unknown: parts.fuse_unknown,
+            needs_known: parts.fuse_unknown
+                || (parts.unknown.is_none() && parts.byte_tokens.len() < 256),
             prefix: parts.prefix.into_bytes(),
             suffix: parts.suffix.into_bytes(),
             strings,
@@ -155,7 +160,7 @@ impl Model {
         for (at, character) in text.char_indices() {
             if let Some(before) = before
                 && !joined.has(before, character)
-                && (!self.fuse_unknown || self.alone.get(character) != NO_SYMBOL)
+                && (!self.needs_known || (self.is_token(before) && self.is_token(character)))
             {
                 let part = &piece[start..at];
                 if part.len() == before.len_utf8() {
@@ -200,6 +205,10 @@ impl Model {
             return self.encode_part(part, merging, cache, sink);
         }
         sink.extend(&spelled[..part.len()]);
+    }
+
+    fn is_token(&self, character: char) -> bool {
+        self.alone.get(character) != NO_SYMBOL
     }
 
     fn has_taken_apart(&self) -> bool {

@@ -14,17 +14,18 @@ pub struct Tokens {
 impl Tokens {
     /// A map of tokens, all different and none of them empty.
     pub fn new(tokens: &[(Vec<u8>, u32)]) -> Self {
-        let is_short = |token: &[u8]| token.len() <= LONGEST;
-        let mut short =
-            ShortTable::with_room(tokens.iter().filter(|(token, _)| is_short(token)).count());
-        let mut long = HashMap::new();
-        for (token, id) in tokens {
-            if is_short(token) {
-                short.insert(Key::of(token, 0, token.len()), *id);
-            } else {
-                long.insert(token.clone().into_boxed_slice(), *id);
-            }
+        let (short_tokens, long_tokens): (Vec<_>, Vec<_>) =
+            tokens.iter().partition(|(token, _)| token.len() <= LONGEST);
+        let sizes = short_tokens.iter().map(|(token, id)| (token.len(), *id));
+        let mut short = ShortTable::with_room(sizes);
+        for (token, id) in short_tokens {
+            let key = Key::of(token, 0, token.len());
+            short.insert(key, key.hash(), *id);
         }
+        let long = long_tokens
+            .into_iter()
+            .map(|(token, id)| (token.clone().into_boxed_slice(), *id))
+            .collect();
         let longest = tokens.iter().map(|(token, _)| token.len()).max();
         Tokens {
             short,
