@@ -50,6 +50,7 @@ class TokenizerServiceStub(object):
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
@@ -153,6 +154,7 @@ class TokenizerServiceServicer(object):
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
@@ -341,6 +343,7 @@ class TokenizerService(object):
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
