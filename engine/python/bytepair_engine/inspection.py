@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bytepair_engine import collector
 from bytepair_engine.backends import resolve
 from bytepair_engine.builtin import SHA256
 from bytepair_engine.encoding import Encoding
@@ -82,7 +83,8 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     missing = _missing(spec, format_)
     if missing:
         return inspection(spec=spec, encoding=None, missing=missing)
-    encoding = load_opened(resolve(None), spec, opened, Resources())
+    with collector.paused():
+        encoding = load_opened(resolve(None), spec, opened, Resources())
     form = encoding.form
     return inspection(
         spec=spec,

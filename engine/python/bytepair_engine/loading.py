@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from bytepair_engine import collector
 from bytepair_engine.aliases import ALIASES
 from bytepair_engine.backends import BackendName, Core, resolve
 from bytepair_engine.building import build_encoding, build_form_encoding
@@ -44,7 +45,8 @@ def load_encoding(
     core, resources = resolve(backend), Resources(cache_bytes, threads)
     if spec.extends is not None:
         return _as_expected(spec, _extend(core, spec, resources))
-    return load_opened(core, spec, open_vocabulary(spec), resources)
+    with collector.paused():
+        return load_opened(core, spec, open_vocabulary(spec), resources)
 
 
 def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resources) -> Encoding:

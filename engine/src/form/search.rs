@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_may_match_nothing_is_not_run_here() {
-        for pattern in ["a*", "(?=a)", "", "a\nb", "("] {
+        for pattern in ["a*", "(?=a)", "", "[a\n]b", "("] {
             assert!(Search::new(pattern).is_none(), "{pattern:?}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 
@@ -212,7 +213,14 @@ fn rule_of(
 ) -> PyResult<Option<Rule>> {
     Ok(match kind.as_str() {
         "ranks" => Some(Rule::Ranks),
-        "merges" => Some(Rule::Merges(first.extract()?)),
+        "merges" => {
+            // Four integers for each pair: left, right, priority and result.
+            let flat = PyBuffer::<u32>::get(first)?.to_vec(first.py())?;
+            let pairs = flat.as_chunks::<4>().0;
+            Some(Rule::Merges(
+                pairs.iter().map(|&pair| pair.into()).collect(),
+            ))
+        }
         "scores" => {
             let apart: Vec<(u32, Vec<u8>, Vec<u8>)> = second.extract()?;
             let apart = apart

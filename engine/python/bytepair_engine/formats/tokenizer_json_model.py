@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 from bytepair_engine.formats.json_file import Node
@@ -113,15 +115,19 @@ def _pairs(
         # As in merges.txt, whose first line may say its version.
         members = [m for m in members if not (isinstance(m, str) and m.startswith("#version"))]
         members = [m.split(" ") if isinstance(m, str) else m for m in members]
-    for priority, parts in enumerate(members):
-        if not isinstance(parts, list) or len(parts) != 2 or {*map(type, parts)} != {str}:
-            node.refuse(f"merge {priority} is not two tokens: {_short(parts)}")
+    # There are hundreds of thousands: what looks at each one in Python comes after a fault only.
+    if not ({*map(type, members)} <= {list} and {*map(len, members)} <= {2}) or not (
+        {*map(type, chain.from_iterable(members))} <= {str}
+    ):
+        for priority, parts in enumerate(members):
+            if not isinstance(parts, list) or len(parts) != 2 or {*map(type, parts)} != {str}:
+                node.refuse(f"merge {priority} is not two tokens: {_short(parts)}")
     find = vocabulary.get
-    left = [find(part) for part, _ in members]
-    right = [find(part) for _, part in members]
+    firsts, seconds = map(itemgetter(0), members), map(itemgetter(1), members)
+    left, right = list(map(find, firsts)), list(map(find, seconds))
     if prefix:
         members = [[part, _without(rest, prefix) or ""] for part, rest in members]
-    result = [find(part + rest) for part, rest in members]
+    result = list(map(find, map("".join, members)))
     for ids, index in ((left, 0), (right, 1), (result, None)):
         if None in ids:
             priority = ids.index(None)

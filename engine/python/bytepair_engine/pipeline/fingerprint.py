@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
+from operator import itemgetter
 from struct import pack
 from typing import Any
 
@@ -52,8 +54,10 @@ def _fields(form: Form) -> Iterator[bytes]:
     yield from _table("tokens", *zip(*by_id, strict=True))
     yield from _table("byte_tokens", *zip(*sorted(model.byte_tokens.items()), strict=True))
     if isinstance(rule, Merges):
-        rows = sorted((*value, *pair) for pair, value in rule.pairs.items())
-        yield from _table("merges", *zip(*rows, strict=True))
+        pairs = sorted(rule.pairs.items(), key=itemgetter(1))  # each priority is there once
+        left_right, priority_result = zip(*pairs, strict=True) if pairs else ((), ())
+        columns = (zip(*rows, strict=True) for rows in (priority_result, left_right))
+        yield from _table("merges", *chain.from_iterable(columns))
     elif isinstance(rule, Scores):
         ids = sorted(rule.scores)
         scores = b"".join(pack("<d", rule.scores[i]) for i in ids)

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import regex
@@ -215,9 +216,8 @@ def _rule(model: Model) -> tuple[str, Any, Any]:
     if isinstance(rule, Ranks):
         return "ranks", (), ()
     if isinstance(rule, Merges):
-        # The core counts priorities from 0; only their order matters.
-        ordered = sorted(rule.pairs.items(), key=lambda item: item[1][0])
-        return "merges", [(*pair, i, result) for i, (pair, (_, result)) in enumerate(ordered)], ()
+        flat = chain.from_iterable(chain.from_iterable(rule.pairs.items()))
+        return "merges", array("I", flat), ()
     apart = [(token_id, left, right) for token_id, (left, right) in rule.taken_apart.items()]
     return "scores", list(rule.scores.items()), apart
 
