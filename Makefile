@@ -115,7 +115,9 @@ bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads
 	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
-	$(BIN)/python bench/engine/cores.py
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.cores
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.load
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.floor
 
 # Sanitizers are unstable in rustc, and do as well on the stable one.
 .PHONY: sanitize

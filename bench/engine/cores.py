@@ -1,16 +1,18 @@
 """What do several cores give one large text? One thread and two in turns, on an idle machine.
 
     make bench-engine                                    texts of 10 MB
-    python bench/engine/cores.py [--megabytes 10] [FILE…]
+    PYTHONPATH=tests python -m bench.engine.cores [--megabytes 10] [FILE…]
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository; each
-is repeated to the size. Ids are compared first. Prints the time that one thread takes, and the
-median of what two gain: by the clock, so that other work on the machine spoils it.
+is repeated to the size. Ids are compared first. Prints the time that one thread takes, and how many
+times as fast two are: by the clock, medians of the rounds in which nothing else used the cores, and
+`nan` where there was none.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import sys
@@ -20,9 +22,13 @@ from pathlib import Path
 
 from bytepair_engine import Encoding, get_encoding
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from bench.engine.engines import corpora
+from bench.engine.quiet import quiet_rounds
+
 NAME = "o200k_base"
-ROUNDS = 7
+QUIET_ROUNDS = 5
+#: What a round takes at least, so that what others did in it can be told.
+LEAST_SECONDS = 0.25
 
 Work = Callable[[Encoding, str], object]
 
@@ -52,26 +58,32 @@ def main() -> int:
         if any(work(one, text) != work(two, text) for work in WORK.values()):
             sys.exit(f"{file.name}: two threads give other ids")
         cells = [figures([one, two], work, text) for work in WORK.values()]
-        print(f"{file.stem:24}" + "".join(f"{ms:9.1f}{gain:6.2f}x" for ms, gain in cells))
+        line = "".join(f"{ms:9.1f}{gain:6.2f}x" for ms, gain in cells)
+        print(f"{file.stem:24}{line}", flush=True)
     return 0
 
 
 def figures(encodings: list[Encoding], work: Work, text: str) -> tuple[float, float]:
-    """Milliseconds of the first, and how many times as fast the second is."""
-    taken: list[list[float]] = [[] for _ in encodings]
-    for _ in range(ROUNDS):
-        for encoding, seconds in zip(encodings, taken, strict=True):
-            start = time.perf_counter()
-            work(encoding, text)
-            seconds.append(time.perf_counter() - start)
-    gain = statistics.median(one / two for one, two in zip(*taken, strict=True))
-    return statistics.median(taken[0]) * 1e3, gain
+    """Milliseconds of the first, and how many times as fast the second is; not a number where no
+    round was quiet."""
+    start = time.perf_counter()
+    work(encodings[0], text)
+    times = 1 + int(LEAST_SECONDS / (time.perf_counter() - start))
 
+    def in_turns() -> list[float]:
+        taken = [0.0 for _ in encodings]
+        for _ in range(times):
+            for number, encoding in enumerate(encodings):
+                start = time.perf_counter()
+                work(encoding, text)
+                taken[number] += time.perf_counter() - start
+        return taken
 
-def corpora() -> list[Path]:
-    """The texts of the corpora folder; none if there is no such folder."""
-    folder = os.environ.get("BYTEPAIR_CORPORA", REPOSITORY.parent / "shared" / "corpora")
-    return sorted(Path(folder).glob("*.txt"))
+    rounds, _ = quiet_rounds(in_turns, QUIET_ROUNDS)
+    if not rounds:
+        return math.nan, math.nan
+    gain = statistics.median(one / two for one, two in rounds)
+    return statistics.median(one for one, _ in rounds) / times * 1e3, gain
 
 
 if __name__ == "__main__":

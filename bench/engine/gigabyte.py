@@ -51,6 +51,7 @@ SEPARATORS = [" "] * 12 + [
 ]
 DOCUMENT_CHARACTERS = 600_000
 REPORT_BYTES = 100_000_000
+THREADS = 3
 
 Make = Callable[[random.Random], str]
 
@@ -66,8 +67,8 @@ def main() -> int:
     texts = [file.read_text(encoding="utf-8") for file in corpora()]
     print(f"seed {arguments.seed}, {len(texts)} corpora, {os.cpu_count()} cores", flush=True)
     for name in arguments.names or names:
-        # All cores, so that the parts of large texts are held to the oracle too.
-        encoding = bytepair_engine.get_encoding(name, backend="native", threads=0)
+        # So that the parts of large texts are held to the oracle too, on any machine.
+        encoding = bytepair_engine.get_encoding(name, backend="native", threads=THREADS)
         kinds = kinds_of(encoding, texts)
         start, done, tokens, number, reported = time.monotonic(), 0, 0, 0, 0
         while done < arguments.megabytes * 1_000_000:

@@ -7,9 +7,11 @@
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 Peers that are installed take part: tiktoken, gigatoken, quicktok-v1, toktok-rs, splintr-rs. Ids
 are compared with tiktoken's before anything is timed; a peer whose ids differ is left out for that
-text, with a line that says so. Documents of a fixed number of characters are given one by one, and
-each engine's best pass counts: warm, since the comparison was the first. Time is the process's CPU
-time, so that a busy machine shows less; figures are MB of UTF-8 per second.
+text, with a line that says so. Documents of a fixed number of characters are given one by one. The
+engines take turns for some rounds; in each an engine makes two passes, of which the second counts:
+warm, since the comparison was the first of all. Time is the process's CPU time, so that a busy
+machine shows less. Printed are medians of MB of UTF-8 per second, and the medians of the ratios
+within a round.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from support.oracle import oracle
 
 from bench.engine.engines import NAMES, Work, corpora, documents_of, engines_of
 
-WARM_PASSES = 3
+ROUNDS = 5
 
 
 def main() -> int:
@@ -75,25 +77,30 @@ def compare(
     print(f"\n{name}, {title}: MB/s warm")
     for kind, works in engines.items():
         items: Sequence[Any] = expected if kind == "decode" else documents
-        speeds = {
-            engine: max(size / seconds(work, items) / 1e6 for _ in range(WARM_PASSES))
-            for engine, work in works.items()
-            if engine not in different
-        }
+        seconds = in_turns({k: work for k, work in works.items() if k not in different}, items)
+        speeds = {engine: size / statistics.median(s) / 1e6 for engine, s in seconds.items()}
         print(
             f"  {kind:8}" + "".join(f" {engine} {speed:6.0f}" for engine, speed in speeds.items())
         )
-        for engine, speed in speeds.items():
+        for engine, theirs in seconds.items():
             if engine != "ours":
-                ratios.setdefault(f"{kind} / {engine}", []).append(speeds["ours"] / speed)
+                ours = zip(theirs, seconds["ours"], strict=True)
+                ratio = statistics.median(their / our for their, our in ours)
+                ratios.setdefault(f"{kind} / {engine}", []).append(ratio)
 
 
-def seconds(work: Work, items: Sequence[Any]) -> float:
-    """CPU time of one pass."""
-    start = time.process_time()
-    for item in items:
-        work(item)
-    return time.process_time() - start
+def in_turns(works: dict[str, Work], items: Sequence[Any]) -> dict[str, list[float]]:
+    """CPU time of the second of two passes of each engine, in each round."""
+    seconds: dict[str, list[float]] = {engine: [] for engine in works}
+    for _ in range(ROUNDS):
+        for engine, work in works.items():
+            for _ in range(2):
+                start = time.process_time()
+                for item in items:
+                    work(item)
+                taken = time.process_time() - start
+            seconds[engine].append(taken)
+    return seconds
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""What do two threads encode in the time of one? Independent documents, on two idle cores.
+"""What do two threads count in the time of one? Independent documents, on two idle cores.
 
     PYTHONPATH=tests python -m bench.engine.threads
 
-Prints how many times as much two threads count as one does, in the median of some rounds.
+Prints how many times as much two threads count as one does, by the clock: the median of the rounds
+in which nothing else used the cores. Beside it what can be told where others do: twice the CPU time
+that a document takes one thread, over what it takes beside the other. Threads that wait for each
+other show in the first figure alone, caches and memory that they share in both.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import time
 import bytepair_engine
 
 from bench.engine.engines import NAMES, corpora, documents_of
+from bench.engine.quiet import quiet_rounds
 
-ROUNDS = 15
+QUIET_ROUNDS = 9
+PASSES = 3
 
 
 def main() -> int:
@@ -25,27 +30,44 @@ def main() -> int:
         documents = [d for path in corpora() for d in documents_of(path, 100_000, 600_000)]
         if not documents:
             sys.exit("no texts: set BYTEPAIR_CORPORA to a folder of *.txt")
+        by_cpu_time: list[float] = []
 
-        def work(encoding: bytepair_engine.Encoding, documents: list[str]) -> None:
+        def round_(
+            encoding: bytepair_engine.Encoding = encoding,
+            documents: list[str] = documents,
+            by_cpu_time: list[float] = by_cpu_time,
+        ) -> float:
+            one, two = (seconds(encoding, documents, threads) for threads in (1, 2))
+            by_cpu_time.append(4 * one[1] / two[1])
+            return 2 * one[0] / two[0]
+
+        by_clock, made = quiet_rounds(round_, QUIET_ROUNDS)
+        clock = f"{statistics.median(by_clock):.2f}" if by_clock else "?"
+        print(
+            f"{name}: two threads do {clock} times what one does ({len(by_clock)} quiet rounds of"
+            f" {made}); by CPU time {statistics.median(by_cpu_time):.2f}",
+            flush=True,
+        )
+    return 0
+
+
+def seconds(
+    encoding: bytepair_engine.Encoding, documents: list[str], threads: int
+) -> tuple[float, float]:
+    """By the clock and of CPU time, for so many threads that each count all documents."""
+
+    def work() -> None:
+        for _ in range(PASSES):
             for document in documents:
                 encoding.count(document, disallowed_special=())
 
-        ratios = []
-        for _ in range(ROUNDS):
-            times = []
-            for count in (1, 2):
-                threads = [
-                    threading.Thread(target=work, args=(encoding, documents)) for _ in range(count)
-                ]
-                start = time.perf_counter()
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-                times.append(time.perf_counter() - start)
-            ratios.append(2 * times[0] / times[1])
-        print(f"{name}: two threads do {statistics.median(ratios):.2f} times what one does")
-    return 0
+    running = [threading.Thread(target=work) for _ in range(threads)]
+    clock, cpu = time.perf_counter(), time.process_time()
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return time.perf_counter() - clock, time.process_time() - cpu
 
 
 if __name__ == "__main__":
