@@ -103,7 +103,7 @@ vocabularies: $(VENV)/.dev ## Fetch published vocabularies of every format into 
 	$(BIN)/python -m bench.formats.vocabularies
 
 .PHONY: exactness-formats
-exactness-formats: $(VENV)/.bench vocabularies ## Compare ids with the publishers' libraries, for every format: hours on the reference
+exactness-formats: $(VENV)/.bench vocabularies ## Compare ids with the publishers' libraries, for every format
 	PYTHONPATH=tests $(BIN)/python -m bench.formats.rank_files $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m bench.formats.sentencepiece_models $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m bench.formats.tokenizer_json $(ARGS)
@@ -118,6 +118,10 @@ bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.cores
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.load
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.floor
+
+.PHONY: bench-formats
+bench-formats: $(VENV)/.bench vocabularies ## Measure vocabularies of other formats beside their publishers' libraries
+	PYTHONPATH=tests $(BIN)/python -m bench.formats.speed $(ARGS)
 
 # Sanitizers are unstable in rustc, and do as well on the stable one.
 .PHONY: sanitize

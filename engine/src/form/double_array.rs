@@ -12,7 +12,7 @@ const MAX_KEYS_AT_ONE_PLACE: usize = 32;
 pub struct DoubleArray {
     units: Vec<u32>,
     strings: Vec<u8>,
-    /// Bytes that no key starts with.
+    /// Bytes that some key starts with.
     is_start: [bool; 256],
 }
 
@@ -35,6 +35,11 @@ impl DoubleArray {
             strings: strings.to_vec(),
             is_start,
         })
+    }
+
+    /// Whether some key starts with this byte.
+    pub fn starts_with(&self, byte: u8) -> bool {
+        self.is_start[byte as usize]
     }
 
     /// The longest key that `data` starts with: its length, and its value.

@@ -23,7 +23,6 @@ use std::collections::HashSet;
 
 pub use added::{AddedToken, AddedTokens};
 pub use decode::{Decoder, Middle};
-pub use double_array::DoubleArray;
 pub use model::{Model, Parts, Units};
 pub use normalise::{Normaliser, Normalisers};
 pub use pre_tokenise::{Behaviour, PreTokenizer};

@@ -41,8 +41,7 @@ pub struct Model {
     byte_tokens: [Option<u32>; 256],
     unknown: Option<u32>,
     fuse_unknown: bool,
-    /// Whether a cut must have a token on each side: an unknown character vanishes, and what was
-    /// beside it may merge, or becomes one with another.
+    /// Whether a cut must have a token on each side: see the function.
     needs_known: bool,
     prefix: Vec<u8>,
     suffix: Vec<u8>,
@@ -87,7 +86,8 @@ impl Model {
         for &(byte, id) in &parts.byte_tokens {
             byte_tokens[byte as usize] = Some(id);
         }
-        let joined = joined(&parts, &byte_tokens);
+        let joined = joined(&parts);
+        let needs_known = needs_known(&parts);
         let (pairs, characters, strings) = match parts.rule {
             Rule::Ranks => {
                 let pairs = rank_pairs(&parts.tokens, &tokens);
@@ -125,8 +125,7 @@ impl Model {
             byte_tokens,
             unknown: parts.unknown,
             fuse_unknown: parts.fuse_unknown,
-            needs_known: parts.fuse_unknown
-                || (parts.unknown.is_none() && parts.byte_tokens.len() < 256),
+            needs_known,
             prefix: parts.prefix.into_bytes(),
             suffix: parts.suffix.into_bytes(),
             strings,
@@ -401,14 +400,19 @@ impl Out<'_> {
     }
 }
 
+/// Whether what becomes of a character that is no token depends on what is beside it: it may
+/// vanish, so that its neighbours meet; join an unknown one before it; or wait, unknown, past
+/// others that are spelled in bytes.
+fn needs_known(parts: &Parts) -> bool {
+    parts.byte_tokens.len() < 256
+        && (parts.unknown.is_none() || parts.fuse_unknown || !parts.byte_tokens.is_empty())
+}
+
 /// Where pieces can be cut; None where a part's ids may depend on what is beside it.
-fn joined(parts: &Parts, byte_tokens: &[Option<u32>; 256]) -> Option<Joined> {
-    let spelled = byte_tokens.iter().flatten().count();
-    // What is unknown waits for what is known, past bytes that are spelled meanwhile.
-    let waits = parts.unknown.is_some() && spelled != 0 && spelled != 256;
+fn joined(parts: &Parts) -> Option<Joined> {
     let apart = matches!(&parts.rule, Rule::Scores(_, apart) if !apart.is_empty());
     let affixed = !parts.prefix.is_empty() || !parts.suffix.is_empty();
-    if parts.units == Units::Bytes || waits || affixed || (apart && parts.fuse_unknown) {
+    if parts.units == Units::Bytes || affixed || (apart && needs_known(parts)) {
         return None;
     }
     Some(Joined::of(

@@ -15,24 +15,50 @@ pub enum Pad {
 
 /// The step, ready.
 pub struct Spacing {
-    pub table: Option<DoubleArray>,
-    pub kept: Option<AhoCorasick>,
-    pub tidy: bool,
-    pub pad: Pad,
-    pub mark: char,
+    table: Option<DoubleArray>,
+    kept: Option<AhoCorasick>,
+    tidy: bool,
+    pad: Pad,
+    mark: char,
+    /// The bytes at which a key of the table, a string that is kept or a space may start.
+    starts: [bool; 256],
 }
 
 impl Spacing {
-    /// An automaton for the strings that stay as they are; None for none.
-    pub fn kept(strings: &[String]) -> Option<AhoCorasick> {
-        if strings.is_empty() {
-            return None;
-        }
-        AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .start_kind(StartKind::Anchored)
-            .build(strings)
-            .ok()
+    /// The step of these settings; `table` is b"" for none. None if the table is no map, or the
+    /// strings are too many.
+    pub fn new(table: &[u8], kept: &[String], tidy: bool, pad: Pad, mark: char) -> Option<Self> {
+        let table = match table {
+            b"" => None,
+            table => Some(DoubleArray::new(table)?),
+        };
+        let starts = std::array::from_fn(|byte| {
+            byte == b' ' as usize
+                || table
+                    .as_ref()
+                    .is_some_and(|table| table.starts_with(byte as u8))
+                || kept
+                    .iter()
+                    .any(|string| string.as_bytes().first() == Some(&(byte as u8)))
+        });
+        let kept = match kept {
+            [] => None,
+            kept => Some(
+                AhoCorasick::builder()
+                    .match_kind(MatchKind::LeftmostLongest)
+                    .start_kind(StartKind::Anchored)
+                    .build(kept)
+                    .ok()?,
+            ),
+        };
+        Some(Spacing {
+            table,
+            kept,
+            tidy,
+            pad,
+            mark,
+            starts,
+        })
     }
 
     /// The step's result for one stretch.
@@ -42,7 +68,12 @@ impl Spacing {
         let mut after_space = true;
         let mut at = 0;
         while at < stretch.len() {
-            let (given, length) = self.place(stretch, at);
+            let run = self.plain_run(&stretch.as_bytes()[at..]);
+            let (given, length) = if run == 0 {
+                self.place(stretch, at)
+            } else {
+                (&stretch[at..at + run], run)
+            };
             at += length;
             if empty && self.tidy && given == " " {
                 continue;
@@ -80,6 +111,15 @@ impl Spacing {
             text.push(self.mark);
             text.push_str(part);
         }
+    }
+
+    /// How many bytes there are before one at which a place may give something else than its
+    /// character, or a space. Never ends within a character: only first bytes count.
+    fn plain_run(&self, bytes: &[u8]) -> usize {
+        bytes
+            .iter()
+            .position(|&byte| self.starts[byte as usize])
+            .unwrap_or(bytes.len())
     }
 
     /// What the place gives, and how long it is.

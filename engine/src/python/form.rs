@@ -11,9 +11,8 @@ use super::ids::{Integers, array_of, token_ids};
 use super::text::utf8;
 use crate::form;
 use crate::form::{
-    AddedToken, AddedTokens, Behaviour, Decoder, DoubleArray, Middle, Model, NameSet, Normaliser,
-    Normalisers, Pad, Parts, PreTokenizer, Refusal, Rule, Search, Spacing, UnicodeForm, Units,
-    characters,
+    AddedToken, AddedTokens, Behaviour, Decoder, Middle, Model, NameSet, Normaliser, Normalisers,
+    Pad, Parts, PreTokenizer, Refusal, Rule, Search, Spacing, UnicodeForm, Units, characters,
 };
 use crate::pool::Pool;
 use crate::split::Splitter;
@@ -262,13 +261,7 @@ fn normaliser((kind, parts): &Step<'_>) -> PyResult<Option<Normaliser>> {
                 "after" => Pad::After,
                 _ => Pad::Nowhere,
             };
-            Some(Normaliser::Spacing(Box::new(Spacing {
-                table: DoubleArray::new(&table),
-                kept: Spacing::kept(&kept),
-                tidy,
-                pad,
-                mark,
-            })))
+            Spacing::new(&table, &kept, tidy, pad, mark).map(|s| Normaliser::Spacing(Box::new(s)))
         }
         _ => None,
     })
