@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from bytepair_engine import (
     Encoding,
@@ -82,10 +84,10 @@ def test_one_string_is_no_collection(load: Load) -> None:
     encoding = load("r50k_base")
     for option in ("allowed_special", "disallowed_special"):
         with pytest.raises(InvalidOption) as caught:
-            encoding.encode("x", **{option: "<|endoftext|>"})
+            encoding.encode("x", **cast(Any, {option: "<|endoftext|>"}))
         assert caught.value.option == option
         with pytest.raises(InvalidOption):
-            encoding.encode("x", **{option: {""}})
+            encoding.encode("x", **cast(Any, {option: {""}}))
 
 
 def test_every_method_has_the_same_defaults(encoding: Encoding) -> None:

@@ -6,6 +6,7 @@ import random
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bytepair_engine import Encoding, EncodingSpec, SpecialTokenFound, load_encoding
@@ -59,11 +60,14 @@ def test_ids_places_and_text_are_those_of_tokenizers(
         for allowed in (False, True):
             oracle.encode_special_tokens = not allowed
             expected = oracle.encode(text, add_special_tokens=False)
-            options = {"allowed_special": "all" if allowed else (), "disallowed_special": ()}
-            ids, starts = encoding.encode_with_offsets(text, **options)  # type: ignore[arg-type]
+            options: dict[str, Any] = {
+                "allowed_special": "all" if allowed else (),
+                "disallowed_special": (),
+            }
+            ids, starts = encoding.encode_with_offsets(text, **options)
             assert ids == expected.ids, (SEED, text)
             assert encoding.encode(text, **options) == ids, (SEED, text)
-            assert encoding.count(text, **options) == len(ids), (SEED, text)  # type: ignore[arg-type]
+            assert encoding.count(text, **options) == len(ids), (SEED, text)
             if kind not in GAPS and in_order(text):
                 assert starts == [start for start, _ in expected.offsets], (SEED, text)
             try:

@@ -163,6 +163,15 @@ FAULTS: dict[str, tuple[Edit, str]] = {
         ),
         "post_processor: no token has the id 99999",
     ),
+    "a frame in a frame": (
+        lambda r: r.update(
+            post_processor={
+                "type": "Sequence",
+                "processors": [{"type": "BertProcessing", "cls": ["x", 0], "sep": ["x", 0]}] * 2,
+            }
+        ),
+        "post_processor.processors[1]: it follows another post-processor that frames the text",
+    ),
 }
 
 

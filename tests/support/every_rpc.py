@@ -12,6 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from support.failures import read
+from support.keys import with_key
 
 SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
 
@@ -66,13 +67,16 @@ def _paths(message: Descriptor) -> Iterator[tuple[str, ...]]:
             yield (field.name,)
 
 
-def call(channel: grpc.Channel, place: Place, text: str, **options: Any) -> Answer:
+def call(
+    channel: grpc.Channel, place: Place, text: str, *, key: str = "", **options: Any
+) -> Answer:
     """Call the RPC with a text in one place.
 
     Args:
         channel: To the server.
         place: Which RPC, and where the text goes.
         text: What goes there.
+        key: The API key; "" for none.
         options: The options that requests with text share; a request without one of them
             ignores the policy, and is a ValueError.
     """
@@ -95,7 +99,8 @@ def call(channel: grpc.Channel, place: Place, text: str, **options: Any) -> Answ
         response_deserializer=GetMessageClass(method.output_type).FromString,
     )
     try:
-        answer = rpc(iter(messages) if method.client_streaming else request)
+        whole = iter(messages) if method.client_streaming else request
+        answer = rpc(whole, **(with_key(key) if key else {}))
         answers = list(answer) if method.server_streaming else [answer]
     except grpc.RpcError as error:
         return Answer([], read(error).reason)

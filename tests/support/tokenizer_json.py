@@ -3,11 +3,21 @@ what their ids are."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from tokenizers import normalizers as norm
 
 CORPUS = [
@@ -209,3 +219,26 @@ def trained(
 def judge(data: bytes) -> Tokenizer:
     """`tokenizers` itself, with the file."""
     return Tokenizer.from_str(data.decode())
+
+
+def framed(kind: str, post_processor: Any) -> bytes:
+    """A file of one of `KINDS` whose only added tokens are the special ones `<s>` and `</s>`.
+
+    Args:
+        kind: Which one.
+        post_processor: What frames a text: a function of the ids of the two.
+    """
+    content = json.loads(made(kind))
+    content["added_tokens"] = []
+    tokenizer = Tokenizer.from_str(json.dumps(content))
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    ids = [tokenizer.token_to_id(token) for token in ("<s>", "</s>")]
+    tokenizer.post_processor = post_processor(*ids)
+    return tokenizer.to_str().encode()
+
+
+def template(single: str) -> Any:
+    """For `framed`: a TemplateProcessing, as `tokenizers` writes it."""
+    return lambda start, end: processors.TemplateProcessing(
+        single=single, special_tokens=[("<s>", start), ("</s>", end)]
+    )

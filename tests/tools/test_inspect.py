@@ -16,6 +16,7 @@ from bytepair_engine import EncodingSpec, get_encoding, load_encoding
 from bytepair_tools.declaration import declaration
 from bytepair_tools.inspect import run
 from support.sentencepiece_models import trained
+from support.tokenizer_json import framed, template
 
 RANKS = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
 Capture = pytest.CaptureFixture[str]
@@ -143,3 +144,13 @@ def test_gzip_is_looked_into(capsys: Capture, tmp_path: Path) -> None:
     first, second = inspected(capsys, str(plain), str(packed))
     for key in ("sha256", "fingerprint", "format"):
         assert first[key] == second[key]
+
+
+def test_what_frames_a_text_is_told(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "made.json"
+    for kind in ("byte level", "spaces normalised"):
+        for single, told in (("<s> $A </s>", ["<s> … </s>"]), ("$A </s>", ["… </s>"]), ("$A", [])):
+            file.write_bytes(framed(kind, template(single)))
+            [found] = inspected(capsys, str(file))
+            frames = [step for step in found["steps"] if "add_special_tokens" in step]
+            assert [step.partition(": ")[2] for step in frames] == told

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from bytepair_engine.backend import Backend
 from bytepair_engine.backends import Core
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.pipeline.form import Form, Split
+from bytepair_engine.pipeline.form import NO_TEMPLATE, Form, Split, Template
 from bytepair_engine.rank_table import MAX_TOKEN_ID
 from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets
@@ -26,6 +27,7 @@ def build_encoding(
     source: str,
     table_source: str,
     resources: Resources,
+    template: Template = NO_TEMPLATE,
 ) -> Encoding:
     """Build an encoding.
 
@@ -38,6 +40,7 @@ def build_encoding(
         source: The encoding's `source`.
         table_source: What to blame for a fault of the table.
         resources: What it may take of the machine.
+        template: What frames a text on request; the ids are those of tokens.
     Raises:
         VocabularyError: A byte is no token, or a special token is empty, out of range or
             has the id of an ordinary one.
@@ -70,6 +73,8 @@ def build_encoding(
         _backend=backend,
         _special_sets=SpecialSets(backend, special_tokens),
         _special_ids=frozenset(special_tokens.values()),
+        template=template,
+        template_names=_names(backend, special_tokens, template),
     )
 
 
@@ -98,4 +103,16 @@ def build_form_encoding(
         _special_sets=SpecialSets(backend, special),
         _special_ids=frozenset(special.values()),
         form=form,
+        template=form.template,
+        template_names=_names(backend, special, form.template),
+    )
+
+
+def _names(
+    backend: Backend[Any], special_tokens: Mapping[str, int], template: Template
+) -> tuple[str, ...]:
+    names = {token_id: name for name, token_id in special_tokens.items()}
+    return tuple(
+        names.get(i) or (backend.token_bytes(i) or b"").decode(errors="replace")
+        for i in template.around(())
     )

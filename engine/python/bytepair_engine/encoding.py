@@ -10,9 +10,12 @@ from typing import Any, Literal
 
 from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
-from bytepair_engine.pipeline.form import Decoder, Form
+from bytepair_engine.fingerprint import with_template
+from bytepair_engine.pipeline.form import NO_TEMPLATE, Decoder, Form, Template
 from bytepair_engine.resources import Resources
 from bytepair_engine.special_sets import SpecialSets, SpecialTokens
+from bytepair_engine.text_length import text_length
+from bytepair_engine.varint import pack
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -31,6 +34,10 @@ class Encoding:
 
     A special token in neither is ordinary text. The defaults allow none and disallow all.
 
+    A third one, `add_special_tokens`, puts the tokens of `template` around the ids of each text,
+    as the option of that name does in `tokenizers`. The caller asks for them and not the text, so
+    they need not be in `allowed_special`: text that spells them gives none.
+
     Attributes:
         name: The canonical name, or the one that the declaration gives.
         source: "builtin", "builtin:" and the built-in encoding that it extends, or "file:"
@@ -44,6 +51,10 @@ class Encoding:
         resources: What it may take of the machine.
         splitter: The hand-written scanner that runs the pattern, or "general".
         form: What it is where a table, a pattern and special tokens do not say it; else None.
+        template: The ids that `add_special_tokens` puts before and after a text; none where the
+            file does not say it, as only a tokenizer.json can.
+        template_names: The names of these tokens, those before a text first: of one that is not
+            special, its text.
     """
 
     name: str
@@ -56,6 +67,8 @@ class Encoding:
     _special_sets: SpecialSets
     _special_ids: frozenset[int]
     form: Form | None = None
+    template: Template = NO_TEMPLATE
+    template_names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r} ({self.backend})>"
@@ -66,7 +79,9 @@ class Encoding:
 
     @property
     def fingerprint(self) -> str:
-        return self._backend.fingerprint
+        plain = self._backend.fingerprint
+        # That of a form says it already.
+        return plain if self.form is not None else with_template(plain, self.template)
 
     @property
     def backend(self) -> Literal["native", "reference"]:
@@ -90,6 +105,7 @@ class Encoding:
         *,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> list[int]:
         """Encode `text` into token ids.
 
@@ -97,8 +113,9 @@ class Encoding:
             text: Any text without lone surrogates.
             allowed_special: See the class.
             disallowed_special: See the class.
+            add_special_tokens: See the class.
         Returns:
-            Ids in text order, each in [0, n_vocab); [] for "".
+            Ids in text order, each in [0, n_vocab); [] for "", but for the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
@@ -107,9 +124,9 @@ class Encoding:
         >>> toy().encode("aab")
         [258]
         """
-        return self._backend.encode(
-            text, *self._special_sets.resolve(allowed_special, disallowed_special)
-        )
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
+        ids = self._backend.encode(text, *sets)
+        return self.template.around(ids) if add_special_tokens else ids
 
     def encode_ordinary(self, text: str) -> list[int]:
         """As `encode` with every special token that `text` spells as ordinary text."""
@@ -122,12 +139,13 @@ class Encoding:
         *,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> array[int]:
         """As `encode`, as one array of unsigned 32-bit integers (typecode "I"), which costs
         far less than a list: `numpy.frombuffer` and `memoryview` take it without a copy."""
-        return self._backend.encode_array(
-            text, *self._special_sets.resolve(allowed_special, disallowed_special)
-        )
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
+        ids = self._backend.encode_array(text, *sets)
+        return array("I", self.template.around(ids)) if add_special_tokens else ids
 
     def encode_packed(
         self,
@@ -135,12 +153,15 @@ class Encoding:
         *,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> bytes:
         """As `encode`, as the varints that a packed `repeated uint32` field holds on the
         wire of Protocol Buffers; b"" for ""."""
-        return self._backend.encode_packed(
-            text, *self._special_sets.resolve(allowed_special, disallowed_special)
-        )
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
+        packed = self._backend.encode_packed(text, *sets)
+        if not add_special_tokens:
+            return packed
+        return pack(self.template.before) + packed + pack(self.template.after)
 
     def encode_with_offsets(
         self,
@@ -149,6 +170,7 @@ class Encoding:
         unit: OffsetUnit = "code_point",
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> tuple[list[int], list[int]]:
         """Encode `text`, and say where in it each token starts.
 
@@ -157,10 +179,12 @@ class Encoding:
             unit: "code_point" (indices of a Python str), "byte" (of its UTF-8) or "utf16".
             allowed_special: See the class.
             disallowed_special: See the class.
+            add_special_tokens: See the class.
         Returns:
             Ids, and as many offsets, which never decrease and begin with 0. In bytes they are
             exact; in the other units a token that starts inside a character has the offset
-            of that character. ([], []) for "".
+            of that character. What the template puts before the text has the offset 0, what
+            comes after it the length of the text. ([], []) for "", but for the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
@@ -173,7 +197,12 @@ class Encoding:
         if unit not in ("byte", "code_point", "utf16"):
             raise InvalidOption("unit", 'must be "byte", "code_point" or "utf16"')
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
-        return self._backend.encode_with_offsets(text, unit, *sets)
+        ids, offsets = self._backend.encode_with_offsets(text, unit, *sets)
+        if not add_special_tokens:
+            return ids, offsets
+        before, after = self.template.before, self.template.after
+        end = text_length(text, unit) if after else 0
+        return self.template.around(ids), [0] * len(before) + offsets + [end] * len(after)
 
     def encode_batch(
         self,
@@ -181,11 +210,12 @@ class Encoding:
         *,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> list[list[int]]:
         """As `encode` for each text; [] for none. The first text that fails fails all."""
-        return self._backend.encode_batch(
-            texts, *self._special_sets.resolve(allowed_special, disallowed_special)
-        )
+        sets = self._special_sets.resolve(allowed_special, disallowed_special)
+        found = self._backend.encode_batch(texts, *sets)
+        return [self.template.around(ids) for ids in found] if add_special_tokens else found
 
     def count(
         self,
@@ -194,6 +224,7 @@ class Encoding:
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> int:
         """Count the ids that `encode` gives, without building them.
 
@@ -202,15 +233,20 @@ class Encoding:
             limit: If given, at least 0: counting may stop once there are more tokens.
             allowed_special: See the class.
             disallowed_special: See the class.
+            add_special_tokens: See the class.
         Returns:
-            The exact count, or `limit` + 1 where there are more than `limit`; 0 for "".
+            The exact count, or `limit` + 1 where there are more than `limit`; 0 for "", but for
+            the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
             InvalidOption: `limit` is negative.
         """
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
-        return self._backend.count(text, *sets, _checked_limit(limit))
+        limit = _checked_limit(limit)
+        if not add_special_tokens:
+            return self._backend.count(text, *sets, limit)
+        return self._with_template(self._backend.count(text, *sets, self._rest(limit)), limit)
 
     def count_batch(
         self,
@@ -219,10 +255,23 @@ class Encoding:
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
     ) -> list[int]:
         """As `count` for each text; [] for none. The first text that fails fails all."""
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
-        return self._backend.count_batch(texts, *sets, _checked_limit(limit))
+        limit = _checked_limit(limit)
+        if not add_special_tokens:
+            return self._backend.count_batch(texts, *sets, limit)
+        counts = self._backend.count_batch(texts, *sets, self._rest(limit))
+        return [self._with_template(count, limit) for count in counts]
+
+    def _rest(self, limit: int | None) -> int | None:
+        """How many tokens a text may have within `limit` beside those of the template."""
+        return None if limit is None else max(0, limit - len(self.template))
+
+    def _with_template(self, count: int, limit: int | None) -> int:
+        total = count + len(self.template)
+        return total if limit is None else min(total, limit + 1)
 
     # Ids to text
 

@@ -75,6 +75,7 @@ def extend_encoding(
         source=encoding.source,
         table_source=encoding.name,
         resources=encoding.resources,
+        template=encoding.template,
     )
 
 

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from struct import pack
 
+from bytepair_engine.pipeline.form import Template
+
 
 def fingerprint(
     ranks: Mapping[bytes, int],
@@ -46,4 +48,24 @@ def fingerprint(
         digest.update(pack("<Q", len(tokens)))
         for token_id, token in sorted(tokens):
             digest.update(pack("<II", token_id, len(token)) + token)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def with_template(plain: str, template: Template) -> str:
+    """The fingerprint of an encoding whose file says what frames a text: with
+    `add_special_tokens` that decides ids as well.
+
+    Args:
+        plain: The fingerprint of the same content without a template.
+        template: What frames a text.
+    Returns:
+        `plain` where the template is empty. Otherwise the hash of "bytepair template 1\\n",
+        `plain`, and the ids before the text and those after it: for each of the two their
+        number in 8 bytes, then each in 4 bytes, little-endian.
+    """
+    if not template:
+        return plain
+    digest = hashlib.sha256(b"bytepair template 1\n" + plain.encode())
+    for ids in (template.before, template.after):
+        digest.update(pack(f"<Q{len(ids)}I", len(ids), *ids))
     return f"sha256:{digest.hexdigest()}"

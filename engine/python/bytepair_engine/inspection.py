@@ -89,7 +89,10 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     return inspection(
         spec=spec,
         encoding=encoding,
-        steps=tuple(_rank_steps(encoding) if form is None else _form_steps(form)),
+        steps=(
+            *(_rank_steps(encoding) if form is None else _form_steps(form)),
+            *_template_steps(encoding),
+        ),
         always_found=()
         if form is None
         else tuple(token.content for token in form.added if not token.special),
@@ -123,6 +126,14 @@ def _form_steps(form: Form) -> Iterator[str]:
         yield "fall back to the tokens of single bytes"
     if not form.decoder.is_plain:
         yield "decode by the place in the sequence: the first token's space is not shown"
+
+
+def _template_steps(encoding: Encoding) -> Iterator[str]:
+    before = len(encoding.template.before)
+    names = encoding.template_names
+    if names:
+        frame = " ".join([*names[:before], "…", *names[before:]])
+        yield f"on request (add_special_tokens), frame the ids: {_shortened(frame)}"
 
 
 def _value(value: object) -> str:

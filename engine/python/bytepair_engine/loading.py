@@ -67,6 +67,7 @@ def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resou
             source=source,
             table_source=str(spec.file),
             resources=resources,
+            template=vocabulary.template,
         )
     return _as_expected(spec, encoding)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Final, TypeVar
@@ -12,9 +12,11 @@ from bytepair_engine.borders import Borders, borders_of
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished
 from bytepair_engine.pipeline.borders import form_borders
+from bytepair_engine.pipeline.form import NO_TEMPLATE
 from bytepair_engine.special_names import special_names
 from bytepair_engine.special_sets import SpecialTokens
 from bytepair_engine.stream_splitter import StreamSplitter
+from bytepair_engine.varint import pack
 
 #: How many bytes of text a stream holds, unless told otherwise.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
@@ -23,6 +25,8 @@ DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 _KEPT_BORDERS: Final = 64
 
 R = TypeVar("R")
+#: Ids, in each of the forms that the methods of `Encoding` give them in.
+A = TypeVar("A", list[int], "array[int]", bytes)
 
 
 def can_stream(encoding: Encoding) -> bool:
@@ -63,18 +67,7 @@ class _TextStream:
         disallowed_special: SpecialTokens = "all",
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
     ) -> None:
-        """Start a stream.
-
-        Args:
-            encoding: One for which `can_stream` holds.
-            allowed_special: As for `Encoding.encode`.
-            disallowed_special: As for `Encoding.encode`.
-            max_pending_bytes: How much text may wait for more, at least 1. A text whose
-                pre-tokens are each at most an eighth as long never comes to it.
-        Raises:
-            InvalidOption: The encoding's pattern is none of the named ones, or another
-                argument is outside its domain.
-        """
+        """See `StreamEncoder`."""
         borders = _borders(encoding)
         if borders is None:
             raise InvalidOption(
@@ -148,7 +141,8 @@ class StreamEncoder(_TextStream):
     Every call comes in three forms, as those of `Encoding`: ids as a list, as an array, or
     packed for the wire; one stream may mix them. The memory that a stream needs does not
     depend on the length of the text. Several threads may use one encoder: their calls take
-    turns.
+    turns. With `add_special_tokens` the first call gives what the template has before a text, and
+    `finish` what it has after it.
 
     >>> from bytepair_engine import get_encoding
     >>> encoder = StreamEncoder(get_encoding("cl100k_base"))
@@ -156,7 +150,38 @@ class StreamEncoder(_TextStream):
     [[], [15339], [], [1917]]
     """
 
-    __slots__ = ()
+    __slots__ = ("_begun", "_template")
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        *,
+        allowed_special: SpecialTokens = frozenset(),
+        disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
+        max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+    ) -> None:
+        """Start a stream.
+
+        Args:
+            encoding: One for which `can_stream` holds.
+            allowed_special: As for `Encoding.encode`.
+            disallowed_special: As for `Encoding.encode`.
+            add_special_tokens: As for `Encoding.encode`.
+            max_pending_bytes: How much text may wait for more, at least 1. A text whose
+                pre-tokens are each at most an eighth as long never comes to it.
+        Raises:
+            InvalidOption: The encoding's pattern is none of the named ones, or another
+                argument is outside its domain.
+        """
+        super().__init__(
+            encoding,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+            max_pending_bytes=max_pending_bytes,
+        )
+        self._template: Final = encoding.template if add_special_tokens else NO_TEMPLATE
+        self._begun = False
 
     def feed(self, piece: str | bytes) -> list[int]:
         """Take the next piece of the text.
@@ -172,15 +197,15 @@ class StreamEncoder(_TextStream):
             PieceTooLong: More than `max_pending_bytes` of text can only be encoded together.
             StreamFinished: After `finish` or an error.
         """
-        return self._run(piece, self._encode)
+        return self._step(piece, self.encoding.encode, list)
 
     def feed_array(self, piece: str | bytes) -> array[int]:
         """As `feed`; see `Encoding.encode_array`."""
-        return self._run(piece, self._encode_array)
+        return self._step(piece, self.encoding.encode_array, _array)
 
     def feed_packed(self, piece: str | bytes) -> bytes:
         """As `feed`; see `Encoding.encode_packed`."""
-        return self._run(piece, self._encode_packed)
+        return self._step(piece, self.encoding.encode_packed, pack)
 
     def finish(self) -> list[int]:
         """Say that the text is complete.
@@ -192,27 +217,36 @@ class StreamEncoder(_TextStream):
             InvalidUnicode: The last character is not complete.
             StreamFinished: At a second call, or after an error.
         """
-        return self._run(None, self._encode)
+        return self._step(None, self.encoding.encode, list)
 
     def finish_array(self) -> array[int]:
         """As `finish`; see `Encoding.encode_array`."""
-        return self._run(None, self._encode_array)
+        return self._step(None, self.encoding.encode_array, _array)
 
     def finish_packed(self) -> bytes:
         """As `finish`; see `Encoding.encode_packed`."""
-        return self._run(None, self._encode_packed)
+        return self._step(None, self.encoding.encode_packed, pack)
 
-    def _encode(self, before: str, text: str) -> list[int]:
-        ids = self._options(self.encoding.encode, before + text)
-        return ids[len(self._options(self.encoding.encode, before)) :] if before else ids
+    def _step(
+        self,
+        piece: str | bytes | None,
+        encode: Callable[..., A],
+        made: Callable[[Sequence[int]], A],
+    ) -> A:
+        """The ids that `piece`, or for None the end, makes certain, as `encode` gives them; `made`
+        gives those of the template in the same form."""
 
-    def _encode_array(self, before: str, text: str) -> array[int]:
-        ids = self._options(self.encoding.encode_array, before + text)
-        return ids[len(self._options(self.encoding.encode, before)) :] if before else ids
+        def work(before: str, text: str) -> A:
+            ids = self._options(encode, before + text)
+            if before:
+                ids = ids[len(self._options(encode, before)) :]
+            if not self._template:
+                return ids
+            first = () if self._begun else self._template.before
+            self._begun = True
+            return made(first) + ids + made(self._template.after if piece is None else ())
 
-    def _encode_packed(self, before: str, text: str) -> bytes:
-        ids = self._options(self.encoding.encode_packed, before + text)
-        return ids[len(self._options(self.encoding.encode_packed, before)) :] if before else ids
+        return self._run(piece, work)
 
     def _options(self, encode: Callable[..., R], text: str) -> R:
         return encode(text, allowed_special=self._allowed, disallowed_special=self._disallowed)
@@ -236,6 +270,7 @@ class StreamCounter(_TextStream):
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
+        add_special_tokens: bool = False,
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
     ) -> None:
         """Start a stream.
@@ -245,6 +280,7 @@ class StreamCounter(_TextStream):
             limit: If given, at least 0: once there are more tokens, text is no longer read.
             allowed_special: As for `Encoding.count`.
             disallowed_special: As for `Encoding.count`.
+            add_special_tokens: As for `Encoding.count`; they are counted from the start.
             max_pending_bytes: As for `StreamEncoder`.
         Raises:
             InvalidOption: As for `StreamEncoder`, and for a negative limit.
@@ -256,7 +292,7 @@ class StreamCounter(_TextStream):
             max_pending_bytes=max_pending_bytes,
         )
         self.limit: Final = limit
-        self.count = encoding.count("", limit=limit)
+        self.count = encoding.count("", limit=limit, add_special_tokens=add_special_tokens)
 
     @property
     def limit_exceeded(self) -> bool:
@@ -302,3 +338,7 @@ class StreamCounter(_TextStream):
             allowed_special=self._allowed,
             disallowed_special=self._disallowed,
         )
+
+
+def _array(ids: Sequence[int]) -> array[int]:
+    return array("I", ids)

@@ -43,6 +43,8 @@ class _HasRule(_NamesEncoding, Protocol):
     def allowed_special(self) -> Sequence[str]: ...
     @property
     def disallowed_special(self) -> int: ...
+    @property
+    def add_special_tokens(self) -> bool: ...
 
 
 class _HasDecode(_NamesEncoding, Protocol):
@@ -81,9 +83,14 @@ class Options:
             limit = self.settings.max_allowed_special
             limits.check("allowed_special", len(allowed), limit, "entries")
         rule = self._policy.rule(
-            call.caller, entry, allowed, request.disallowed_special, default_action
+            call.caller,
+            entry,
+            allowed,
+            request.disallowed_special,
+            default_action,
+            add_special_tokens=request.add_special_tokens,
         )
-        if rule.allowed:
+        if rule.allowed or (rule.add_special_tokens and entry.encoding.template):
             call.policy["allowed"] = None
         return entry, rule
 

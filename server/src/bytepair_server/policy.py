@@ -1,13 +1,13 @@
 """Which special tokens a call may use: what it asks for, within its caller's ceiling.
 
 `Policy.permit` is the one place where that is decided. Whatever names special tokens,
-`allowed_special` and `special_token` segments alike, goes through it.
+`allowed_special`, `special_token` segments and `add_special_tokens` alike, goes through it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from bytepair.v1 import text_pb2
@@ -34,10 +34,12 @@ class SpecialRule:
     Attributes:
         allowed: These become control tokens.
         disallowed: "all": any other is an error; empty: any other is ordinary text.
+        add_special_tokens: Whether the tokens of the encoding's template come around each text.
     """
 
     allowed: frozenset[str]
     disallowed: Literal["all"] | frozenset[str]
+    add_special_tokens: bool = False
 
     def for_segments(self) -> SpecialRule:
         """The rule for the text of segments, where nothing ever becomes a control token."""
@@ -127,6 +129,8 @@ class Policy:
         allowed: Sequence[str],
         action: int,
         default_action: int,
+        *,
+        add_special_tokens: bool,
     ) -> SpecialRule:
         """Decide what becomes of special tokens in a call's text: what it says, its RPC's
         default, or REJECT where the operator wants that always.
@@ -137,6 +141,7 @@ class Policy:
             allowed: The request's `allowed_special`.
             action: The request's `disallowed_special`.
             default_action: What that is if unset: REJECT or AS_TEXT.
+            add_special_tokens: The request's.
         Raises:
             SpecialTokenNotPermitted: See `permit`.
             InvalidField: `action` is no value of the enum.
@@ -145,7 +150,10 @@ class Policy:
         if action not in (REJECT, AS_TEXT):
             raise InvalidField("disallowed_special", f"this server does not know value {action}")
         rule = _RULES[action == REJECT or self._always_reject]
+        if add_special_tokens:
+            self.permit(caller, entry, entry.encoding.template_names, "add_special_tokens")
+            rule = replace(rule, add_special_tokens=True)
         if not allowed:
             return rule
         names = self.ceiling(caller, entry) if list(allowed) == [ALL] else allowed
-        return SpecialRule(self.permit(caller, entry, names, "allowed_special"), rule.disallowed)
+        return replace(rule, allowed=self.permit(caller, entry, names, "allowed_special"))

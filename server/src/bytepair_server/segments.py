@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from bytepair_engine import Encoding, SpecialTokenFound
+from bytepair_engine.text_length import text_length
 
 from bytepair_server.errors import SpecialTokenInSegment
 from bytepair_server.limits import utf8_size
 from bytepair_server.policy import SpecialRule
 
 Unit = Literal["byte", "code_point", "utf16"]
+
+
+class _Keywords(TypedDict):
+    allowed_special: frozenset[str]
+    disallowed_special: Literal["all"] | frozenset[str]
+    add_special_tokens: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +42,17 @@ def encode(
     Args:
         encoding: The encoding.
         parts: In order; special tokens among them are permitted already.
-        rule: What becomes of special tokens that text spells.
+        rule: Whether special tokens that text spells are an error; it allows none of them here.
         unit: Of the offsets; None for none.
     Returns:
         Ids, and the offset of each; no offsets if `unit` is None.
     Raises:
         SpecialTokenInSegment: Text spells a special token that is an error by `rule`.
     """
-    ids: list[int] = []
-    offsets: list[int] = []
+    before, after = _template(encoding, rule)
+    rule = rule.for_segments()
+    ids = list(before)
+    offsets = [0] * len(before) if unit is not None else []
     start = 0
     for index, part in enumerate(parts):
         if part.is_special_token:
@@ -61,7 +70,10 @@ def encode(
             except SpecialTokenFound as error:
                 raise _located(error, parts, index) from None
         if unit is not None:
-            start += length(part.text, unit)
+            start += text_length(part.text, unit)
+    ids += after
+    if unit is not None:
+        offsets += [start] * len(after)
     return ids, offsets
 
 
@@ -78,7 +90,8 @@ def count(encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: i
     Raises:
         SpecialTokenInSegment: As for `encode`, wherever in the parts it is.
     """
-    total = 0
+    total = sum(map(len, _template(encoding, rule)))
+    rule = rule.for_segments()
     for index, part in enumerate(parts):
         if part.is_special_token:
             total += 1
@@ -93,48 +106,46 @@ def count(encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: i
 
 def encode_text(encoding: Encoding, text: str, rule: SpecialRule) -> list[int]:
     """Encode one text by a rule."""
-    return encoding.encode(text, allowed_special=rule.allowed, disallowed_special=rule.disallowed)
+    return encoding.encode(text, **_keywords(rule))
 
 
 def encode_text_packed(encoding: Encoding, text: str, rule: SpecialRule) -> bytes:
     """As `encode_text`, as what a packed field of ids holds on the wire."""
-    return encoding.encode_packed(
-        text, allowed_special=rule.allowed, disallowed_special=rule.disallowed
-    )
+    return encoding.encode_packed(text, **_keywords(rule))
 
 
 def encode_text_with_offsets(
     encoding: Encoding, text: str, rule: SpecialRule, unit: Unit
 ) -> tuple[list[int], list[int]]:
     """Encode one text by a rule, and say where each token starts."""
-    return encoding.encode_with_offsets(
-        text, unit=unit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
-    )
+    return encoding.encode_with_offsets(text, unit=unit, **_keywords(rule))
 
 
 def count_text(encoding: Encoding, text: str, rule: SpecialRule, limit: int | None) -> int:
     """Count the tokens of one text by a rule."""
-    return encoding.count(
-        text, limit=limit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
-    )
+    return encoding.count(text, limit=limit, **_keywords(rule))
 
 
 def count_texts(
     encoding: Encoding, texts: Sequence[str], rule: SpecialRule, limit: int | None
 ) -> list[int]:
     """Count the tokens of each text by a rule."""
-    return encoding.count_batch(
-        texts, limit=limit, allowed_special=rule.allowed, disallowed_special=rule.disallowed
-    )
+    return encoding.count_batch(texts, limit=limit, **_keywords(rule))
 
 
-def length(text: str, unit: Unit) -> int:
-    """The length of `text` in a unit."""
-    if unit == "byte":
-        return utf8_size(text)
-    if unit == "code_point":
-        return len(text)
-    return len(text.encode("utf-16-le")) // 2
+def _keywords(rule: SpecialRule) -> _Keywords:
+    return {
+        "allowed_special": rule.allowed,
+        "disallowed_special": rule.disallowed,
+        "add_special_tokens": rule.add_special_tokens,
+    }
+
+
+def _template(encoding: Encoding, rule: SpecialRule) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids before the first part and after the last one."""
+    if not rule.add_special_tokens:
+        return (), ()
+    return encoding.template.before, encoding.template.after
 
 
 def _located(error: SpecialTokenFound, parts: Sequence[Part], index: int) -> SpecialTokenInSegment:

@@ -286,7 +286,7 @@ def _encode(
 ) -> tuple[bytes, int]:
     """The fields `ids` and `offsets` of an answer, and how many ids there are."""
     if not isinstance(content, str):
-        ids, offsets = segments.encode(entry.encoding, content, rule.for_segments(), unit)
+        ids, offsets = segments.encode(entry.encoding, content, rule, unit)
     elif unit is None:
         packed = segments.encode_text_packed(entry.encoding, content, rule)
         return wire_ids.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
@@ -302,7 +302,7 @@ def _count(
     if isinstance(content, str):
         count = segments.count_text(entry.encoding, content, rule, limit)
     else:
-        count = segments.count(entry.encoding, content, rule.for_segments(), limit)
+        count = segments.count(entry.encoding, content, rule, limit)
     return count, limit is not None and count > limit
 
 
@@ -342,6 +342,8 @@ def _item_failure(error: Exception, call: Call) -> Failure:
 def _describe(entry: Entry) -> encoding_pb2.Encoding:
     encoding = entry.encoding
     special = sorted(encoding.special_tokens.items(), key=lambda pair: (pair[1], pair[0]))
+    template = encoding.template
+    framing = list(zip(encoding.template_names, template.around(()), strict=True))
     return encoding_pb2.Encoding(
         name=entry.name,
         aliases=entry.aliases,
@@ -349,8 +351,14 @@ def _describe(entry: Entry) -> encoding_pb2.Encoding:
         n_vocab=encoding.n_vocab,
         max_token_id=encoding.max_token_id,
         pattern=encoding.pattern,
-        special_tokens=[encoding_pb2.SpecialToken(token=t, id=i) for t, i in special],
+        special_tokens=_tokens(special),
         source=encoding.source,
         backend=encoding.backend,
         splitter=encoding.splitter,
+        template_before=_tokens(framing[: len(template.before)]),
+        template_after=_tokens(framing[len(template.before) :]),
     )
+
+
+def _tokens(tokens: Iterable[tuple[str, int]]) -> list[encoding_pb2.SpecialToken]:
+    return [encoding_pb2.SpecialToken(token=name, id=token_id) for name, token_id in tokens]

@@ -112,6 +112,7 @@ class EncodeSession(_TextSession):
             entry.encoding,
             allowed_special=rule.allowed,
             disallowed_special=rule.disallowed,
+            add_special_tokens=rule.add_special_tokens,
             max_pending_bytes=self._options.settings.max_pending_bytes,
         )
 
@@ -153,6 +154,7 @@ class CountSession(_TextSession):
             limit=limit_of(config),
             allowed_special=rule.allowed,
             disallowed_special=rule.disallowed,
+            add_special_tokens=rule.add_special_tokens,
             max_pending_bytes=self._options.settings.max_pending_bytes,
         )
 

@@ -14,7 +14,7 @@ class SpecialToken(_message.Message):
     def __init__(self, token: _Optional[str] = ..., id: _Optional[int] = ...) -> None: ...
 
 class Encoding(_message.Message):
-    __slots__ = ("name", "aliases", "fingerprint", "n_vocab", "max_token_id", "pattern", "special_tokens", "source", "backend", "splitter")
+    __slots__ = ("name", "aliases", "fingerprint", "n_vocab", "max_token_id", "pattern", "special_tokens", "source", "backend", "splitter", "template_before", "template_after")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ALIASES_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,8 @@ class Encoding(_message.Message):
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     SPLITTER_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_AFTER_FIELD_NUMBER: _ClassVar[int]
     name: str
     aliases: _containers.RepeatedScalarFieldContainer[str]
     fingerprint: str
@@ -35,4 +37,6 @@ class Encoding(_message.Message):
     source: str
     backend: str
     splitter: str
-    def __init__(self, name: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., fingerprint: _Optional[str] = ..., n_vocab: _Optional[int] = ..., max_token_id: _Optional[int] = ..., pattern: _Optional[str] = ..., special_tokens: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., source: _Optional[str] = ..., backend: _Optional[str] = ..., splitter: _Optional[str] = ...) -> None: ...
+    template_before: _containers.RepeatedCompositeFieldContainer[SpecialToken]
+    template_after: _containers.RepeatedCompositeFieldContainer[SpecialToken]
+    def __init__(self, name: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., fingerprint: _Optional[str] = ..., n_vocab: _Optional[int] = ..., max_token_id: _Optional[int] = ..., pattern: _Optional[str] = ..., special_tokens: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., source: _Optional[str] = ..., backend: _Optional[str] = ..., splitter: _Optional[str] = ..., template_before: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., template_after: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ...) -> None: ...

@@ -57,16 +57,18 @@ class DecodeStreamResponse(_message.Message):
     def __init__(self, text: _Optional[str] = ..., data: _Optional[bytes] = ..., tokens_consumed: _Optional[int] = ..., pending_bytes: _Optional[int] = ..., stop_matched: _Optional[str] = ..., finished: bool = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
 
 class EncodeStreamConfig(_message.Message):
-    __slots__ = ("encoding", "allowed_special", "disallowed_special", "expected_fingerprint")
+    __slots__ = ("encoding", "allowed_special", "disallowed_special", "expected_fingerprint", "add_special_tokens")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     allowed_special: _containers.RepeatedScalarFieldContainer[str]
     disallowed_special: _text_pb2.DisallowedSpecial
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    add_special_tokens: bool
+    def __init__(self, encoding: _Optional[str] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
 
 class EncodeStreamRequest(_message.Message):
     __slots__ = ("config", "text", "data")
@@ -95,18 +97,20 @@ class EncodeStreamResponse(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[int]] = ..., bytes_consumed: _Optional[int] = ..., pending_bytes: _Optional[int] = ..., finished: bool = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
 
 class CountStreamConfig(_message.Message):
-    __slots__ = ("encoding", "allowed_special", "disallowed_special", "limit", "expected_fingerprint")
+    __slots__ = ("encoding", "allowed_special", "disallowed_special", "limit", "expected_fingerprint", "add_special_tokens")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     allowed_special: _containers.RepeatedScalarFieldContainer[str]
     disallowed_special: _text_pb2.DisallowedSpecial
     limit: int
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., limit: _Optional[int] = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    add_special_tokens: bool
+    def __init__(self, encoding: _Optional[str] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., limit: _Optional[int] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
 
 class CountStreamRequest(_message.Message):
     __slots__ = ("config", "text", "data")

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class EncodeRequest(_message.Message):
-    __slots__ = ("encoding", "text", "segments", "allowed_special", "disallowed_special", "offsets", "expected_fingerprint")
+    __slots__ = ("encoding", "text", "segments", "allowed_special", "disallowed_special", "offsets", "expected_fingerprint", "add_special_tokens")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,7 @@ class EncodeRequest(_message.Message):
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     text: str
     segments: _containers.RepeatedCompositeFieldContainer[_text_pb2.Segment]
@@ -24,7 +25,8 @@ class EncodeRequest(_message.Message):
     disallowed_special: _text_pb2.DisallowedSpecial
     offsets: _text_pb2.OffsetUnit
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., text: _Optional[str] = ..., segments: _Optional[_Iterable[_Union[_text_pb2.Segment, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., offsets: _Optional[_Union[_text_pb2.OffsetUnit, str]] = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    add_special_tokens: bool
+    def __init__(self, encoding: _Optional[str] = ..., text: _Optional[str] = ..., segments: _Optional[_Iterable[_Union[_text_pb2.Segment, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., offsets: _Optional[_Union[_text_pb2.OffsetUnit, str]] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
 
 class EncodeResponse(_message.Message):
     __slots__ = ("ids", "offsets", "encoding", "fingerprint")
@@ -67,7 +69,7 @@ class DecodeResponse(_message.Message):
     def __init__(self, text: _Optional[str] = ..., data: _Optional[bytes] = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
 
 class CountRequest(_message.Message):
-    __slots__ = ("encoding", "text", "segments", "allowed_special", "disallowed_special", "limit", "expected_fingerprint")
+    __slots__ = ("encoding", "text", "segments", "allowed_special", "disallowed_special", "limit", "expected_fingerprint", "add_special_tokens")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +77,7 @@ class CountRequest(_message.Message):
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     text: str
     segments: _containers.RepeatedCompositeFieldContainer[_text_pb2.Segment]
@@ -82,7 +85,8 @@ class CountRequest(_message.Message):
     disallowed_special: _text_pb2.DisallowedSpecial
     limit: int
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., text: _Optional[str] = ..., segments: _Optional[_Iterable[_Union[_text_pb2.Segment, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., limit: _Optional[int] = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    add_special_tokens: bool
+    def __init__(self, encoding: _Optional[str] = ..., text: _Optional[str] = ..., segments: _Optional[_Iterable[_Union[_text_pb2.Segment, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., limit: _Optional[int] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
 
 class CountResponse(_message.Message):
     __slots__ = ("count", "limit_exceeded", "encoding", "fingerprint")
@@ -97,20 +101,22 @@ class CountResponse(_message.Message):
     def __init__(self, count: _Optional[int] = ..., limit_exceeded: bool = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
 
 class BatchEncodeRequest(_message.Message):
-    __slots__ = ("encoding", "items", "allowed_special", "disallowed_special", "offsets", "expected_fingerprint")
+    __slots__ = ("encoding", "items", "allowed_special", "disallowed_special", "offsets", "expected_fingerprint", "add_special_tokens")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     items: _containers.RepeatedCompositeFieldContainer[_text_pb2.TextItem]
     allowed_special: _containers.RepeatedScalarFieldContainer[str]
     disallowed_special: _text_pb2.DisallowedSpecial
     offsets: _text_pb2.OffsetUnit
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., items: _Optional[_Iterable[_Union[_text_pb2.TextItem, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., offsets: _Optional[_Union[_text_pb2.OffsetUnit, str]] = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    add_special_tokens: bool
+    def __init__(self, encoding: _Optional[str] = ..., items: _Optional[_Iterable[_Union[_text_pb2.TextItem, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., offsets: _Optional[_Union[_text_pb2.OffsetUnit, str]] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
 
 class EncodeResult(_message.Message):
     __slots__ = ("ids", "offsets", "error")
@@ -175,20 +181,22 @@ class BatchDecodeResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[DecodeResult, _Mapping]]] = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
 
 class BatchCountRequest(_message.Message):
-    __slots__ = ("encoding", "items", "allowed_special", "disallowed_special", "limit", "expected_fingerprint")
+    __slots__ = ("encoding", "items", "allowed_special", "disallowed_special", "limit", "expected_fingerprint", "add_special_tokens")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     items: _containers.RepeatedCompositeFieldContainer[_text_pb2.TextItem]
     allowed_special: _containers.RepeatedScalarFieldContainer[str]
     disallowed_special: _text_pb2.DisallowedSpecial
     limit: int
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., items: _Optional[_Iterable[_Union[_text_pb2.TextItem, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., limit: _Optional[int] = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    add_special_tokens: bool
+    def __init__(self, encoding: _Optional[str] = ..., items: _Optional[_Iterable[_Union[_text_pb2.TextItem, _Mapping]]] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., limit: _Optional[int] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
 
 class CountResult(_message.Message):
     __slots__ = ("count", "limit_exceeded", "error")

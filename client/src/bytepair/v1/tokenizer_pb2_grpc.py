@@ -68,6 +68,12 @@ class TokenizerServiceStub(object):
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
     that match at one place wins.
 
+    `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
+    and after the ids of each text, empty text included; segments are one text. Each of them must be
+    within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
+    entry in `allowed_special`: text that spells them gives none. An encoding with an empty template
+    gets nothing added.
+
     Every response names the canonical `encoding` that answered and its `fingerprint`, so
     that a bill can be reproduced.
     """
@@ -171,6 +177,12 @@ class TokenizerServiceServicer(object):
     other entry beyond the ceiling, or that the encoding does not have, is
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
     that match at one place wins.
+
+    `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
+    and after the ids of each text, empty text included; segments are one text. Each of them must be
+    within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
+    entry in `allowed_special`: text that spells them gives none. An encoding with an empty template
+    gets nothing added.
 
     Every response names the canonical `encoding` that answered and its `fingerprint`, so
     that a bill can be reproduced.
@@ -360,6 +372,12 @@ class TokenizerService(object):
     other entry beyond the ceiling, or that the encoding does not have, is
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
     that match at one place wins.
+
+    `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
+    and after the ids of each text, empty text included; segments are one text. Each of them must be
+    within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
+    entry in `allowed_special`: text that spells them gives none. An encoding with an empty template
+    gets nothing added.
 
     Every response names the canonical `encoding` that answered and its `fingerprint`, so
     that a bill can be reproduced.

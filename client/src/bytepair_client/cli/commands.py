@@ -138,7 +138,10 @@ COMMANDS: Mapping[str, Command] = {
 
 def _special_options(args: argparse.Namespace) -> dict[str, Any]:
     allowed = args.allowed_special
-    options: dict[str, Any] = {"allowed_special": "all" if "all" in allowed else frozenset(allowed)}
+    options: dict[str, Any] = {
+        "allowed_special": "all" if "all" in allowed else frozenset(allowed),
+        "add_special_tokens": args.add_special_tokens,
+    }
     if args.disallowed_special is not None:  # otherwise the default of the operation
         options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
     return options
@@ -170,7 +173,9 @@ def _described(info: EncodingInfo) -> str:
         if len(special) <= MOST_LISTED
         else f"{len(special)}; --json lists them"
     )
-    return "".join(f"{name + ':':15} {value}\n" for name, value in fields.items())
+    for name in ("template_before", "template_after"):
+        fields[name] = " ".join(fields[name]) or "none"
+    return "".join(f"{name + ':':16} {value}\n" for name, value in fields.items())
 
 
 def _fields(info: EncodingInfo) -> dict[str, Any]:
@@ -185,6 +190,8 @@ def _fields(info: EncodingInfo) -> dict[str, Any]:
         "source": info.source,
         "backend": info.backend,
         "splitter": info.splitter,
+        "template_before": list(info.template_before),
+        "template_after": list(info.template_after),
     }
 
 

@@ -176,6 +176,11 @@ def _special() -> _Parser:
         choices=["reject", "as-text"],
         help="the others: an error, or ordinary text (default: as-text in count, reject in encode)",
     )
+    parent.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="put what frames a text of this encoding around it, if the server permits",
+    )
     return parent
 
 

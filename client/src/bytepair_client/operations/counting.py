@@ -42,6 +42,7 @@ def count(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[tokenizer_pb2.CountResponse, int]:
@@ -55,16 +56,18 @@ def count(
         allowed_special: Special tokens that count as one where the text spells them.
         disallowed_special: For the others: () to count them as the ordinary text that they
             are, or "all" to fail with SpecialTokenInText, as `encode` does by default.
+        add_special_tokens: Whether to count what frames a text too, as for `encode`.
         expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
         timeout: Seconds; None for no deadline.
     Returns:
-        The number of tokens, at most `limit` + 1; 0 for "".
+        The number of tokens, at most `limit` + 1; 0 for "", but for what frames it.
     Raises:
         TokenizerError: See `bytepair_client.errors`.
     """
     request = tokenizer_pb2.CountRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
         limit=checked_limit(limit),
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
@@ -86,6 +89,7 @@ def count(
                 encoding=encoding,
                 allowed_special=allowed_special,
                 disallowed_special=disallowed_special,
+                add_special_tokens=add_special_tokens,
                 expected_fingerprint=expected_fingerprint,
                 timeout=timeout_for(served, timeout, len(text)),
             )
@@ -103,6 +107,7 @@ def count_batch(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
@@ -116,6 +121,7 @@ def count_batch(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
     return_exceptions: bool,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
@@ -128,6 +134,7 @@ def count_batch(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
     return_exceptions: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
@@ -140,6 +147,7 @@ def count_batch(
         encoding: As for `count`, like the two that follow.
         allowed_special: Special tokens that count as one where the text spells them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
+        add_special_tokens: Whether to count what frames each text too.
         return_exceptions: True: the error of an item that fails is returned in its place;
             False: the first one is raised, its index in `item`.
         expected_fingerprint: What the encoding must be.
@@ -153,6 +161,7 @@ def count_batch(
         items=batch(texts),
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
         limit=checked_limit(limit),
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)

@@ -33,6 +33,8 @@ class EncodingInfo:
             a path on the server.
         backend: "native" or "reference". The ids are the same.
         splitter: How the pattern is run. The pre-tokens are the same.
+        template_before: The tokens that `add_special_tokens` puts before a text, by spelling.
+        template_after: Those that it puts after a text.
     """
 
     name: str
@@ -45,6 +47,8 @@ class EncodingInfo:
     source: str
     backend: str
     splitter: str
+    template_before: tuple[str, ...] = ()
+    template_after: tuple[str, ...] = ()
 
 
 def list_encodings(
@@ -101,4 +105,6 @@ def _info(encoding: encoding_pb2.Encoding) -> EncodingInfo:
         source=encoding.source,
         backend=encoding.backend,
         splitter=encoding.splitter,
+        template_before=tuple(s.token for s in encoding.template_before),
+        template_after=tuple(s.token for s in encoding.template_after),
     )

@@ -54,6 +54,7 @@ def encode(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[tokenizer_pb2.EncodeResponse, list[int]]:
@@ -67,10 +68,13 @@ def encode(
             it spells them, or "all": every one that the server lets this caller use.
         disallowed_special: For the others: "all" to fail with SpecialTokenInText, or () to
             read them as ordinary text.
+        add_special_tokens: True: put what frames a text of this encoding around it, as
+            `get_encoding` shows it, such as a token that stands for the beginning. These need no
+            place in `allowed_special`; the server must let this caller use them.
         expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
         timeout: Seconds; None for no deadline.
     Returns:
-        The ids in text order; [] for "".
+        The ids in text order; [] for "", but for what frames it.
     Raises:
         TokenizerError: See `bytepair_client.errors`.
     """
@@ -81,6 +85,7 @@ def encode(
         encoding,
         allowed_special,
         disallowed_special,
+        add_special_tokens,
         expected_fingerprint,
     )
     seconds = chosen_timeout(defaults, timeout)
@@ -96,6 +101,7 @@ def encode(
                 encoding=encoding,
                 allowed_special=allowed_special,
                 disallowed_special=disallowed_special,
+                add_special_tokens=add_special_tokens,
                 expected_fingerprint=expected_fingerprint,
                 timeout=timeout_for(served, timeout, len(text)),
             )
@@ -112,6 +118,7 @@ def encode_with_offsets(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[tokenizer_pb2.EncodeResponse, IdsWithOffsets]:
@@ -124,19 +131,27 @@ def encode_with_offsets(
         encoding: As for `encode`, like all that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.
+        add_special_tokens: Whether to add what frames a text.
         expected_fingerprint: What the encoding must be.
         timeout: Seconds; None for no deadline.
     Returns:
-        Ids and offsets, of equal length; both [] for "". Offsets start at 0 and never
-        decrease. In bytes they are exact; in the other units a token that starts inside a
-        character has the offset of that character.
+        Ids and offsets, of equal length; both [] for "", but for what frames it. Offsets start
+        at 0 and never decrease. In bytes they are exact; in the other units a token that starts
+        inside a character has the offset of that character. What is added after the text has the
+        text's length.
     Raises:
         TokenizerError: See `bytepair_client.errors`.
     """
     if unit not in _UNITS:
         raise invalid("unit", f"one of {', '.join(_UNITS)}")
     request = _encode_request(
-        defaults, text, encoding, allowed_special, disallowed_special, expected_fingerprint
+        defaults,
+        text,
+        encoding,
+        allowed_special,
+        disallowed_special,
+        add_special_tokens,
+        expected_fingerprint,
     )
     request.offsets = _UNITS[unit]
     return Call(ENCODE, request, chosen_timeout(defaults, timeout), _ids_with_offsets)
@@ -150,6 +165,7 @@ def encode_batch(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
@@ -162,6 +178,7 @@ def encode_batch(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
     return_exceptions: bool,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
@@ -173,6 +190,7 @@ def encode_batch(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
     return_exceptions: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
@@ -184,6 +202,7 @@ def encode_batch(
         encoding: As for `encode`, like the two that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.
+        add_special_tokens: Whether to add what frames a text.
         return_exceptions: True: the error of an item that fails is returned in its place;
             False: the first one is raised, its index in `item`.
         expected_fingerprint: What the encoding must be.
@@ -197,6 +216,7 @@ def encode_batch(
         items=batch(texts),
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
     return Call(
@@ -213,11 +233,13 @@ def _encode_request(
     encoding: str | None,
     allowed_special: AllowedSpecial,
     disallowed_special: DisallowedSpecial,
+    add_special_tokens: bool,
     expected_fingerprint: Fingerprint,
 ) -> tokenizer_pb2.EncodeRequest:
     request = tokenizer_pb2.EncodeRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
     )
     set_text(request, text)
     set_encoding(request, defaults, encoding, expected_fingerprint)

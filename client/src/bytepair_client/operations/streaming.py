@@ -142,6 +142,7 @@ def encode_stream(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
@@ -153,6 +154,7 @@ def encode_stream(
         encoding: As for `encode`, like all that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.
+        add_special_tokens: Whether to add what frames a text.
         expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
@@ -166,6 +168,7 @@ def encode_stream(
     config = stream_pb2.EncodeStreamConfig(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
     )
     set_encoding(config, defaults, encoding, expected_fingerprint)
     first = stream_pb2.EncodeStreamRequest(config=config)
@@ -186,6 +189,7 @@ def count_stream(
     encoding: str | None = None,
     allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[stream_pb2.CountStreamResponse, int]:
@@ -197,6 +201,7 @@ def count_stream(
         encoding: As for `count`, like all that follow.
         allowed_special: Special tokens that count as one where the text spells them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
+        add_special_tokens: Whether to count what frames a text too.
         expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
@@ -208,6 +213,7 @@ def count_stream(
     config = stream_pb2.CountStreamConfig(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
         limit=checked_limit(limit),
     )
     set_encoding(config, defaults, encoding, expected_fingerprint)

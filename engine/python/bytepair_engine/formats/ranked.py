@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bytepair_engine.pipeline.form import NO_TEMPLATE, Template
+
 
 @dataclass(frozen=True)
 class Ranked:
@@ -15,8 +17,10 @@ class Ranked:
         table: The ordinary tokens, as the backend keeps them.
         pattern: The split pattern.
         special_tokens: Spelling to id.
+        template: What frames a text on request.
     """
 
     table: Any
     pattern: str
     special_tokens: Mapping[str, int]
+    template: Template = NO_TEMPLATE

@@ -87,7 +87,8 @@ def _ranked_if_possible(core: Core, form: Form) -> Ranked | Form:
     parts = rank_parts(form)
     if parts is None:
         return form
-    return Ranked(core.from_items(parts.items), parts.pattern, parts.special_tokens)
+    table = core.from_items(parts.items)
+    return Ranked(table, parts.pattern, parts.special_tokens, form.template)
 
 
 def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.tokenizer_json_steps import flattened
-from bytepair_engine.pipeline.form import Template
+from bytepair_engine.pipeline.form import NO_TEMPLATE, Template
 
 _KNOWN = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing, Sequence"
 
@@ -14,20 +14,22 @@ def read_template(node: Node | None) -> Template:
 
     Raises:
         VocabularyError: A processor is not known, or its template is not one text framed by
-            special tokens.
+            special tokens, or it follows another that frames the text.
     """
-    before: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
+    template = NO_TEMPLATE
     for step in flattened(node, "processors"):
         frame = _frame(step)
-        before, after = frame.before + before, after + frame.after
-    return Template(before, after)
+        if template and frame is not None:
+            # To `tokenizers` what the first one made is several texts, for which other rules hold.
+            step.refuse("it follows another post-processor that frames the text")
+        template = template if frame is None else frame
+    return template
 
 
-def _frame(node: Node) -> Template:
+def _frame(node: Node) -> Template | None:
     kind = node["type"].a(str)
     if kind == "ByteLevel":
-        return Template()  # it moves offsets alone
+        return None  # it moves offsets alone
     if kind in ("BertProcessing", "RobertaProcessing"):
         return Template(_pair(node["cls"]), _pair(node["sep"]))
     if kind != "TemplateProcessing":

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from bytepair_engine.errors import UnknownTokenId
 
@@ -285,6 +285,17 @@ class Template:
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
 
+    def __len__(self) -> int:
+        return len(self.before) + len(self.after)
+
+    def around(self, ids: Iterable[int]) -> list[int]:
+        """The ids of a text in their frame."""
+        return [*self.before, *ids, *self.after]
+
+
+#: What frames nothing.
+NO_TEMPLATE: Final = Template()
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
@@ -305,4 +316,4 @@ class Form:
     normalisers: tuple[Normaliser, ...] = ()
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     added: tuple[AddedToken, ...] = ()
-    template: Template = Template()
+    template: Template = NO_TEMPLATE
