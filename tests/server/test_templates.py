@@ -121,7 +121,7 @@ def test_segments_are_framed_as_one_text(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize("place", list(places()), ids=str)
-def test_every_token_of_it_needs_permission_in_every_rpc(
+def test_every_token_of_a_template_needs_permission_in_every_rpc(
     server: RunningServer, place: Place
 ) -> None:
     def reason(key: str, name: str) -> str:

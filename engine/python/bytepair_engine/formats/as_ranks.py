@@ -2,7 +2,8 @@
 built-in encodings do, and has the fingerprint of the rank file of the same content.
 
 The question is when merging by a list of pairs gives what merging by rank gives, for every text.
-docs/formats.md proves the answer that is computed here.
+docs/formats.md proves the answer that is computed here. A template, which no rank file can say, is
+kept beside the ranks.
 """
 
 from __future__ import annotations
