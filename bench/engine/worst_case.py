@@ -43,17 +43,21 @@ LEAST_BYTES = 3_000_000
 #: The peak of a smaller one hides behind that of loading.
 LEAST_MEGABYTES_FOR_MEMORY = 64
 
-#: Prints by how much the process's peak grew while one text was worked on.
+#: Prints by how much the process's peak grew while one text was worked on. Linux's own figure for
+#: the program, as `ru_maxrss` begins with the peak of the process that started it.
 MEMORY = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from bytepair_engine import get_encoding
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
 unit, size, call = sys.stdin.buffer.read().decode(), int(sys.argv[1]), sys.argv[2]
 encode = getattr(get_encoding(%r, threads=1), call)
 encode(unit[:1000], disallowed_special=())
 text = unit * (size // len(unit.encode()) + 1)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 kept = encode(text, disallowed_special=())
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(peak() - before)
 """
 
 
