@@ -153,9 +153,11 @@ impl PairMerger {
         for at in 0..count {
             self.consider(pairs, parts, at);
         }
+        let before = self.steps;
         while let Some(Reverse((key, merge))) = self.heap.pop() {
             self.steps += 1;
-            if self.steps.is_multiple_of(ASK_EVERY) && cancel::is_set() {
+            // Counted for each piece: a short one, which is remembered, is never left half done.
+            if (self.steps - before).is_multiple_of(ASK_EVERY) && cancel::is_set() {
                 break;
             }
             let at = key as u32;
@@ -261,6 +263,24 @@ mod tests {
                 assert_eq!(found, expected, "round {round}");
             }
         }
+    }
+
+    /// What is remembered is short, and must be right even if the call that merged it is given up.
+    #[test]
+    fn short_pieces_are_merged_to_the_end_whoever_waits() {
+        let pairs = Pairs::new(&[(0, 0, 0, 1), (1, 1, 1, 2)]);
+        let parts: Vec<Part> = (0..200).map(|start| Part { symbol: 0, start }).collect();
+        let expected = merged(&pairs, &parts);
+        let flag = cancel::Flag::default();
+        flag.set();
+        cancel::work_under(Some(flag));
+        let mut merger = PairMerger::default();
+        for round in 0..100 {
+            let mut found = parts.clone();
+            merger.merge(&pairs, &mut found);
+            assert_eq!(found, expected, "round {round}");
+        }
+        cancel::work_under(None);
     }
 
     #[test]
