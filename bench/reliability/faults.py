@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import signal
@@ -29,6 +30,8 @@ from support.serving import RunningServer
 from bench.reliability.watch import ENCODING, TEXT, Seen, bystanders, descriptors_of, tree
 
 SECONDS: Final = 6.0
+#: Of a replica that is replaced: several times what the streams take that must come whole.
+GRACE_SECONDS: Final = 5.0
 MIB: Final = 1 << 20
 ONE: Final = ("--builtin-encodings", ENCODING, "--log-level", "info")
 TWO: Final = (*ONE, "--workers", "2")
@@ -103,19 +106,22 @@ def killed_workers() -> Row:
 
 
 def rolling() -> Row:
-    """Two replicas behind one name, replaced one after the other, twice."""
+    """Two replicas behind one name, replaced one after the other, twice. Streams of a second fit
+    the grace time; streams without an end do not, and are told."""
     ports = [_free_port() for _ in range(2)]
     rolls = 0
     with ExitStack() as stack:
-        start = [partial(RunningServer, *ONE, "--grpc-address", port) for port in ports]
+        flags = (*ONE, "--grace-seconds", str(GRACE_SECONDS))
+        start = [partial(RunningServer, *flags, "--grpc-address", port) for port in ports]
         running = [each() for each in start]
         stack.callback(_close, running)
         pids = [server.pid for server in running]
         target = "ipv4:" + ",".join(ports)
         seen = stack.enter_context(bystanders(target, pids))
         over = threading.Event()
-        with ThreadPoolExecutor(4) as pool:
+        with ThreadPoolExecutor(6) as pool:
             streams = [pool.submit(_streams, target, over) for _ in range(4)]
+            endless = [pool.submit(_endless_streams, target, over) for _ in range(2)]
             sleep(1)
             for _ in range(2):
                 for index in range(2):
@@ -128,9 +134,14 @@ def rolling() -> Row:
                     sleep(RECONNECT_MAX_BACKOFF_S)  # a rollout waits for its clients, too
             over.set()
             done = [each.result(120) for each in streams]
-    lost = sum(each[1] for each in done)
+            ended = [each.result(120) for each in endless]
+    lost = sum(each[1] for each in done + ended)
     told = sum(each[2] for each in done)
-    note = f"{sum(each[0] for each in done)} streams whole, {told} told DRAINING before a delta"
+    note = (
+        f"{sum(each[0] for each in done)} streams of a second whole, {told} told DRAINING before "
+        f"a delta; {sum(each[0] for each in ended)} without an end told DRAINING after "
+        f"{GRACE_SECONDS:.0f} s of grace, all that had come of them right"
+    )
     return Row("SIGTERM, rolling over two replicas", f"{rolls} restarts", seen, note, lost)
 
 
@@ -164,6 +175,32 @@ def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
                 whole += text == TEXT[:670]
                 lost += text != TEXT[:670]
     return whole, lost, told
+
+
+def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
+    """Streams that only the server ends: how many were told DRAINING, and lost something."""
+    told = lost = 0
+    with TokenizerClient(target, encoding=ENCODING, timeout=None) as client:
+        ids = client.encode(TEXT)
+
+        def slowly() -> Iterator[int]:
+            for token_id in itertools.cycle(ids):
+                if over.is_set():
+                    return
+                yield token_id
+                sleep(0.01)
+
+        while not over.is_set():
+            text = ""
+            try:
+                for delta in client.decode_stream(slowly()):
+                    text += delta
+            except Draining:
+                told += 1
+            except Exception:
+                lost += 1
+            lost += not (TEXT * (1 + len(text) // len(TEXT))).startswith(text)
+    return told, lost
 
 
 def large_inputs() -> Row:

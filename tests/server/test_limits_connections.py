@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
+from time import monotonic
 from typing import Any
 
 import grpc
@@ -10,12 +13,14 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.settings import Settings
 from conftest import Serve
+from support import hostile
 from support.failures import failure
-from support.serving import RunningServer
+from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, answers_of, decode_config
 
 LIMIT = 8
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+METADATA_LIMIT = 2048
 FLAGS = ("--max-stop-strings", str(LIMIT), "--max-stop-bytes", str(4 * LIMIT))
 
 
@@ -23,6 +28,15 @@ FLAGS = ("--max-stop-strings", str(LIMIT), "--max-stop-bytes", str(4 * LIMIT))
 def small() -> Iterator[RunningServer]:
     flags = (*FLAGS, "--max-concurrent-streams", str(LIMIT), "--max-input-bytes", "100000")
     with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[RunningServer]:
+    """A server on which this process has no connection but those of its tests."""
+    flags = ("--max-connections", str(LIMIT), "--handshake-seconds", "0.5")
+    more = ("--max-metadata-bytes", str(METADATA_LIMIT))
+    with RunningServer("--builtin-encodings", "cl100k_base", *flags, *more) as running:
         yield running
 
 
@@ -102,3 +116,67 @@ def test_a_connection_that_is_old_is_closed_without_a_call_failing(serve: Serve)
             raw = count(COUNT.SerializeToString(), timeout=60, wait_for_ready=True)
             peers.add(tokenizer_pb2.CountResponse.FromString(raw).count)
     assert peers == {2}
+
+
+def status_of_count(link: socket.socket, fields: bytes) -> str:
+    """The status of a call with these headers."""
+    link.sendall(
+        hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, fields)
+        + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, hostile.message(hostile.count()))
+    )
+    link.settimeout(START_SECONDS)
+    read = b""
+    while b"grpc-status" not in read and (more := link.recv(1 << 12)):
+        read += more
+    return read.partition(b"grpc-status\x01")[2][:1].decode()
+
+
+def is_welcome(link: socket.socket) -> bool:
+    """Whether the server says what HTTP/2 begins with, or closes."""
+    link.settimeout(START_SECONDS)
+    try:
+        return bool(link.recv(1))
+    except ConnectionResetError:  # what was sent had not been read
+        return False
+
+
+def test_a_connection_beyond_so_many_is_closed_until_one_of_them_ends(
+    narrow: RunningServer,
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(LIMIT):  # the last but one, and the last, are let in as all before
+            link = stack.enter_context(hostile.connection(narrow.target))
+            assert is_welcome(link)
+        with hostile.connection(narrow.target) as another:
+            assert not is_welcome(another)
+        assert status_of_count(link, hostile.headers("Count")) == "0"
+    until = monotonic() + START_SECONDS
+    answered = False
+    while not answered and monotonic() < until:  # it sees that they have ended when it can
+        with hostile.connection(narrow.target) as later:
+            answered = is_welcome(later)
+    assert answered
+
+
+@pytest.mark.parametrize("said", [b"", hostile.PREFACE[:10], hostile.PREFACE])
+def test_who_does_not_come_to_the_point_is_hung_up_on(narrow: RunningServer, said: bytes) -> None:
+    with (
+        hostile.connection(narrow.target, hello=said) as mute,
+        hostile.connection(narrow.target) as polite,
+    ):
+        mute.settimeout(START_SECONDS)
+        while mute.recv(1 << 12):
+            pass
+        assert status_of_count(polite, hostile.headers("Count")) == "0"
+
+
+@pytest.mark.parametrize(("over", "status"), [(-1, "0"), (0, "0"), (1, "8")])
+def test_metadata_are_bounded_as_http2_counts_them(
+    narrow: RunningServer, over: int, status: str
+) -> None:
+    """For who acknowledges the server's settings: gRPC bounds others by 16 MiB."""
+    with hostile.connection(narrow.target) as link:
+        assert is_welcome(link)
+        link.sendall(hostile.frame(hostile.SETTINGS, hostile.ACK, 0))
+        fields = hostile.headers("Count", size=METADATA_LIMIT + over)
+        assert status_of_count(link, fields) == status

@@ -22,6 +22,8 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4
 CANCEL = 8
+#: What a field of headers counts beside its name and value (RFC 9113, section 6.5.2).
+FIELD_BYTES: Final = 32
 SERVICE: Final = "/bytepair.v1.TokenizerService/"
 
 #: Whether to go on.
@@ -44,19 +46,31 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     )
 
 
-def headers(rpc: str, *, encoding: str = "identity") -> bytes:
-    """The headers of a call, none of them compressed (RFC 7541, section 6.2.2)."""
-    fields = {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": SERVICE + rpc,
-        ":authority": "hostile",
-        "content-type": "application/grpc",
-        "te": "trailers",
-        "grpc-encoding": encoding,
-    }
+def headers(rpc: str, *, encoding: str = "identity", size: int = 0) -> bytes:
+    """The headers of a call, none of them compressed (RFC 7541, section 6.2.2).
+
+    Args:
+        rpc: Which.
+        encoding: How its message is compressed.
+        size: What they come to as HTTP/2 counts them, by fields that mean nothing; 0 for as
+            little as it is.
+    """
+    fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", SERVICE + rpc),
+        (":authority", "hostile"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("grpc-encoding", encoding),
+    ]
+    left = size - sum(len(name) + len(value) + FIELD_BYTES for name, value in fields)
+    while left > 0:
+        some = left if left < 2 * FIELD_BYTES + 2 else min(left - FIELD_BYTES - 1, 100)
+        fields.append(("x", "y" * (some - FIELD_BYTES - 1)))
+        left -= some
     packed = bytearray()
-    for name, value in fields.items():
+    for name, value in fields:
         packed += b"\0" + bytes((len(name),)) + name.encode()
         packed += bytes((len(value),)) + value.encode()
     return bytes(packed)

@@ -355,9 +355,12 @@ def grpc_options(settings: Settings, *, shares_port: bool) -> list[tuple[str, in
         # Two servers on one port would each get some of the calls, unnoticed.
         ("grpc.so_reuseport", int(shares_port)),
         ("grpc.max_receive_message_length", settings.max_message_bytes),
-        ("grpc.max_metadata_size", settings.max_metadata_bytes),
-        ("grpc.absolute_max_metadata_size", settings.max_metadata_bytes),
+        # gRPC's are the least that it refuses.
+        ("grpc.max_metadata_size", settings.max_metadata_bytes + 1),
+        ("grpc.absolute_max_metadata_size", settings.max_metadata_bytes + 1),
         ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ("grpc.max_allowed_incoming_connections", settings.max_connections),
+        ("grpc.server_handshake_timeout_ms", int(settings.handshake_seconds * 1000)),
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 1),

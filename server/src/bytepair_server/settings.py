@@ -50,10 +50,14 @@ DEFAULT_MAX_STOP_BYTES: Final = 4096
 DEFAULT_MAX_PENDING_BYTES: Final = 1 << 20
 #: 256 MiB: what `max_in_flight` calls of `max_input_bytes` may hold.
 DEFAULT_MAX_STREAMS_BYTES: Final = 1 << 28
-#: Bytes of one call's metadata.
+#: Bytes of one call's metadata, as HTTP/2 counts them (RFC 9113, section 6.5.2).
 DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
 #: Calls at once on one connection.
 DEFAULT_MAX_CONCURRENT_STREAMS: Final = 1024
+#: An idle one costs some 14 KB, and a file descriptor.
+DEFAULT_MAX_CONNECTIONS: Final = 4096
+#: Hands are shaken within a few round trips; gRPC itself would wait for 120 s.
+DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
 #: 0: a connection may live for ever.
 DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
 #: Kubernetes kills after 30 s; this leaves time to stop.
@@ -190,13 +194,25 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_METADATA_BYTES,
         ge=1024,
         le=1 << 20,
-        description="Bytes of the metadata of one call.",
+        description="Bytes of the metadata of one call: names, values, and 32 for each.",
     )
     max_concurrent_streams: Whole = Field(
         default=DEFAULT_MAX_CONCURRENT_STREAMS,
         ge=1,
         le=1 << 20,
         description="Calls at once on one connection; more wait in the client.",
+    )
+    max_connections: Whole = Field(
+        default=DEFAULT_MAX_CONNECTIONS,
+        ge=1,
+        le=1 << 20,
+        description="Connections at once; more are closed before a byte of them is read.",
+    )
+    handshake_seconds: Seconds = Field(
+        default=DEFAULT_HANDSHAKE_SECONDS,
+        ge=0.1,
+        le=3600,
+        description="Time that a new connection gets for TLS and the start of HTTP/2.",
     )
     max_connection_age_seconds: Seconds = Field(
         default=DEFAULT_MAX_CONNECTION_AGE_SECONDS,

@@ -1,0 +1,61 @@
+"""Who is let in, at each bound: one less, at it, one more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from bytepair_server.errors import Overloaded
+from bytepair_server.gate import Gate
+
+LIMIT = 8
+
+#: What comes in, and goes out again, one unit at a time, by the bound that it meets.
+Step = Callable[[Gate], None]
+
+
+def hold(gate: Gate) -> None:
+    gate.hold(1)
+    gate.check_held()
+
+
+def let_go(gate: Gate) -> None:
+    gate.hold(-1)
+
+
+BOUNDS: dict[str, tuple[Step, Step]] = {
+    "calls in flight": (Gate.enter, Gate.leave),
+    "bytes of calls in flight": (lambda g: g.take_in(1), lambda g: g.give_back(1)),
+    "streams open": (Gate.enter_stream, Gate.leave_stream),
+    "bytes of streams in hand": (hold, let_go),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_bound_is_inclusive_and_what_goes_out_makes_room(bound: str) -> None:
+    gate = Gate(
+        max_in_flight=LIMIT,
+        max_in_flight_bytes=LIMIT,
+        max_open_streams=LIMIT,
+        max_streams_bytes=LIMIT,
+    )
+    come, go = BOUNDS[bound]
+    for _ in range(LIMIT):
+        come(gate)
+    with pytest.raises(Overloaded, match=bound):
+        come(gate)
+    if come is hold:
+        go(gate)  # what is held is counted before it is looked at
+    go(gate)
+    come(gate)
+    with pytest.raises(Overloaded):
+        come(gate)
+
+
+def test_one_call_is_taken_whatever_its_size() -> None:
+    gate = Gate(max_in_flight=1, max_in_flight_bytes=LIMIT, max_open_streams=1, max_streams_bytes=1)
+    gate.take_in(LIMIT + 1)
+    with pytest.raises(Overloaded):
+        gate.take_in(1)
+    gate.give_back(LIMIT + 1)
+    gate.take_in(LIMIT)
