@@ -4,8 +4,10 @@
     make soak MINUTES=15
 
 Each minute prints memory, threads, descriptors and open streams of the server's processes, after
-the load of that minute has paused. At the end it compares the second quarter of the run with the
-last one: the first is left to caches.
+the load of that minute has paused, and the most memory that they had in it. A round is as many
+minutes as there are attacks, one in each. At the end the second round is compared with the last:
+the first is left to caches, and to what a heap keeps of its first floods. What takes less than
+three rounds is no soak, and says so.
 """
 
 from __future__ import annotations
@@ -39,8 +41,10 @@ from bench.reliability.watch import (
     tree,
 )
 
-#: What the last quarter may have more than the second.
+#: What the last round may have more than the second, in its median.
 ALLOWED = {"MiB": 0.10, "threads": 0.0, "descriptors": 0.0, "streams": 0.0}
+#: More than any attack of a minute may make of a server with two workers and one encoding.
+MOST_MIB = 512
 
 
 def mixed(target: str, over: threading.Event, seed: int) -> None:
@@ -76,14 +80,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     until = monotonic() + 60 * parser.parse_args().minutes
     rows: list[tuple[float, int, int, int]] = []
+    peak = 0.0
     names = itertools.cycle(ATTACKS)
     flags = ("--builtin-encodings", ENCODING, "--log-level", "error", "--workers", "2")
     with (
         RunningServer(*flags, "--log-level", "info") as server,
-        bystanders(server.target, []) as seen,
+        bystanders(server.target, [server.pid]) as seen,
     ):
-        print("| minute | MiB | threads | descriptors | streams | calls | failed |", flush=True)
-        print("|---:|---:|---:|---:|---:|---:|---:|")
+        print(
+            "| minute | MiB | at most | threads | descriptors | streams | calls | failed | attack |"
+        )
+        print("|---:|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
         minute = 0
         while monotonic() < until:
             minute += 1
@@ -108,18 +115,25 @@ def main() -> int:
             pid = server.pid
             row = (memory_of(pid) / 2**20, threads_of(pid), descriptors_of(pid), streams)
             rows.append(row)
-            shown = f"| {minute} | {row[0]:.0f} | {row[1]} | {row[2]} | {row[3]} "
-            print(shown + f"| {seen.calls} | {len(seen.failed)} |", flush=True)
+            most, seen.peak_bytes = seen.peak_bytes / 2**20, 0
+            peak = max(peak, most)
+            shown = f"| {minute} | {row[0]:.0f} | {most:.0f} | {row[1]} | {row[2]} | {row[3]} "
+            print(shown + f"| {seen.calls} | {len(seen.failed)} | {name} |", flush=True)
         request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=TEXT)
         assert server.stub.Count(request).count == COUNT
-    quarter = max(1, len(rows) // 4)
-    grew = False
-    for index, (what, allowed) in enumerate(ALLOWED.items()):
-        before = statistics.median(row[index] for row in rows[quarter : 2 * quarter] or rows)
-        after = statistics.median(row[index] for row in rows[-quarter:])
-        flat = after <= before * (1 + allowed) + (4 if what in ("threads", "descriptors") else 0)
-        grew |= not flat
-        print(f"{what}: {before:.0f} in the second quarter, {after:.0f} in the last", flush=True)
+    grew = peak > MOST_MIB
+    print(f"\nMiB at most: {peak:.0f}, allowed {MOST_MIB}")
+    a_round = len(ATTACKS)
+    if len(rows) < 3 * a_round:
+        print(f"too short to tell growth, which takes {3 * a_round} minutes")
+    else:
+        for index, (what, allowed) in enumerate(ALLOWED.items()):
+            before = statistics.median(row[index] for row in rows[a_round : 2 * a_round])
+            after = statistics.median(row[index] for row in rows[-a_round:])
+            slack = 4 if what in ("threads", "descriptors") else 0
+            flat = after <= before * (1 + allowed) + slack
+            grew |= not flat
+            print(f"{what}: {before:.0f} in the second round, {after:.0f} in the last")
     print(f"{seen.calls} calls of others, {len(seen.failed)} failed, {seen.wrong} wrong")
     for failure in seen.failed[:3]:
         print(f"  {failure}", file=sys.stderr)
