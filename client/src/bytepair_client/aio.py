@@ -12,12 +12,15 @@ import grpc
 from google.protobuf.message import Message
 
 from bytepair_client import operations
+from bytepair_client.aio_coalescer import AsyncCoalescer
 from bytepair_client.aio_duplex import Duplex
 from bytepair_client.aio_stream import AsyncStream, is_being_cancelled
 from bytepair_client.base import BaseClient
-from bytepair_client.call import Call, StreamCall, Whole
-from bytepair_client.errors import Cancelled, InputTooLarge
-from bytepair_client.failures import FailedCall
+from bytepair_client.call import Call, Method, StreamCall, Whole
+from bytepair_client.errors import InputTooLarge
+from bytepair_client.failures import FailedCall, cut_off
+from bytepair_client.joint import key_of
+from bytepair_client.lanes import Lanes
 from bytepair_client.options import Defaults
 
 P = ParamSpec("P")
@@ -175,11 +178,25 @@ class AsyncTokenizerClient(BaseClient):
             return self._joined(whole, [answer async for answer in answers])
 
     async def _run_unary(self, call: Call[Response, Any]) -> Response:
-        payload = self._payload(call.request)
-        rpc = self._rpc(call.method)
-        sent = rpc(payload, timeout=call.timeout, metadata=self._metadata)
+        key = None if self._coalescer is None else key_of(call)
+        if key is None:
+            return await self._run_alone(call, call.timeout)
+        if self._closed:
+            raise self._closed_error()
+        response: Response = await self._coalescer.run(call, key)
+        return response
+
+    async def _run_alone(self, call: Call[Response, Any], seconds: float | None) -> Response:
+        sent = self._start(call.method, call.request, seconds)
         response: Response = await self._wait(sent, call.timeout)
         return response
+
+    def _joining(self, lanes: Lanes) -> AsyncCoalescer:
+        return AsyncCoalescer(lanes, self.target, send=self._run_alone, start=self._start)
+
+    def _start(self, method: Method[Any], request: Message, seconds: float | None) -> Any:
+        payload, rpc = self._payload(request), self._rpc(method)
+        return rpc(payload, timeout=seconds, metadata=self._metadata)
 
     def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
         method, timeout = call.method, call.timeout  # and not the source, which may end before
@@ -198,6 +215,5 @@ class AsyncTokenizerClient(BaseClient):
         except asyncio.CancelledError as error:
             if self._closed and not is_being_cancelled():
                 # close() cancels what runs, but nobody cancelled the task that waits for it.
-                message = f"{self.target}: the client was closed during the call"
-                raise Cancelled(message, code="CANCELLED") from error
+                raise cut_off(self.target) from error
             raise

@@ -13,6 +13,7 @@ from bytepair_client import options
 from bytepair_client.call import Method, Whole
 from bytepair_client.errors import ClientClosed, InputTooLarge, InternalError, TokenizerError
 from bytepair_client.failures import FailedCall, from_call
+from bytepair_client.lanes import Lanes
 from bytepair_client.options import Defaults, Tls
 
 Response = TypeVar("Response", bound=Message)
@@ -40,6 +41,7 @@ class BaseClient(ABC):
         max_request_bytes: int = options.DEFAULT_MAX_REQUEST_BYTES,
         max_response_bytes: int = options.DEFAULT_MAX_RESPONSE_BYTES,
         keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
+        coalesce: bool = options.DEFAULT_COALESCE,
         user_agent: str | None = None,
     ) -> None:
         """Make a client. It is safe to be used by many threads, or by many tasks of one loop.
@@ -65,6 +67,8 @@ class BaseClient(ABC):
             max_response_bytes: A larger answer is ResourceExhausted.
             keepalive: Seconds without traffic during a call after which the connection is
                 checked by a ping; None for no pings.
+            coalesce: True: send calls that come together as one of a batch RPC, each with its
+                own answer, error and deadline. False: send each as it is.
             user_agent: What stands before the client's own name in the user agent.
         Raises:
             InvalidOption: One is outside its domain, or a certificate cannot be read.
@@ -88,6 +92,7 @@ class BaseClient(ABC):
             user_agent=user_agent,
             server_name=None if settings is None else settings.server_name,
         )
+        self._coalescer: Any = self._joining(Lanes(max_request_bytes)) if coalesce else None
         self._lock = Lock()  # for opening and closing
         self._closed = False
         self._channel: Any = None
@@ -99,6 +104,10 @@ class BaseClient(ABC):
     @abstractmethod
     def _open(self) -> Any:
         """A new channel to the target; a grpc.Channel or a grpc.aio.Channel."""
+
+    @abstractmethod
+    def _joining(self, lanes: Lanes) -> Any:
+        """What joins calls by these lanes; a Coalescer or an AsyncCoalescer."""
 
     def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
         """The callable of `method`, on a channel that its first use opens."""

@@ -13,8 +13,11 @@ from google.protobuf.message import Message
 from bytepair_client import operations
 from bytepair_client.base import BaseClient
 from bytepair_client.call import Call, Method, StreamCall, Whole
+from bytepair_client.coalescer import Coalescer
 from bytepair_client.errors import InputTooLarge
 from bytepair_client.failures import FailedCall
+from bytepair_client.joint import key_of
+from bytepair_client.lanes import Lanes
 from bytepair_client.options import Defaults
 from bytepair_client.stream import Stream
 
@@ -169,12 +172,28 @@ class TokenizerClient(BaseClient):
             return self._joined(whole, list(answers))
 
     def _run_unary(self, call: Call[Response, Any]) -> Response:
+        key = None if self._coalescer is None else key_of(call)
+        if key is None:
+            return self._run_alone(call, call.timeout)
+        if self._closed:
+            raise self._closed_error()
+        response: Response = self._coalescer.run(call, key)
+        return response
+
+    def _run_alone(self, call: Call[Response, Any], seconds: float | None) -> Response:
         payload = self._payload(call.request)
         try:
-            response: Response = self._send(call.method, payload, call.timeout)
+            response: Response = self._send(call.method, payload, seconds)
         except grpc.RpcError as error:
             raise self._error(cast(FailedCall, error), call.timeout) from error
         return response
+
+    def _joining(self, lanes: Lanes) -> Coalescer:
+        return Coalescer(lanes, self.target, send=self._run_alone, start=self._start)
+
+    def _start(self, method: Method[Any], request: Message, seconds: float | None) -> Any:
+        rpc: Any = self._rpc(method)
+        return self._begin(rpc.future, self._payload(request), seconds)
 
     def _stream(self, call: StreamCall[Response, Plain]) -> Stream[Response, Plain]:
         method, timeout = call.method, call.timeout  # and not the source, which may end before
@@ -185,7 +204,9 @@ class TokenizerClient(BaseClient):
         )
 
     def _send(self, method: Method[Any], request: object, timeout: float | None) -> Any:
-        rpc = self._rpc(method)
+        return self._begin(self._rpc(method), request, timeout)
+
+    def _begin(self, rpc: Callable[..., Any], request: object, timeout: float | None) -> Any:
         try:
             return rpc(request, timeout=timeout, metadata=self._metadata)
         except ValueError as error:

@@ -82,19 +82,36 @@ def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> erro
     trailing = list(failed.trailing_metadata() or ())
     details = _value(trailing, STATUS_DETAILS_KEY)
     found = parse_details(details) if isinstance(details, bytes) else StatusDetails()
-    request_id = _value([*trailing, *(failed.initial_metadata() or ())], REQUEST_ID_KEY)
     error = _exception(
         failed.code(),
         found.reason,
         _message(failed, found.reason, target, timeout),
         found.metadata,
-        request_id=request_id if isinstance(request_id, str) else None,
+        request_id=request_id_of(trailing, failed.initial_metadata()),
     )
     if isinstance(error, errors.InvalidOption) and found.fields:
         error.metadata.setdefault("field", found.fields[0])
     if isinstance(error, errors.ResourceExhausted):
         error.retry_after = found.retry_after
     return error
+
+
+def late(target: str, timeout: float) -> errors.DeadlineExceeded:
+    """The exception for a call that had no answer within its timeout."""
+    message = _no_answer_within(target, timeout)
+    return errors.DeadlineExceeded(message, code=grpc.StatusCode.DEADLINE_EXCEEDED.name)
+
+
+def cut_off(target: str) -> errors.Cancelled:
+    """The exception for a call whose client was closed."""
+    message = f"{target}: the client was closed during the call"
+    return errors.Cancelled(message, code=grpc.StatusCode.CANCELLED.name)
+
+
+def request_id_of(*parts: Metadata) -> str | None:
+    """The server's name for a call, by its metadata; None if that does not say."""
+    found = _value([pair for part in parts for pair in part or ()], REQUEST_ID_KEY)
+    return found if isinstance(found, str) else None
 
 
 def from_item(error: text_pb2.Error, item: int | None = None) -> errors.TokenizerError:
@@ -141,8 +158,12 @@ def _message(failed: FailedCall, reason: str | None, target: str, timeout: float
     if status is grpc.StatusCode.UNAVAILABLE:
         return f"no answer from {target}: {details}"
     if status is grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
-        return f"no answer from {target} within {timeout:g} s"
+        return _no_answer_within(target, timeout)
     return f"{target}: {status.name}: {details}"
+
+
+def _no_answer_within(target: str, timeout: float) -> str:
+    return f"no answer from {target} within {timeout:g} s"
 
 
 def _value(metadata: Iterable[tuple[str, str | bytes]], key: str) -> str | bytes | None:

@@ -28,6 +28,7 @@ DEFAULT_MAX_UNARY_BYTES = 1024 * 1024  # the server's default of max_input_bytes
 BYTES_PER_ID = 4  # an id counts as the English text that it stands for, as in the server's limits
 DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
 DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+DEFAULT_COALESCE = True
 DEFAULT_KEEPALIVE_S = 20.0  # the server takes pings every 10 s
 KEEPALIVE_TIMEOUT_S = 10.0
 
