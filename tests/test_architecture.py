@@ -46,7 +46,7 @@ def importers(folder: Path, package: str) -> list[str]:
             CLIENT,
             ("bytepair_engine", "bytepair_server", "bytepair_tools", "grpc_health", "grpc_status"),
         ),
-        (TOOLS, ("grpc", "google", "bytepair", "bytepair_client", "bytepair_server", "regex")),
+        (TOOLS, ("grpc", "google", "bytepair", "bytepair_client", "bytepair_server")),
         (SERVER, ("bytepair_client", "bytepair_tools", "regex")),
     ],
 )
@@ -65,6 +65,11 @@ def test_the_engine_needs_only_what_it_declares() -> None:
         if name not in known and name not in sys.stdlib_module_names
     }
     assert third_party == set()
+
+
+def test_tools_run_no_regular_expressions_but_their_own() -> None:
+    """Those of vocabularies are the engine's to run."""
+    assert importers(TOOLS, "regex") == ["judging/scripts.py", "judging/segments.py"]
 
 
 def test_a_format_does_not_leak_past_its_loader() -> None:

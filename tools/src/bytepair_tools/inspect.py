@@ -56,11 +56,13 @@ def run(arguments: Sequence[str]) -> int:
     from bytepair_engine import EncodingSpec, VocabularyError
     from bytepair_engine.inspection import inspect_file
 
+    from bytepair_tools.encodings import name_of_file
+
     status = 0
     results: list[dict[str, Any]] = []
     for file in args.files:
         spec = EncodingSpec(
-            name=args.name or _name(file),
+            name=args.name or name_of_file(file),
             file=file,
             encoder_file=args.encoder_file,
             pattern=args.pattern,
@@ -111,11 +113,6 @@ def _parser() -> argparse.ArgumentParser:
         "may be repeated",
     )
     return parser
-
-
-def _name(file: Path) -> str:
-    stem = re.sub(r"(\.(gz|json|model|tiktoken|txt|bpe))+$", "", file.name) or file.name
-    return stem if stem not in ("tokenizer", "merges", "vocab") else file.absolute().parent.name
 
 
 def _lines(found: Inspection) -> Iterator[str]:

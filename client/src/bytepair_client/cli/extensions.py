@@ -17,7 +17,7 @@ GROUP: Final = "bytepair.commands"
 
 #: The commands of this project's other distributions, which a person may ask for before they are
 #: installed.
-KNOWN: Final = dict.fromkeys(("extend", "inspect", "train"), "bytepair-tools")
+KNOWN: Final = dict.fromkeys(("evaluate", "extend", "inspect", "train"), "bytepair-tools")
 
 
 class Extension(Protocol):

@@ -12,10 +12,9 @@ from bytepair_engine import BytepairError, Encoding
 from bytepair_engine.training.merging import Trained
 from bytepair_engine.training.settings import TrainingSettings
 
+from bytepair_tools.document_options import add_document_options, documents_of
 from bytepair_tools.failure import FAILED, USAGE, Failure
 from bytepair_tools.training.display import Display
-from bytepair_tools.training.documents import Documents
-from bytepair_tools.training.opening import STANDARD_INPUT
 from bytepair_tools.training.run import Job
 
 _MIB = 1 << 20
@@ -71,32 +70,17 @@ def _job(args: argparse.Namespace) -> Job:
         raise Failure(f"{folder}: {error.strerror}") from None
     if (folder / f"{name}.tiktoken").exists():
         raise Failure(f"{folder}: there is a {name}.tiktoken already; give another --output")
+    documents = documents_of(args)
     return Job(
         files=args.files,
-        documents=Documents(format=args.format, column=args.column, invalid=args.invalid),
+        documents=documents,
         settings=settings,
         folder=folder,
         name=name,
-        display=Display(as_json=args.json, size=_size(args.files)),
+        display=Display(as_json=args.json, size=documents.size(args.files)),
         threads=args.threads,
         memory_bytes=None if args.memory is None else args.memory * _MIB,
     )
-
-
-def _size(files: Sequence[str]) -> int | None:
-    """How many bytes there are to read; None if that is not known.
-
-    Raises:
-        Failure: A file is not there.
-    """
-    size = 0
-    for file in files:
-        try:
-            size += 0 if file == STANDARD_INPUT else Path(file).stat().st_size
-        except OSError as error:
-            raise Failure(f"{file}: {error.strerror}") from None
-    plain = all(Path(file).suffix in (".txt", ".md") for file in files)
-    return size if plain else None
 
 
 def _tell(
@@ -209,21 +193,7 @@ def _parser() -> argparse.ArgumentParser:
         default="gpt2",
         help="the order of the ids of the bytes (gpt2)",
     )
-    parser.add_argument(
-        "--format",
-        choices=("text", "lines", "jsonl", "parquet"),
-        help="a file is one document, or each line is, or each row; without it .jsonl, .ndjson "
-        "and .parquet are what they say, and any other file is one document",
-    )
-    parser.add_argument(
-        "--column", default="text", metavar="NAME", help="of JSON Lines and Parquet (text)"
-    )
-    parser.add_argument(
-        "--invalid",
-        choices=("refuse", "replace", "skip"),
-        default="refuse",
-        help="what becomes of a document that is not UTF-8 (refuse)",
-    )
+    add_document_options(parser)
     parser.add_argument(
         "--threads", type=int, default=0, metavar="N", help="threads that count (one for each core)"
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 from bytepair_tools.failure import Failure
 from bytepair_tools.training.opening import CHUNK_BYTES, STANDARD_INPUT, opened, shown
@@ -37,6 +37,8 @@ class Documents:
         format: None to go by the file's name.
         column: The key or column of JSON Lines and Parquet.
         invalid: What becomes of a document that is not UTF-8.
+        by: The key or column of theirs that says what kind of text a document is.
+        label: What it says of the document that was read last; "" where nobody asked.
         replaced: How many documents had something replaced.
         skipped: How many were left out.
     """
@@ -44,6 +46,8 @@ class Documents:
     format: Format | None = None
     column: str = "text"
     invalid: Invalid = "refuse"
+    by: str | None = None
+    label: str = field(default="", init=False)
     replaced: int = field(default=0, init=False)
     skipped: int = field(default=0, init=False)
 
@@ -56,6 +60,8 @@ class Documents:
             Failure: It cannot be read, is not what it must be, or is not UTF-8 where that is
                 refused.
         """
+        if self.by is not None and self._format_of(name) in ("text", "lines"):
+            raise Failure(f"{shown(name)}: plain text has no {self.by!r} by which to group")
         with _told(name):
             if self._format_of(name) == "parquet":
                 yield from self._rows(name)
@@ -68,6 +74,25 @@ class Documents:
                         yield from self._lines(file, name)
                     case _:
                         yield from self._json_lines(file, name)
+
+    def size(self, names: Iterable[str]) -> int | None:
+        """How many bytes of text there are to read.
+
+        Returns:
+            Their number, or None if only reading tells it.
+        Raises:
+            Failure: A file is not there.
+        """
+        size, is_known = 0, True
+        for name in names:
+            if name == STANDARD_INPUT:
+                is_known = False
+                continue
+            with _told(name):
+                size += Path(name).stat().st_size
+            is_text = self._format_of(name) in ("text", "lines")
+            is_known &= is_text and Path(name).suffix not in _COMPRESSED
+        return size if is_known else None
 
     def _format_of(self, name: str) -> Format:
         if self.format is not None:
@@ -132,7 +157,16 @@ class Documents:
                 raise Failure(f"{place}: no text under {self.column!r}; --column names another key")
             value = self._without_surrogates(value, place)
             if value is not None:
+                self._labelled(row, place)
                 yield (value,)
+
+    def _labelled(self, row: dict[str, Any], place: str) -> None:
+        """Take the label out of a row."""
+        if self.by is not None:
+            label = row.get(self.by)
+            if not isinstance(label, str):
+                raise Failure(f"{place}: no text under {self.by!r}, by which to group")
+            self.label = label
 
     def _rows(self, name: str) -> Iterator[Iterable[str]]:
         try:
@@ -149,14 +183,16 @@ class Documents:
                     raise Failure(
                         f"{shown(name)}: no column {self.column!r}; --column names one of {names}"
                     )
-                row = 0
-                for batch in file.iter_batches(batch_size=1024, columns=[self.column]):
-                    for value in batch.column(0).to_pylist():
-                        row += 1
+                number = 0
+                columns = [*{self.column: 0, self.by or self.column: 0}]
+                for batch in file.iter_batches(batch_size=1024, columns=columns):
+                    for row in batch.to_pylist():
+                        number += 1
+                        place = f"{shown(name)}, row {number}"
+                        value = row[self.column]
                         if not isinstance(value, str):
-                            raise Failure(
-                                f"{shown(name)}, row {row}: no text in column {self.column!r}"
-                            )
+                            raise Failure(f"{place}: no text in column {self.column!r}")
+                        self._labelled(row, place)
                         yield (value,)
         except UnicodeDecodeError as error:
             raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None

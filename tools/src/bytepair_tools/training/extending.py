@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from bytepair_engine import (
     BytepairError,
     Encoding,
-    EncodingSpec,
     extend_encoding,
     get_encoding,
-    load_encoding,
 )
 from bytepair_engine.builtin import BUILTINS
 from bytepair_engine.extending import ordinary_tokens
 from bytepair_engine.training.output import configuration, rank_file
 
+from bytepair_tools.encodings import declared_encodings, only_one
 from bytepair_tools.failure import FAILED, Failure
 from bytepair_tools.files import write_whole
 
@@ -71,19 +69,7 @@ def _base(name: str) -> Encoding:
     path = Path(name)
     if path.suffix != ".toml":
         return get_encoding(name)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Failure(f"{name}: {error.strerror}") from None
-    except ValueError as error:
-        raise Failure(f"{name}: not TOML: {error}") from None
-    tables = content.get("encodings")
-    if not isinstance(tables, dict):
-        return load_encoding(path)
-    if len(tables) == 1:
-        ((declared, table),) = tables.items()
-        return load_encoding(EncodingSpec.from_mapping(declared, table, path.parent))
-    raise Failure(f"{name}: declares several encodings; give a file with the one to extend")
+    return only_one(name, declared_encodings(path))
 
 
 def _tokens(given: Sequence[str], free: int) -> dict[str, int]:

@@ -1,0 +1,1 @@
+"""Whether a vocabulary is good: `bytepair evaluate`, `bytepair audit` and `bytepair explain`."""
