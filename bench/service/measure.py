@@ -11,7 +11,6 @@ is measured on one after the other; ratios are taken within a round, and their m
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import platform
 import statistics
@@ -20,11 +19,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import grpc
-from bytepair_client import AsyncTokenizerClient, TokenizerClient
 
-from bench.service.load import Figures, Server, measure, other, service
-from bench.service.shapes import ENCODING, Shape, shapes
-from bench.service.text import prose
+from bench.service import clients
+from bench.service.load import Figures, measure, other, service
+from bench.service.shapes import Shape, shapes
 
 SERVER_CORE, LOAD_CORE = 0, 1
 IN_FLIGHT = (1, 8, 64)
@@ -40,7 +38,6 @@ QUICK = {
 QUICK_SECONDS = 1.0
 #: Several processes: enough connections that both get about as many.
 SPREAD, TWO_IN_FLIGHT = 16, 64
-CALLS = 64
 
 Rows = dict[tuple[str, int], list[dict[str, Figures]]]
 
@@ -63,7 +60,7 @@ def main() -> None:
     ]
     show_one_process(wanted, 1 if quick else ROUNDS, QUICK_SECONDS if quick else SECONDS)
     show_two_processes([s for s in shapes() if s.name in ("Count 1,000 B", "Count 100,000 B")])
-    show_clients()
+    clients.show(clients.MOST_CALLERS if quick else clients.CALLERS)
 
 
 def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: float) -> None:
@@ -126,44 +123,6 @@ def show_two_processes(chosen: list[Shape]) -> None:
                     found.append(figures.per_second)
         one, two = (statistics.median(rates[workers]) for workers in (1, 2))
         print(f"| {shape.name} | {one:,.0f} | {two:,.0f} | {two / one:.2f}× |")
-
-
-def show_clients() -> None:
-    """The project's own clients, which share no core with the server."""
-    print("\nThe project's clients, Count of 1,000 B, calls per second")
-    with service(1, SERVER_CORE) as server:
-        os.sched_setaffinity(0, {LOAD_CORE})
-        print(f"  threads' client, one call at a time: {one_by_one(server):,.0f}")
-        print(f"  asyncio's client, {CALLS} at a time: {asyncio.run(many(server)):,.0f}")
-
-
-def one_by_one(server: Server) -> float:
-    """Calls of one thread."""
-    text, calls = prose(1_000), 0
-    with TokenizerClient(f"127.0.0.1:{server.port}", encoding=ENCODING) as client:
-        client.count(text)
-        started = time.perf_counter()
-        while time.perf_counter() - started < 2 * SECONDS:
-            client.count(text)
-            calls += 1
-        return calls / (time.perf_counter() - started)
-
-
-async def many(server: Server) -> float:
-    """Calls of many tasks."""
-    text, calls = prose(1_000), 0
-    async with AsyncTokenizerClient(f"127.0.0.1:{server.port}", encoding=ENCODING) as client:
-        await client.count(text)
-        started = time.perf_counter()
-
-        async def call() -> None:
-            nonlocal calls
-            while time.perf_counter() - started < 2 * SECONDS:
-                await client.count(text)
-                calls += 1
-
-        await asyncio.gather(*(call() for _ in range(CALLS)))
-        return calls / (time.perf_counter() - started)
 
 
 def median(figures: list[Figures], of: Callable[[Figures], float]) -> float:

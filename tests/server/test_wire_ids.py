@@ -8,7 +8,7 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding
 from bytepair_engine.varint import pack, unpack, unpack_slowly
-from bytepair_server.wire_ids import take_ids
+from bytepair_server.wire_ids import element, field, take_ids, take_items
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +17,8 @@ from support.serving import RunningServer
 SERVICE = "/bytepair.v1.TokenizerService/"
 Decode = tokenizer_pb2.DecodeRequest
 NUMBER = Decode.IDS_FIELD_NUMBER
+BatchDecode = tokenizer_pb2.BatchDecodeRequest
+ITEMS = BatchDecode.ITEMS_FIELD_NUMBER
 IDS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 300))
 ENCODING = get_encoding("cl100k_base")
 TEXT = st.text(max_size=40) | st.just("x" * 5000) | st.just("<|endoftext|>")
@@ -124,6 +126,19 @@ def test_ids_are_taken_out_of_a_request(
     assert Decode.FromString(rest) == request
 
 
+@given(st.lists(IDS, max_size=4), st.booleans())
+def test_items_are_taken_out_of_a_request(batch: list[list[int]], as_bytes: bool) -> None:
+    request = BatchDecode(
+        encoding="gpt-4", items=[{"ids": ids} for ids in batch], as_bytes=as_bytes
+    )
+    taken = take_items(request.SerializeToString(), ITEMS)
+    assert taken is not None
+    rest, found = taken
+    assert [list(ids) for ids in found] == batch
+    request.ClearField("items")
+    assert BatchDecode.FromString(rest) == request
+
+
 FIELDS = st.sampled_from([Decode(ids=[n]).SerializeToString() for n in (1, 300, 70_000)])
 PARTS = st.lists(
     FIELDS
@@ -157,6 +172,26 @@ def test_of_any_bytes_the_same_becomes_as_by_protobuf(raw: bytes) -> None:
     assert Decode.FromString(rest) == expected
 
 
+ITEM = PARTS | st.just(b"") | st.binary(max_size=4) | IDS.map(pack).map(lambda ids: field(1, ids))
+
+
+@given(st.lists(PARTS | ITEM.map(lambda item: element(ITEMS, item)), max_size=4).map(b"".join))
+def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
+    taken = take_items(raw, ITEMS)
+    if taken is None:
+        return
+    rest, found = taken
+    try:
+        expected = BatchDecode.FromString(raw)
+    except DecodeError:
+        with pytest.raises(DecodeError):
+            BatchDecode.FromString(rest)
+        return
+    assert [list(ids) for ids in found] == [list(item.ids) for item in expected.items]
+    expected.ClearField("items")
+    assert BatchDecode.FromString(rest) == expected
+
+
 @given(st.lists(st.binary(max_size=8) | IDS.map(pack)).map(b"".join))
 def test_varints_are_read_as_by_protobuf(data: bytes) -> None:
     values = unpack(data)
@@ -183,3 +218,17 @@ def test_ids_in_any_form_are_the_same_ids(server: RunningServer) -> None:
         )
     ]
     assert texts == ["hello world"] * 3
+
+
+def test_items_in_any_form_are_the_same_items(server: RunningServer) -> None:
+    method: Any = server.channel.unary_unary(SERVICE + "BatchDecode")
+    head = BatchDecode(encoding="gpt-4").SerializeToString()
+    for item in (
+        pack((15339, 1917)).join((b"\x0a\x04", b"")),
+        b"\x08\xeb\x77\x08\xfd\x0e",  # one by one
+        b"\x0a\x02\xeb\x77\x0a\x02\xfd\x0e",  # in two fields
+        b"\x0a\x04\xeb\x77\xfd\x0e\x12\x01x",  # beside a field that nobody knows
+    ):
+        answer = method(head + element(ITEMS, item) + element(ITEMS, b""))
+        results = tokenizer_pb2.BatchDecodeResponse.FromString(answer).results
+        assert [result.text for result in results] == ["hello world", ""]

@@ -18,6 +18,7 @@ _LENGTH_DELIMITED: Final = 2
 #: The numbers of the fields that are read and written here.
 IDS: Final = tokenizer_pb2.EncodeResponse.IDS_FIELD_NUMBER
 RESULTS: Final = tokenizer_pb2.BatchEncodeResponse.RESULTS_FIELD_NUMBER
+_ITEM_IDS: Final = tokenizer_pb2.IdsItem.IDS_FIELD_NUMBER
 
 #: Fields of other messages that are written as those of the same number.
 assert stream_pb2.EncodeStreamResponse.IDS_FIELD_NUMBER == IDS
@@ -48,18 +49,52 @@ def number_of(packed: bytes) -> int:
 
 
 def take_ids(raw: bytes, number: int) -> tuple[bytes, array[int]] | None:
-    """Take a packed field of ids out of a request.
+    """Take a packed field of ids out of a message.
+
+    Args:
+        raw: The message.
+        number: The field's, up to 15.
+    Returns:
+        The message without the field, and its ids. None where that is not to be had simply, as
+        for a message that is malformed or has its ids in another form: protobuf knows.
+    """
+    taken = _take(raw, number)
+    if taken is None:
+        return None
+    rest, found = taken
+    if len(found) > 1:
+        return None
+    ids = unpack(found[0] if found else b"")
+    return None if ids is None else (rest, ids)
+
+
+def take_items(raw: bytes, number: int) -> tuple[bytes, list[array[int]]] | None:
+    """Take the items of a batch out of its request, each of which is a packed field of ids.
 
     Args:
         raw: The request.
-        number: The field's, up to 15.
+        number: The number of `items`, up to 15.
     Returns:
-        The request without the field, and its ids. None where that is not to be had simply, as
-        for a request that is malformed or has its ids in another form: protobuf knows.
+        The request without them, and the ids of each. None as of `take_ids`.
     """
+    taken = _take(raw, number)
+    if taken is None:
+        return None
+    rest, found = taken
+    items = []
+    for item in found:
+        inner = take_ids(item, _ITEM_IDS)
+        if inner is None or inner[0]:
+            return None  # there is nothing but ids in an item that is usual
+        items.append(inner[1])
+    return rest, items
+
+
+def _take(raw: bytes, number: int) -> tuple[bytes, list[bytes]] | None:
+    """The message without a field, and what the field holds, each time that it is there."""
     wanted = number << 3 | _LENGTH_DELIMITED
     at, size = 0, len(raw)
-    rest, found = [], b""
+    rest, found = [], []
     while at < size:
         start, key = at, raw[at]
         at += 1
@@ -75,14 +110,11 @@ def take_ids(raw: bytes, number: int) -> tuple[bytes, array[int]] | None:
             if key > 127 or at + length > size:
                 return None
             if key == wanted:
-                if found:
-                    return None  # a second one
-                found = raw[at : at + length]
+                found.append(raw[at : at + length])
                 start = at + length
             at += length
         rest.append(raw[start:at])
-    ids = unpack(found)
-    return None if ids is None else (b"".join(rest), ids)
+    return b"".join(rest), found
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
