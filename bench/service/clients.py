@@ -30,19 +30,53 @@ TEXT = prose(1_000)
 
 @dataclass(frozen=True)
 class Rate:
-    """Calls per second; how long they took, in milliseconds."""
+    """What one measurement gave.
+
+    Attributes:
+        per_second: Calls.
+        median: Of how long they took, in milliseconds.
+        client: CPU time for each call here, in microseconds.
+        server: The same of the server.
+    """
 
     per_second: float
     median: float
-    high: float
+    client: float
+    server: float
+
+
+class Clock:
+    """What calls took, from its making on."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._server_before = server.cpu_seconds()
+        self._before = time.process_time()
+        self._until = time.perf_counter() + SECONDS
+        self.times: list[float] = []
+
+    def runs(self, began: float) -> bool:
+        """Whether there is time left at this moment."""
+        return began < self._until
+
+    def rate(self) -> Rate:
+        """What the calls come to."""
+        done = len(self.times)
+        return Rate(
+            done / SECONDS,
+            statistics.median(self.times) * 1e3,
+            (time.process_time() - self._before) / done * 1e6,
+            (self._server.cpu_seconds() - self._server_before) / done * 1e6,
+        )
 
 
 def show(callers: Sequence[int]) -> None:
     """Measure and print a table."""
     print(
         f"\nThe project's clients, Count of {len(TEXT):,} B, each caller one call after another\n"
-        "| client | callers | each as it is: calls/s | median, 99 % ms | joined: calls/s "
-        "| median, 99 % ms | |\n|---|---:|---:|---:|---:|---:|---:|"
+        "| client | callers | each as it is: calls/s | median ms | CPU µs, client + server "
+        "| joined: calls/s | median ms | CPU µs | calls/s, CPU |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     own = os.sched_getaffinity(0)
     with service(1, SERVER_CORE) as server:
@@ -57,10 +91,18 @@ def show_row(
     name: str, number: int, server: Server, measured: Callable[[Server, int, bool], Rate]
 ) -> None:
     """One client with so many callers."""
-    rounds = [[measured(server, number, joined) for joined in (False, True)] for _ in range(ROUNDS)]
-    plain, joined = ([found[index] for found in rounds] for index in (0, 1))
-    ratio = statistics.median(after.per_second / before.per_second for before, after in rounds)
-    print(f"| {name} | {number} | {shown(plain)} | {shown(joined)} | {ratio:.2f}× |", flush=True)
+    rounds = []
+    for each in range(ROUNDS):
+        order = (False, True) if each % 2 else (True, False)
+        found = {joined: measured(server, number, joined) for joined in order}
+        rounds.append((found[False], found[True]))
+    plain, joined = zip(*rounds, strict=True)
+    faster = statistics.median(after.per_second / before.per_second for before, after in rounds)
+    cheaper = statistics.median(
+        (before.client + before.server) / (after.client + after.server) for before, after in rounds
+    )
+    ratios = f"{faster:.2f}×, {cheaper:.2f}×"
+    print(f"| {name} | {number} | {shown(plain)} | {shown(joined)} | {ratios} |", flush=True)
 
 
 def of_tasks(server: Server, number: int, joined: bool) -> Rate:
@@ -70,16 +112,15 @@ def of_tasks(server: Server, number: int, joined: bool) -> Rate:
         target = f"127.0.0.1:{server.port}"
         async with AsyncTokenizerClient(target, encoding=ENCODING, coalesce=joined) as client:
             await client.count(TEXT)
-            times: list[float] = []
-            until = time.perf_counter() + SECONDS
+            clock = Clock(server)
 
             async def caller() -> None:
-                while (began := time.perf_counter()) < until:
+                while clock.runs(began := time.perf_counter()):
                     await client.count(TEXT)
-                    times.append(time.perf_counter() - began)
+                    clock.times.append(time.perf_counter() - began)
 
             await asyncio.gather(*(caller() for _ in range(number)))
-            return rate(times)
+            return clock.rate()
 
     return asyncio.run(main())
 
@@ -92,33 +133,25 @@ def of_threads(server: Server, number: int, joined: bool) -> Rate:
         ThreadPoolExecutor(number) as threads,
     ):
         client.count(TEXT)
-        times: list[float] = []
-        until = time.perf_counter() + SECONDS
+        clock = Clock(server)
 
         def caller() -> None:
-            while (began := time.perf_counter()) < until:
+            while clock.runs(began := time.perf_counter()):
                 client.count(TEXT)
-                times.append(time.perf_counter() - began)
+                clock.times.append(time.perf_counter() - began)
 
         for running in [threads.submit(caller) for _ in range(number)]:
             running.result()
-        return rate(times)
-
-
-def rate(seconds: list[float]) -> Rate:
-    """What calls that took so long come to."""
-    seconds.sort()
-    done = len(seconds)
-    return Rate(done / SECONDS, seconds[done // 2] * 1e3, seconds[done * 99 // 100] * 1e3)
+        return clock.rate()
 
 
 def shown(rates: Sequence[Rate]) -> str:
     """The medians of some rounds, as cells."""
-    per_second, middle, high = (
+    per_second, middle, client, server = (
         statistics.median(getattr(one, name) for one in rates)
-        for name in ("per_second", "median", "high")
+        for name in ("per_second", "median", "client", "server")
     )
-    return f"{per_second:,.0f} | {middle:.1f}, {high:.1f}"
+    return f"{per_second:,.0f} | {middle:.1f} | {client:,.0f} + {server:,.0f}"
 
 
 if __name__ == "__main__":

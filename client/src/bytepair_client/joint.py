@@ -53,14 +53,15 @@ class Form:
         batch: The RPC that takes many of them.
         request: Its request.
         put: Adds the content of a request to the items of a batch.
-        single: From a result of a batch, and the batch's answer, to the answer of the single call.
+        single: From a result of a batch to the answer of the single call, of this encoding and
+            with this fingerprint.
     """
 
     content: tuple[str, ...]
     batch: Method[Any]
     request: type[Message]
     put: Callable[[Any, Any], None]
-    single: Callable[[Any, Any], Message]
+    single: Callable[[Any, str, str], Message]
 
 
 class Member:
@@ -129,8 +130,12 @@ class Joint:
 
         Whoever has less waits no longer for that: every caller looks at its own deadline.
         """
-        left = [member.seconds_left for member in self.members]
-        return None if None in left else max(seconds for seconds in left if seconds is not None)
+        last = 0.0
+        for member in self.members:
+            if member.deadline is None:
+                return None
+            last = max(last, member.deadline)
+        return max(0.0, last - time.monotonic())
 
     def request(self) -> Message:
         """What is sent."""
@@ -156,10 +161,11 @@ class Joint:
         if len(answer.results) != len(self.members):
             self.disbanded()  # whose is whose?
             return
+        encoding, fingerprint = answer.encoding, answer.fingerprint
         for member, result in zip(self.members, answer.results, strict=True):
             error = error_of(result)
             if error is None:
-                self._settle(member, self._form.single(result, answer))
+                self._settle(member, self._form.single(result, encoding, fingerprint))
             else:
                 error.request_id = request_id
                 self._settle(member, error)
@@ -238,15 +244,15 @@ def _put_ids(items: Any, request: Any) -> None:
     items.add().ids.MergeFrom(request.ids)
 
 
-def _encoded(result: tokenizer_pb2.EncodeResult, answer: Any) -> Message:
-    single = tokenizer_pb2.EncodeResponse(encoding=answer.encoding, fingerprint=answer.fingerprint)
+def _encoded(result: tokenizer_pb2.EncodeResult, encoding: str, fingerprint: str) -> Message:
+    single = tokenizer_pb2.EncodeResponse(encoding=encoding, fingerprint=fingerprint)
     single.ids.MergeFrom(result.ids)
     single.offsets.MergeFrom(result.offsets)
     return single
 
 
-def _decoded(result: tokenizer_pb2.DecodeResult, answer: Any) -> Message:
-    single = tokenizer_pb2.DecodeResponse(encoding=answer.encoding, fingerprint=answer.fingerprint)
+def _decoded(result: tokenizer_pb2.DecodeResult, encoding: str, fingerprint: str) -> Message:
+    single = tokenizer_pb2.DecodeResponse(encoding=encoding, fingerprint=fingerprint)
     if result.WhichOneof("outcome") == "data":
         single.data = result.data
     else:
@@ -254,12 +260,12 @@ def _decoded(result: tokenizer_pb2.DecodeResult, answer: Any) -> Message:
     return single
 
 
-def _counted(result: tokenizer_pb2.CountResult, answer: Any) -> Message:
+def _counted(result: tokenizer_pb2.CountResult, encoding: str, fingerprint: str) -> Message:
     return tokenizer_pb2.CountResponse(
         count=result.count,
         limit_exceeded=result.limit_exceeded,
-        encoding=answer.encoding,
-        fingerprint=answer.fingerprint,
+        encoding=encoding,
+        fingerprint=fingerprint,
     )
 
 
