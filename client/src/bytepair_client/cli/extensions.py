@@ -17,7 +17,8 @@ GROUP: Final = "bytepair.commands"
 
 #: The commands of this project's other distributions, which a person may ask for before they are
 #: installed.
-KNOWN: Final = dict.fromkeys(("evaluate", "extend", "inspect", "train"), "bytepair-tools")
+_TOOLS: Final = ("audit", "evaluate", "explain", "extend", "inspect", "train")
+KNOWN: Final = dict.fromkeys(_TOOLS, "bytepair-tools")
 
 
 class Extension(Protocol):

@@ -29,8 +29,8 @@ class Tokenizer:
         self.written: Final = written
         self._prefix: Final = model.prefix.encode()
         self._suffix: Final = model.suffix.encode()
-        self._merge_ids: Final = _Merger(_id_rule(model))
-        self._merge_units: Final = _Merger(_unit_rule(model))
+        self._merge_ids: Final = Merger(id_rule(model))
+        self._merge_units: Final = Merger(unit_rule(model))
 
     def tokens(self, piece: str) -> list[tuple[int, int]]:
         """Turn a piece, which is not empty, into tokens.
@@ -98,15 +98,25 @@ class Tokenizer:
                 yield from self._taken_apart([(left, start), (right, start + len(left))], rule)
 
 
-class _Merger(Generic[P]):
+class Merger(Generic[P]):
     """Merges the best pair of neighbours, the leftmost of several, until none can merge."""
 
     def __init__(self, rule: Rule[P]) -> None:
         self._rule: Rule[P] = rule
 
-    def __call__(self, parts: list[tuple[P, int]]) -> list[tuple[P, int]]:
+    def __call__(
+        self,
+        parts: list[tuple[P, int]],
+        merged: Callable[[int, int, float, P], None] | None = None,
+    ) -> list[tuple[P, int]]:
         """A heap holds each pair that could merge when it came to be; one that is no longer
-        there, because a part of it has merged since, is passed over."""
+        there, because a part of it has merged since, is passed over.
+
+        Args:
+            parts: Values, and where each starts.
+            merged: Told of each merge: the indices in `parts` of its left and its right part (that
+                of a merged part is the one of its left), its priority and its result.
+        """
         values: list[P | None] = [value for value, _ in parts]
         following = [*range(1, len(values)), -1]
         previous = list(range(-1, len(values) - 1))
@@ -117,19 +127,21 @@ class _Merger(Generic[P]):
                 left, right = values[at], values[following[at]]
                 assert left is not None
                 assert right is not None
-                merged = self._rule(left, right)
-                if merged is not None:
-                    yield merged[0], at, merged[1], left, right
+                found = self._rule(left, right)
+                if found is not None:
+                    yield found[0], at, found[1], left, right
 
         for at in range(len(values)):
             heap.extend(consider(at))
         heapify(heap)
         while heap:
-            _, at, result, left, right = heappop(heap)
+            priority, at, result, left, right = heappop(heap)
             after = following[at]
             if values[at] != left or after < 0 or values[after] != right:
                 continue
             values[at], values[after] = result, None
+            if merged is not None:
+                merged(at, after, priority, result)
             following[at] = following[after]
             if following[at] >= 0:
                 previous[following[at]] = at
@@ -143,7 +155,8 @@ class _Merger(Generic[P]):
         ]
 
 
-def _id_rule(model: Model) -> Rule[int]:
+def id_rule(model: Model) -> Rule[int]:
+    """The rule of ranks or of merges, between ids."""
     rule, tokens = model.rule, model.tokens
     if isinstance(rule, Merges):
         pairs = rule.pairs
@@ -159,7 +172,8 @@ def _id_rule(model: Model) -> Rule[int]:
     return by_rank
 
 
-def _unit_rule(model: Model) -> Rule[bytes]:
+def unit_rule(model: Model) -> Rule[bytes]:
+    """The rule of scores, between strings."""
     rule, tokens = model.rule, model.tokens
     scores = rule.scores if isinstance(rule, Scores) else {}
 

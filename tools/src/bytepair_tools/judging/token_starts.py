@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Final, Protocol
 
 from bytepair_engine import Encoding, StreamEncoder, can_stream
+from bytepair_engine.special_sets import SpecialTokens
 
 #: A document may hold any amount of text that can only be encoded together.
 _NO_LIMIT: Final = 2**62
@@ -23,17 +24,28 @@ class IdStream(Protocol):
         """Give the rest of the ids."""
 
 
-def id_stream(encoding: Encoding) -> IdStream:
-    """Start a document. Special tokens that it spells are ordinary text. It is held as a whole
-    where the encoding does not say where a text can be cut."""
+def id_stream(encoding: Encoding, *, allowed_special: SpecialTokens = frozenset()) -> IdStream:
+    """Start a document. It is held as a whole where the encoding does not say where a text can be
+    cut.
+
+    Args:
+        encoding: What it is encoded into.
+        allowed_special: As for `Encoding.encode`; the others are ordinary text.
+    """
     if not can_stream(encoding):
-        return _Whole(encoding)
-    return StreamEncoder(encoding, disallowed_special=(), max_pending_bytes=_NO_LIMIT)
+        return _Whole(encoding, allowed_special)
+    return StreamEncoder(
+        encoding,
+        allowed_special=allowed_special,
+        disallowed_special=(),
+        max_pending_bytes=_NO_LIMIT,
+    )
 
 
 class _Whole:
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, allowed_special: SpecialTokens) -> None:
         self._encoding: Final = encoding
+        self._allowed: Final = allowed_special
         self._pieces: Final[list[str]] = []
 
     def feed(self, piece: str) -> list[int]:
@@ -41,7 +53,9 @@ class _Whole:
         return []
 
     def finish(self) -> list[int]:
-        return self._encoding.encode_ordinary("".join(self._pieces))
+        return self._encoding.encode(
+            "".join(self._pieces), allowed_special=self._allowed, disallowed_special=()
+        )
 
 
 class TokenStarts:

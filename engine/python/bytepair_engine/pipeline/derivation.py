@@ -1,0 +1,117 @@
+"""How a token is merged: the tree of merges that makes it, if merging its own units does.
+
+A merge within a token never depends on what stands around it: until some merge joins the token's
+bytes with their neighbours, what is merged within them is what would be merged if they stood alone
+(docs/formats.md has the proof for ranks). So a token comes of merging in some text if and only if
+it comes of merging its own units, by this tree and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.pipeline.form import Model, Ranks, Scores
+from bytepair_engine.pipeline.model import Merger, id_rule, unit_rule
+from bytepair_engine.reference import merge
+
+#: Up to so many bytes, looking for the best pair anew each time is faster than a heap.
+_SHORT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a token at some moment of merging.
+
+    Attributes:
+        spelling: As the vocabulary has it, which need not be what it decodes to.
+        id: Its id; None where it is no token.
+        order: What decided when its two parts merged: a rank or a priority, the lowest first, or
+            minus a score; None for a unit.
+        left: The left one of the two that it was merged from; None for a unit.
+        right: The right one.
+    """
+
+    spelling: bytes
+    id: int | None
+    order: float | None = None
+    left: Part | None = None
+    right: Part | None = None
+
+
+class Derivations:
+    """The trees of one model's tokens."""
+
+    def __init__(self, model: Model) -> None:
+        """Prepare."""
+        self.model: Final = model
+        self._spelling: Final = {token_id: token for token, token_id in model.tokens.items()}
+        self._merge_ids: Final = Merger(id_rule(model))
+        self._merge_units: Final = Merger(unit_rule(model))
+
+    def of(self, token: bytes) -> list[Part]:
+        """What merging leaves of a token's own units.
+
+        Args:
+            token: As the model's vocabulary spells it.
+        Returns:
+            One part, with its tree, if merging makes the token; otherwise as many as are left; []
+            for b"".
+        """
+        units = list(self._units(token))
+        parts = dict(enumerate(units))
+        by_id = not isinstance(self.model.rule, Scores)
+
+        def merged(at: int, after: int, order: float, result: int | bytes) -> None:
+            if isinstance(result, int):
+                spelling, token_id = self._spelling.get(result, b""), result
+            else:
+                spelling, token_id = result, self.model.tokens.get(result, -1)
+            parts[at] = Part(
+                spelling, None if token_id < 0 else token_id, order, parts[at], parts.pop(after)
+            )
+
+        if by_id:
+            # What is no token has an id that no merge has.
+            ids = [-1 if unit.id is None else unit.id for unit in units]
+            self._merge_ids([(token_id, n) for n, token_id in enumerate(ids)], merged)
+        else:
+            self._merge_units([(unit.spelling, n) for n, unit in enumerate(units)], merged)
+        return [parts[at] for at in sorted(parts)]
+
+    def makes(self, token: bytes) -> bool:
+        """Whether merging the token's own units makes it: as `of` says, and sooner."""
+        model = self.model
+        if isinstance(model.rule, Ranks) and model.units == "bytes" and len(token) <= _SHORT:
+            return len(merge(token, model.tokens, until=2)) <= 2
+        parts = self.of(token)
+        return len(parts) == 1 and parts[0].id == self.model.tokens.get(token)
+
+    def _units(self, token: bytes) -> Iterator[Part]:
+        model = self.model
+        prefix, suffix = model.prefix.encode(), model.suffix.encode()
+        before = prefix if prefix and token.startswith(prefix) else b""
+        after = suffix if suffix and token.endswith(suffix) else b""
+        body = token[len(before) : len(token) - len(after)]
+        if model.units == "bytes":
+            units = [body[i : i + 1] for i in range(len(body))]
+        else:
+            units = [character.encode() for character in body.decode()]
+        for number, unit in enumerate(units):
+            spelling = (prefix if number else before) + unit
+            spelling += after if number == len(units) - 1 else b""
+            token_id = model.tokens.get(spelling)
+            if token_id is None and all(byte in model.byte_tokens for byte in spelling):
+                yield from (Part(bytes([b]), model.byte_tokens[b]) for b in spelling)
+            else:
+                yield Part(spelling, token_id)
+
+
+def model_of(encoding: Encoding) -> Model:
+    """The model of any encoding: a rank table's is that of `reference`."""
+    if encoding.form is not None:
+        return encoding.form.model
+    tokens = {t: encoding.encode_single_token(t) for t in encoding.token_byte_values()}
+    return Model(tokens=tokens, rule=Ranks(), units="bytes", whole_first=True)
