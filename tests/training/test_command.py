@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import resource
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,33 +17,14 @@ import pyarrow
 import pytest
 import zstandard
 from bytepair_client import TokenizerClient
-from bytepair_client.cli import main
 from pyarrow import parquet
+from support.in_process import Command
 from support.serving import RunningServer, clean_environment
 from support.shell import command
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "docs").glob("*.md"))][:8]
 USUAL = ("--vocab-size", "1000", "--pattern", "gpt2")
-
-
-class Command:
-    """Runs the command in this process: starting one for each would take longer than the rest."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str, status: int = 0, errors: str = "") -> str:
-        """Its standard output; its status must be as given, and its errors hold such words."""
-        try:
-            ended = main(arguments)
-        except SystemExit as ended_by:
-            ended = int(ended_by.code or 0)
-        printed = self._capsys.readouterr()
-        assert ended == status, printed.err
-        assert errors in printed.err
-        assert bool(printed.err) == bool(errors)
-        return printed.out
 
 
 @pytest.fixture
@@ -170,6 +153,8 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
 ROWS = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in TEXTS)
 #: More than is counted at once, and a part of the next.
 MANY = ROWS * (12_000_000 // len(ROWS))
+#: More than is counted at once, and no more.
+ENOUGH = ROWS * (9_000_000 // len(ROWS))
 PACKED = gzip.compress(MANY, 1)
 
 
@@ -230,12 +215,33 @@ def stdin_run(folder: Path, *arguments: str, limit: int = -1) -> subprocess.Comp
 
 
 def test_a_file_that_vanishes_leaves_what_was_counted(shell: Command, tmp_path: Path) -> None:
-    """The second is a pipe's end that is gone by the time it is read: here, a folder."""
-    (tmp_path / "1.jsonl").write_bytes(ROWS * (9_000_000 // len(ROWS)))
-    (tmp_path / "2.jsonl").mkdir()
-    files = ("train", "1.jsonl", "2.jsonl", *USUAL, "--output", "out")
-    shell(*files, status=1, errors="2.jsonl: Is a directory")
-    assert (tmp_path / "out" / "checkpoint").exists()
+    """It is there when reading starts, and gone when its turn comes; then it is there again."""
+    first, second, elsewhere = (tmp_path / name for name in ("1.jsonl", "2.jsonl", "gone"))
+    os.mkfifo(first)
+    second.write_bytes(ROWS)
+
+    def train(*, vanishes: bool) -> None:
+        def feed() -> None:
+            with first.open("wb") as pipe:
+                pipe.write(ENOUGH)
+                if vanishes:
+                    second.rename(elsewhere)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        files = ("train", "1.jsonl", "2.jsonl", *USUAL, "--output", "out")
+        if vanishes:
+            shell(*files, status=1, errors="2.jsonl: No such file or directory")
+        else:
+            shell(*files, "--resume")
+        feeder.join()
+
+    train(vanishes=True)
+    elsewhere.rename(second)
+    train(vanishes=False)
+    (tmp_path / "all.jsonl").write_bytes(ENOUGH + ROWS)
+    shell("train", "all.jsonl", *USUAL, "--output", "new/out")
+    assert table(tmp_path / "out") == table(tmp_path / "new" / "out")
 
 
 def test_progress_for_programs(shell: Command, tmp_path: Path) -> None:

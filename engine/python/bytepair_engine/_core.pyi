@@ -121,6 +121,9 @@ class PretokenCounter:
         in bytes beyond which counts are written there; None for never."""
     def add(self, texts: list[str]) -> None: ...
     def add_counts(self, counts: PretokenCounts) -> None: ...
+    def add_columns(self, words: bytes, offsets: bytes, counts: bytes) -> bool:
+        """Columns as `PretokenCounts.columns` gives them; False, and nothing added, for what
+        cannot be such."""
     @property
     def bytes(self) -> int: ...
     @property
@@ -135,6 +138,12 @@ class PretokenCounts:
     def from_items(items: Iterable[tuple[bytes, int]]) -> PretokenCounts:
         """Pre-tokens and counts in [0, 2**64); those of equal ones are added up."""
     def items(self, start: int, stop: int) -> list[tuple[bytes, int]]: ...
+    def columns(self, start: int, stop: int) -> list[bytes] | None:
+        """The pre-tokens one after the other, where each starts and the last ends, and their
+        counts; the latter two as little-endian 64-bit numbers. None if a count is over 2**63 - 1.
+        """
+    def buckets(self, number: int) -> list[PretokenCounts]:
+        """In so many parts, by the pre-tokens' bytes alone, each in the same order."""
     @property
     def unique_bytes(self) -> int: ...
     @property

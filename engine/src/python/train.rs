@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyString};
 use super::guard::{ERRORS, detached, guarded, pattern_error, raise};
 use super::text::utf8;
 use crate::split::Splitter;
-use crate::train::{Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
+use crate::train::{Columns, Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
 
 /// A lock that a panic behind it does not close.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -54,7 +54,22 @@ impl PretokenCounter {
     }
 
     fn add_counts(&self, py: Python<'_>, counts: &PretokenCounts) -> PyResult<()> {
-        detached(py, || locked(&self.0).add_counts(&counts.0))
+        detached(py, || locked(&self.0).add_counts(counts.0.iter()))??;
+        Ok(())
+    }
+
+    fn add_columns(
+        &self,
+        py: Python<'_>,
+        words: &[u8],
+        offsets: &[u8],
+        counts: &[u8],
+    ) -> PyResult<bool> {
+        let Some(read) = crate::train::read(words, offsets, counts) else {
+            return Ok(false);
+        };
+        detached(py, || locked(&self.0).add_counts(read.into_iter()))??;
+        Ok(true)
     }
 
     #[getter]
@@ -101,6 +116,23 @@ impl PretokenCounts {
                 (PyBytes::new(py, word), count)
             })
             .collect()
+    }
+
+    fn columns<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        stop: usize,
+    ) -> PyResult<Option<[Bound<'py, PyBytes>; 3]>> {
+        let columns = detached(py, || Columns::of(&self.0, start, stop))?;
+        Ok(columns.map(|found| {
+            [found.words, found.offsets, found.counts].map(|column| PyBytes::new(py, &column))
+        }))
+    }
+
+    fn buckets(&self, py: Python<'_>, number: usize) -> PyResult<Vec<Self>> {
+        let buckets = detached(py, || crate::train::buckets(&self.0, number.max(1)))?;
+        Ok(buckets.into_iter().map(PretokenCounts).collect())
     }
 
     #[getter]

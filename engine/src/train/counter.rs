@@ -84,6 +84,10 @@ impl Counter {
                 }
             }),
         }
+        self.write_if_full()
+    }
+
+    fn write_if_full(&mut self) -> Result<()> {
         let limit = self.spill.as_ref().map_or(usize::MAX, |spill| spill.memory);
         if self.memory() > limit {
             self.write()
@@ -92,13 +96,16 @@ impl Counter {
         }
     }
 
-    /// Add counts that were made before.
-    pub fn add_counts(&mut self, counts: &Counts) {
-        for (word, count) in counts.iter() {
+    /// Add counts that were made before, as if their texts came now.
+    pub fn add_counts<'a>(&mut self, counts: impl Iterator<Item = (&'a [u8], u64)>) -> Result<()> {
+        for (word, count) in counts {
             let hash = hash_of(word);
             self.tables[0][(hash >> SHARD_SHIFT) as usize].add(word, hash, count, self.bytes);
-            self.bytes += word.len() as u64 * count;
+            // So many bytes are refused when they come to be merged.
+            let bytes = (word.len() as u64).saturating_mul(count);
+            self.bytes = self.bytes.saturating_add(bytes);
         }
+        self.write_if_full()
     }
 
     /// Write what the tables hold as a run, and empty them.

@@ -11,20 +11,17 @@ FILES_HELP = "a text, gzip and zstd uncompressed by themselves; - for standard i
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how files are read."""
+    """Add the options that say how files are read; each is None where it is not given."""
     parser.add_argument(
         "--format",
         choices=("text", "lines", "jsonl", "parquet"),
         help="a file is one document, or each line is, or each row; without it .jsonl, .ndjson "
         "and .parquet are what they say, and any other file is one document",
     )
-    parser.add_argument(
-        "--column", default="text", metavar="NAME", help="of JSON Lines and Parquet (text)"
-    )
+    parser.add_argument("--column", metavar="NAME", help="of JSON Lines and Parquet (text)")
     parser.add_argument(
         "--invalid",
         choices=("refuse", "replace", "skip"),
-        default="refuse",
         help="what becomes of a document that is not UTF-8 (refuse)",
     )
 
@@ -33,7 +30,7 @@ def documents_of(args: argparse.Namespace) -> Documents:
     """What the options come to; `by` is an option of some commands."""
     return Documents(
         format=args.format,
-        column=args.column,
-        invalid=args.invalid,
+        column="text" if args.column is None else args.column,
+        invalid=args.invalid or "refuse",
         by=getattr(args, "by", None),
     )

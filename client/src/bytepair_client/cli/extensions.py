@@ -17,7 +17,15 @@ GROUP: Final = "bytepair.commands"
 
 #: The commands of this project's other distributions, which a person may ask for before they are
 #: installed.
-_TOOLS: Final = ("audit", "evaluate", "explain", "extend", "inspect", "train")
+_TOOLS: Final = (
+    "audit",
+    "count-pretokens",
+    "evaluate",
+    "explain",
+    "extend",
+    "inspect",
+    "train",
+)
 KNOWN: Final = dict.fromkeys(_TOOLS, "bytepair-tools")
 
 

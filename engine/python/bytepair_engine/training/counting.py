@@ -25,6 +25,9 @@ _MOST_CHARACTERS: Final = 2**29
 _NO_NAMES: Final = SpecialNames(frozenset())
 _NO_LIMIT: Final = 2**62
 
+# In a class that has a property of this name, it is no type.
+_Column = bytes
+
 
 class Counting:
     """Counts the pre-tokens of texts as they come. Use it as a context: it may hold files."""
@@ -109,8 +112,31 @@ class Counting:
         self._open.add(list(texts))
 
     def add_counts(self, counts: _core.PretokenCounts) -> None:
-        """Add counts that were made before, as if their texts came now."""
+        """Add counts that were made before, as if their texts came now.
+
+        Raises:
+            OSError: A run cannot be written.
+        """
         self._open.add_counts(counts)
+
+    def add_columns(self, words: _Column, offsets: _Column, counts: _Column) -> None:
+        """Add counts that come as columns, as Arrow has them, in the order of first sight.
+
+        Args:
+            words: The pre-tokens, one after the other.
+            offsets: Where each starts in `words`, then where the last ends: 64 bits each,
+                little-endian.
+            counts: How often each stands, from 1 to 2⁶³ - 1: likewise.
+        Raises:
+            TrainingError: The columns do not fit each other, a pre-token is empty, or a count is
+                out of range; then none was added.
+            OSError: A run cannot be written.
+        """
+        if not self._open.add_columns(words, offsets, counts):
+            raise TrainingError(
+                "counts with an empty pre-token, or a count that is not positive",
+                "count the texts again",
+            )
 
     def counts(self) -> _core.PretokenCounts:
         """What was counted so far, in the order of first sight.

@@ -12,12 +12,15 @@ from bytepair_engine import BytepairError, Encoding
 from bytepair_engine.training.merging import Trained
 from bytepair_engine.training.settings import TrainingSettings
 
-from bytepair_tools.document_options import add_document_options, documents_of
+from bytepair_tools.document_options import documents_of
 from bytepair_tools.failure import FAILED, USAGE, Failure
+from bytepair_tools.training import checkpoint
+from bytepair_tools.training.arguments import add_files, add_pattern, add_reading, memory_bytes
+from bytepair_tools.training.count_source import CountFiles
 from bytepair_tools.training.display import Display
-from bytepair_tools.training.run import Job
-
-_MIB = 1 << 20
+from bytepair_tools.training.documents import Documents
+from bytepair_tools.training.reading import Reading
+from bytepair_tools.training.run import Job, Source
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -52,6 +55,8 @@ def _failed(job: Job | None, message: str, status: int) -> int:
 
 
 def _job(args: argparse.Namespace) -> Job:
+    if bool(args.files) == bool(args.counts):
+        raise Failure("give texts, or counts by --counts, and not both", USAGE)
     settings = TrainingSettings.checked(
         vocab_size=args.vocab_size,
         pattern=args.pattern,
@@ -71,22 +76,44 @@ def _job(args: argparse.Namespace) -> Job:
     if (folder / f"{name}.tiktoken").exists():
         raise Failure(f"{folder}: there is a {name}.tiktoken already; give another --output")
     documents = documents_of(args)
-    return Job(
+    size = None if args.counts else documents.size(args.files)
+    display = Display(as_json=args.json, size=size)
+    return Job(_source(args, documents, settings, display), settings, folder, name, display)
+
+
+def _source(
+    args: argparse.Namespace, documents: Documents, settings: TrainingSettings, display: Display
+) -> Source:
+    folder: Path = args.output
+    if args.counts:
+        for option in ("format", "column", "invalid", "threads"):
+            if getattr(args, option) is not None:
+                raise Failure(f"--{option} is for texts, and --counts has been counted", USAGE)
+        return CountFiles(
+            names=args.counts,
+            pattern=settings.pattern,
+            ties=settings.ties,
+            display=display,
+            folder=folder,
+            wanted=settings.ordinary_tokens,
+            memory_bytes=memory_bytes(args),
+        )
+    return Reading(
         files=args.files,
         documents=documents,
-        settings=settings,
-        folder=folder,
-        name=name,
-        display=Display(as_json=args.json, size=documents.size(args.files)),
-        threads=args.threads,
-        memory_bytes=None if args.memory is None else args.memory * _MIB,
+        pattern=settings.pattern,
+        checkpoint=folder / checkpoint.NAME,
+        display=display,
+        wanted=settings.ordinary_tokens,
+        threads=args.threads or 0,
+        memory_bytes=memory_bytes(args),
     )
 
 
 def _tell(
     args: argparse.Namespace, job: Job, trained: Trained, encoding: Encoding, notes: Sequence[str]
 ) -> None:
-    documents = job.documents
+    source = job.source
     if args.json:
         result = {
             "phase": "written",
@@ -98,8 +125,8 @@ def _tell(
             "complete": trained.is_complete,
             "text_bytes": trained.text_bytes,
             "text_tokens": trained.text_tokens,
-            "documents_replaced": documents.replaced,
-            "documents_skipped": documents.skipped,
+            "documents_replaced": source.replaced,
+            "documents_skipped": source.skipped,
             "notes": list(notes),
         }
         sys.stdout.write(json.dumps(result) + "\n")
@@ -121,10 +148,10 @@ def _tell(
         )
     for note in notes:
         sys.stderr.write(f"bytepair train: {note}\n")
-    if documents.replaced or documents.skipped:
+    if source.replaced or source.skipped:
         sys.stderr.write(
-            f"bytepair train: not UTF-8: {documents.replaced} documents with replacements, "
-            f"{documents.skipped} left out\n"
+            f"bytepair train: not UTF-8: {source.replaced} documents with replacements, "
+            f"{source.skipped} left out\n"
         )
 
 
@@ -138,11 +165,14 @@ def _parser() -> argparse.ArgumentParser:
         epilog="A document is a unit: nothing merges across its ends. Ctrl-C leaves a checkpoint "
         "in the output folder, which --resume goes on from to the same table.",
     )
+    add_files(parser, nargs="*")
     parser.add_argument(
-        "files",
+        "--counts",
         nargs="+",
+        default=[],
         metavar="FILE",
-        help="a text, gzip and zstd uncompressed by themselves; - for standard input",
+        help="instead of texts, pre-token counts in Parquet, or folders of them, as bytepair "
+        "count-pretokens and bytepair corpus count-pretokens write",
     )
     parser.add_argument(
         "--vocab-size",
@@ -151,17 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many tokens there are to be, with the 256 bytes and the special tokens",
     )
-    pattern = parser.add_mutually_exclusive_group(required=True)
-    pattern.add_argument(
-        "--pattern", metavar="NAME|REGEX", help="the split pattern: a name such as gpt2, or a regex"
-    )
-    pattern.add_argument(
-        "--no-pattern",
-        action="store_const",
-        const=None,
-        dest="pattern",
-        help="let tokens go across a whole document",
-    )
+    add_pattern(parser)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
     )
@@ -193,16 +213,7 @@ def _parser() -> argparse.ArgumentParser:
         default="gpt2",
         help="the order of the ids of the bytes (gpt2)",
     )
-    add_document_options(parser)
-    parser.add_argument(
-        "--threads", type=int, default=0, metavar="N", help="threads that count (one for each core)"
-    )
-    parser.add_argument(
-        "--memory",
-        type=int,
-        metavar="MIB",
-        help="what counts may take while texts are read; beyond it they go to temporary files",
-    )
+    add_reading(parser)
     parser.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint in the output folder"
     )

@@ -62,6 +62,15 @@ class Display:
         sys.stderr.write(_ERASE + _line(progress, left))
         sys.stderr.flush()
 
+    def counted(self, text_bytes: int, wanted: int = 256) -> None:
+        """Tell that so many bytes of text were counted.
+
+        Args:
+            wanted: How many ordinary tokens there are to be in the end; 256 where nothing is
+                merged.
+        """
+        self.show(Progress("count", text_bytes, 0, 256, wanted))
+
     def end(self) -> None:
         """Erase the line."""
         if self._is_shown:

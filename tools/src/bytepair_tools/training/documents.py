@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import io
 import json
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any, BinaryIO, Final, Literal
 
 from bytepair_tools.failure import Failure
 from bytepair_tools.training.opening import CHUNK_BYTES, STANDARD_INPUT, opened, shown
+from bytepair_tools.training.parquet_rows import parquet_rows
 
 Format = Literal["text", "lines", "jsonl", "parquet"]
 Invalid = Literal["refuse", "replace", "skip"]
@@ -60,14 +59,14 @@ class Documents:
             Failure: It cannot be read, is not what it must be, or is not UTF-8 where that is
                 refused.
         """
-        if self.by is not None and self._format_of(name) in ("text", "lines"):
+        if self.by is not None and self.format_of(name) in ("text", "lines"):
             raise Failure(f"{shown(name)}: plain text has no {self.by!r} by which to group")
         with _told(name):
-            if self._format_of(name) == "parquet":
+            if self.format_of(name) == "parquet":
                 yield from self._rows(name)
                 return
             with opened(name) as file:
-                match self._format_of(name):
+                match self.format_of(name):
                     case "text":
                         yield from self._whole(file, name)
                     case "lines":
@@ -90,11 +89,12 @@ class Documents:
                 continue
             with _told(name):
                 size += Path(name).stat().st_size
-            is_text = self._format_of(name) in ("text", "lines")
+            is_text = self.format_of(name) in ("text", "lines")
             is_known &= is_text and Path(name).suffix not in _COMPRESSED
         return size if is_known else None
 
-    def _format_of(self, name: str) -> Format:
+    def format_of(self, name: str) -> Format:
+        """How a file is read: as it was said, or by its name."""
         if self.format is not None:
             return self.format
         path = Path(name)
@@ -169,35 +169,14 @@ class Documents:
             self.label = label
 
     def _rows(self, name: str) -> Iterator[Iterable[str]]:
-        try:
-            from pyarrow import ArrowException, parquet
-        except ImportError:
-            raise Failure(
-                f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
-            ) from None
-        source = io.BytesIO(sys.stdin.buffer.read()) if name == STANDARD_INPUT else name
-        try:
-            with parquet.ParquetFile(source) as file:
-                if self.column not in file.schema_arrow.names:
-                    names = ", ".join(file.schema_arrow.names)
-                    raise Failure(
-                        f"{shown(name)}: no column {self.column!r}; --column names one of {names}"
-                    )
-                number = 0
-                columns = [*{self.column: 0, self.by or self.column: 0}]
-                for batch in file.iter_batches(batch_size=1024, columns=columns):
-                    for row in batch.to_pylist():
-                        number += 1
-                        place = f"{shown(name)}, row {number}"
-                        value = row[self.column]
-                        if not isinstance(value, str):
-                            raise Failure(f"{place}: no text in column {self.column!r}")
-                        self._labelled(row, place)
-                        yield (value,)
-        except UnicodeDecodeError as error:
-            raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None
-        except ArrowException as error:
-            raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None
+        number = 0
+        others = () if self.by is None else (self.by,)
+        for texts, labels in parquet_rows(name, self.column, others):
+            rows = labels.to_pylist() if others else [{}] * len(texts)
+            for text, row in zip(texts, rows, strict=True):
+                number += 1
+                self._labelled(row, f"{shown(name)}, row {number}")
+                yield (text,)
 
     def _decoded(self, data: bytes, name: str, offset: int) -> str | None:
         """The text; None if it is to be skipped."""

@@ -1,0 +1,81 @@
+//! Counts as columns, as Arrow and Parquet have them, and in buckets, so that several machines can
+//! add them up.
+
+use super::counts::Counts;
+use super::table::hash_of;
+
+/// Some words and their counts.
+pub struct Columns {
+    /// The words, one after the other.
+    pub words: Vec<u8>,
+    /// Where each word starts, then where the last one ends: i64, little-endian.
+    pub offsets: Vec<u8>,
+    /// How often each word stands: i64, little-endian.
+    pub counts: Vec<u8>,
+}
+
+const WIDTH: usize = size_of::<i64>();
+
+/// Bits of the hash that decide neither the shard nor the slot of a table that is filled from one
+/// bucket: all words would crowd together there.
+const BUCKET_SHIFT: u32 = 36;
+const BUCKET_MASK: u64 = (1 << 24) - 1;
+
+impl Columns {
+    /// The words from number `start` to before `stop`; None if a count is too large for an i64.
+    pub fn of(counts: &Counts, start: usize, stop: usize) -> Option<Self> {
+        let stop = stop.min(counts.len());
+        let mut columns = Columns {
+            words: Vec::new(),
+            offsets: 0i64.to_le_bytes().to_vec(),
+            counts: Vec::new(),
+        };
+        for number in start..stop {
+            let (word, count) = counts.get(number);
+            columns.words.extend_from_slice(word);
+            let end = i64::try_from(columns.words.len()).ok()?;
+            columns.offsets.extend_from_slice(&end.to_le_bytes());
+            let count = i64::try_from(count).ok()?;
+            columns.counts.extend_from_slice(&count.to_le_bytes());
+        }
+        Some(columns)
+    }
+}
+
+/// The words of columns that nobody vouches for, with their counts; None if the offsets do not
+/// cut `words`, a word is empty or too long to count, or a count is less than 1.
+pub fn read<'a>(words: &'a [u8], offsets: &[u8], counts: &[u8]) -> Option<Vec<(&'a [u8], u64)>> {
+    if offsets.len() != counts.len() + WIDTH || !counts.len().is_multiple_of(WIDTH) {
+        return None;
+    }
+    let offsets: Option<Vec<usize>> = numbers(offsets).map(|n| usize::try_from(n).ok()).collect();
+    let offsets = offsets?;
+    offsets
+        .windows(2)
+        .zip(numbers(counts))
+        .map(|(ends, count)| {
+            let word = words.get(ends[0]..ends[1])?;
+            let count = u64::try_from(count).ok()?;
+            (!word.is_empty() && u32::try_from(word.len()).is_ok() && count > 0)
+                .then_some((word, count))
+        })
+        .collect()
+}
+
+fn numbers(column: &[u8]) -> impl Iterator<Item = i64> {
+    column.chunks_exact(WIDTH).map(|chunk| {
+        let mut bytes = [0; WIDTH];
+        bytes.copy_from_slice(chunk);
+        i64::from_le_bytes(bytes)
+    })
+}
+
+/// The words in so many buckets, by hash; each keeps their order.
+pub fn buckets(counts: &Counts, number: usize) -> Vec<Counts> {
+    let mut buckets = vec![Counts::default(); number];
+    for (word, count) in counts.iter() {
+        let bits = (hash_of(word) >> BUCKET_SHIFT) & BUCKET_MASK;
+        buckets[bits as usize % number].push(word, count);
+    }
+    buckets
+}

@@ -1,0 +1,26 @@
+"""The command `bytepair` in this process: starting one for each use would take longer than the
+rest of a test."""
+
+from __future__ import annotations
+
+import pytest
+from bytepair_client.cli import main
+
+
+class Command:
+    """Runs the command, and says what it printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, status: int = 0, errors: str = "") -> str:
+        """Its standard output; its status must be as given, and its errors hold such words."""
+        try:
+            ended = main(arguments)
+        except SystemExit as ended_by:
+            ended = int(ended_by.code or 0)
+        printed = self._capsys.readouterr()
+        assert ended == status, printed.err
+        assert errors in printed.err, printed.err
+        assert bool(printed.err) == bool(errors)
+        return printed.out

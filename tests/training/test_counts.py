@@ -1,0 +1,200 @@
+"""Counts in Parquet: made apart, and trained on to the table that the texts give."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pyarrow
+import pytest
+from bytepair_engine import TrainingError
+from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.training.counting import Counting
+from pyarrow import parquet
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.in_process import Command
+
+SEED = 20261121
+SIZE = ("--vocab-size", "700")
+USUAL = (*SIZE, "--pattern", "gpt2")
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """The command, beside two texts of hard pieces."""
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    for name in ("a.txt", "b.txt"):
+        text = "".join(rng.choices(HARD_PIECES + HARD_CHARACTERS, k=3000))
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    monkeypatch.chdir(tmp_path)
+    return Command(capsys)
+
+
+def table(folder: str) -> bytes:
+    return Path(folder, f"{Path(folder).name}.tiktoken").read_bytes()
+
+
+def count(shell: Command, *arguments: str) -> None:
+    shell("count-pretokens", *arguments)
+
+
+@pytest.mark.parametrize("ties", ["lowest", "first-seen"])
+@pytest.mark.parametrize("pattern", [("--pattern", "gpt2"), ("--no-pattern",)])
+def test_counts_give_the_table_of_their_texts(
+    shell: Command, ties: str, pattern: tuple[str, ...]
+) -> None:
+    how = (*SIZE, *pattern, "--ties", ties, "--special", "<s>")
+    count(shell, "a.txt", *pattern, "--output", "a.parquet")
+    count(shell, "b.txt", *pattern, "--output", "b.parquet", "--memory", "1")
+    shell("train", "b.txt", "a.txt", *how, "--output", "texts")
+    shell("train", "--counts", "b.parquet", "a.parquet", *how, "--output", "counts")
+    assert table("counts") == table("texts")
+
+
+def test_a_folder_stands_for_its_files(shell: Command) -> None:
+    Path("folder").mkdir()
+    for name in ("a", "b"):
+        count(shell, f"{name}.txt", "--pattern", "gpt2", "--output", f"folder/{name}.parquet")
+    shell("train", "--counts", "folder", *USUAL, "--output", "counts", "--memory", "1")
+    shell("train", "a.txt", "b.txt", *USUAL, "--output", "texts")
+    assert table("counts") == table("texts")
+    shell(
+        *("train", "--counts", "folder", "folder/a.parquet", *USUAL, "--output", "twice"),
+        status=1,
+        errors="folder/a.parquet: given twice",
+    )
+    Path("empty").mkdir()
+    shell("train", "--counts", "empty", *USUAL, "--output", "x", status=1, errors="no *.parquet")
+
+
+def test_counts_of_something_else_are_refused(shell: Command) -> None:
+    count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
+    count(shell, "b.txt", "--pattern", "gpt2", "--output", "b.parquet", "--invalid", "skip")
+    train = ("train", *SIZE, "--output", "x", "--counts")
+    gpt2, llama = ("--pattern", "gpt2"), ("--pattern", "llama3")
+    shell(*train, "a.parquet", *llama, status=1, errors="a.parquet: its pre-tokens were split by ")
+    shell(*train, "a.parquet", "--no-pattern", status=1, errors="not by no pattern")
+    mixed = "b.parquet: what is not UTF-8 was counted by '--invalid skip', and in a.parquet by"
+    shell(*train, "a.parquet", "b.parquet", *gpt2, status=1, errors=mixed)
+    shell(*train, "a.parquet", *gpt2, "--resume", status=1, errors="train without --resume")
+    shell(*train, "a.parquet", *gpt2, "--invalid", "skip", status=2, errors="--invalid is for text")
+    shell("train", "a.txt", *train[1:], "a.parquet", *gpt2, status=2, errors="and not both")
+    shell("train", *USUAL, "--output", "x", status=2, errors="give texts, or counts by --counts")
+    shell(*("count-pretokens", "a.txt", *gpt2, "--output", "a.parquet"), status=1, errors="already")
+    assert not Path("x", "x.tiktoken").exists()
+
+
+def changed(name: str, **fields: object) -> None:
+    """Write a.parquet again with other metadata, as `name`."""
+    rows = parquet.read_table("a.parquet")
+    key = b"bytepair.pretoken_counts"
+    known = json.loads(rows.schema.metadata[key])
+    assert set(fields) <= set(known)
+    rows = rows.replace_schema_metadata({key: json.dumps(known | fields)})
+    parquet.write_table(rows, name)
+
+
+def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
+    count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
+    for part in range(3):
+        changed(f"{part}.parquet", run="r", part=part, parts=3)
+    changed("1-again.parquet", run="r", part=1, parts=3)
+    train = ("train", *USUAL, "--output", "x", "--counts")
+    missing = "of 3 parts that belong together, number 1 is missing"
+    shell(*train, "0.parquet", "2.parquet", status=1, errors=missing)
+    parts = ("0.parquet", "1.parquet", "2.parquet")
+    twice = "1-again.parquet: the same part of the same counts as 1.parquet"
+    shell(*train, *parts, "1-again.parquet", status=1, errors=twice)
+    unordered = "order of first sight is not known across the 3 parts"
+    shell(*train, *parts, "--ties", "first-seen", status=1, errors=unordered)
+    shell(*train, *parts, "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"version": 2}, "of version 2, and this one reads 1"),
+        ({"special_tokens": ["<s>"]}, "special tokens were cut out of its texts"),
+        ({"special_tokens": None}, "is damaged"),
+    ],
+)
+def test_metadata_is_checked(shell: Command, fields: dict[str, object], told: str) -> None:
+    count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
+    changed("c.parquet", **fields)
+    shell("train", "--counts", "c.parquet", *USUAL, "--output", "x", status=1, errors=told)
+
+
+def test_what_is_no_file_of_counts(shell: Command) -> None:
+    count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
+    whole = Path("a.parquet").read_bytes()
+    metadata = parquet.read_schema("a.parquet").metadata
+    train = ("train", *USUAL, "--output", "x", "--counts")
+
+    def refused(told: str) -> None:
+        shell(*train, "c.parquet", status=1, errors=f"c.parquet: {told}")
+
+    refused("No such file")
+    Path("c.parquet").write_bytes(whole[:-100])
+    refused("not a Parquet file, or damaged")
+    # A byte of the data, behind the magic number and the header of the first page.
+    Path("c.parquet").write_bytes(whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:])
+    refused("not a Parquet file, or damaged")
+    columns = {"pretoken": [b"a"], "count": [1]}
+    parquet.write_table(pyarrow.table(columns), "c.parquet")
+    refused("not made by bytepair")
+    for name, values, told in (
+        ("count", ["1"], "no table of pre-token counts"),
+        ("count", [None], "no table of pre-token counts"),
+        ("count", pyarrow.array([None], pyarrow.int64()), "a pre-token or a count is missing"),
+        ("count", [0], "counts with an empty pre-token, or a count"),
+        ("count", [-1], "counts with an empty pre-token, or a count"),
+        ("pretoken", [b""], "counts with an empty pre-token, or a count"),
+        ("pretoken", pyarrow.array([None], pyarrow.binary()), "a pre-token or a count is missing"),
+    ):
+        rows = pyarrow.table(columns | {name: values}).replace_schema_metadata(metadata)
+        parquet.write_table(rows, "c.parquet")
+        refused(told)
+    most = pyarrow.table(columns | {"count": [2**63 - 1]}).replace_schema_metadata(metadata)
+    for name in ("c.parquet", "d.parquet", "e.parquet"):
+        parquet.write_table(most, name)
+    many = "than can be counted"
+    shell(*train, "c.parquet", "d.parquet", "e.parquet", status=1, errors=many)
+
+
+def test_columns_that_do_not_fit_add_nothing() -> None:
+    def numbers(*values: int) -> bytes:
+        return b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+
+    with Counting(None) as counting:
+        counting.add_columns(b"xaby", numbers(1, 2, 3), numbers(5, 7))
+        for words, offsets, counts in (
+            (b"ab", numbers(0, 3), numbers(1)),
+            (b"ab", numbers(0, 2, 1), numbers(1, 1)),
+            (b"ab", numbers(-1, 1), numbers(1)),
+            (b"ab", numbers(0), numbers(1)),
+            (b"ab", numbers(0, 1)[:-1], numbers(1)),
+            (b"ab", b"", b""),
+        ):
+            with pytest.raises(TrainingError):
+                counting.add_columns(words, offsets, counts)
+        counts_so_far = counting.counts()
+        assert counts_so_far.items(0, 9) == [(b"a", 5), (b"b", 7)]
+        assert counting.bytes == 12
+
+
+def test_buckets_hold_all_of_it_in_order() -> None:
+    with Counting(PATTERNS["gpt2"]) as counting:
+        counting.add([f"{number} " * (number % 3 + 1) for number in range(2000)])
+        counts = counting.counts()
+    items = counts.items(0, len(counts))
+    places = {word: place for place, (word, _) in enumerate(items)}
+    buckets = counts.buckets(7)
+    held = [bucket.items(0, len(bucket)) for bucket in buckets]
+    assert all(len(bucket) > len(items) / 14 for bucket in held)
+    for bucket in held:
+        assert sorted(bucket, key=lambda item: places[item[0]]) == bucket
+    assert sorted(item for bucket in held for item in bucket) == sorted(items)

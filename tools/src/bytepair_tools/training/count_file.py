@@ -1,0 +1,259 @@
+"""Pre-token counts in Parquet: written by those who count, read by those who train.
+
+A row is a pre-token, as bytes, and how often it stands; rows are in the order of first sight. The
+file's metadata says what was counted, so that counts of other pre-tokens are refused. Counts of one
+corpus may be in several files, which then are the parts of one *run*: all of them, or none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bytepair_engine import TrainingError
+from bytepair_engine._core import PretokenCounts
+from bytepair_engine.training.counting import Counting
+
+from bytepair_tools.failure import Failure
+from bytepair_tools.files import whole_file
+from bytepair_tools.training.documents import Invalid
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow import parquet
+
+PRETOKEN: Final = "pretoken"
+COUNT: Final = "count"
+#: The key of the metadata below.
+KEY: Final = b"bytepair.pretoken_counts"
+VERSION: Final = 1
+
+
+#: Rows of a row group, and of what is held at once while reading.
+GROUP_ROWS: Final = 1 << 18
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the counts of a file are of.
+
+    Attributes:
+        pattern: The split pattern, resolved; None for none.
+        invalid: What became of documents that are not UTF-8.
+        special_tokens: Which special tokens were cut out of the texts: none, in this version.
+        run: What all parts of one run have, and no other run has; "" for a run of one part.
+        part: Which part of its run it is, from 0.
+        parts: How many there are.
+        replaced, skipped: How many documents had something replaced, or were left out.
+        text_bytes: How many bytes of text were counted.
+    """
+
+    pattern: str | None
+    invalid: Invalid
+    special_tokens: tuple[str, ...] = ()
+    run: str = ""
+    part: int = 0
+    parts: int = 1
+    replaced: int = 0
+    skipped: int = 0
+    text_bytes: int = 0
+
+    def metadata(self) -> dict[bytes, bytes]:
+        """It, as the metadata of a file."""
+        return {KEY: json.dumps({"version": VERSION, **asdict(self)}).encode()}
+
+
+def check_installed() -> None:
+    """Raises Failure: Parquet needs what is not installed."""
+    if find_spec("pyarrow") is None:
+        raise Failure(
+            "counts are kept in Parquet, which needs pyarrow: pip install bytepair-tools[parquet]"
+        )
+
+
+def schema() -> pyarrow.Schema:
+    """The columns, without metadata."""
+    import pyarrow
+
+    return pyarrow.schema(
+        [
+            pyarrow.field(PRETOKEN, pyarrow.large_binary(), nullable=False),
+            pyarrow.field(COUNT, pyarrow.int64(), nullable=False),
+        ]
+    )
+
+
+def write_counts(path: Path, counts: PretokenCounts, counted: Counted) -> None:
+    """Write a file of counts.
+
+    Raises:
+        Failure: It cannot be written, and is not there; or a count is over 2⁶³ - 1.
+    """
+    write_groups(path, counted.metadata(), tables(counts))
+
+
+def write_groups(path: Path, metadata: dict[bytes, bytes], groups: Iterator[pyarrow.Table]) -> None:
+    """Write tables of counts, each as a row group of one file.
+
+    Raises:
+        Failure: It cannot be written, and is not there.
+    """
+    from pyarrow import parquet
+
+    with (
+        whole_file(path) as file,
+        parquet.ParquetWriter(
+            file,
+            schema().with_metadata(metadata),
+            compression="zstd",
+            use_dictionary=False,
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        for group in groups:
+            writer.write_table(group, row_group_size=max(1, len(group)))
+
+
+def tables(counts: PretokenCounts) -> Iterator[pyarrow.Table]:
+    """Counts as Arrow has them, so many rows at once."""
+    for start in range(0, len(counts), GROUP_ROWS):
+        yield table(counts, start, start + GROUP_ROWS)
+
+
+def table(counts: PretokenCounts, start: int, stop: int) -> pyarrow.Table:
+    """Some of the counts, as Arrow has them.
+
+    Raises:
+        Failure: A count is over 2⁶³ - 1.
+    """
+    import pyarrow
+
+    columns = counts.columns(start, stop)
+    if columns is None:
+        raise Failure("a pre-token stands more than 2^63 - 1 times; count fewer texts at once")
+    words, offsets, numbers = map(pyarrow.py_buffer, columns)
+    rows = len(numbers) // 8
+    arrays = [
+        pyarrow.Array.from_buffers(pyarrow.large_binary(), rows, [None, offsets, words]),
+        pyarrow.Array.from_buffers(pyarrow.int64(), rows, [None, numbers]),
+    ]
+    return pyarrow.Table.from_arrays(arrays, schema=schema())
+
+
+def add_table(counting: Counting, rows: pyarrow.RecordBatch | pyarrow.Table, place: str) -> None:
+    """Add a table of counts to a counting.
+
+    Args:
+        place: What messages call it.
+    Raises:
+        Failure: It has no such columns, or what is in them cannot be counts.
+    """
+    import pyarrow
+
+    if not rows.schema.equals(schema()):
+        rows = _cast(rows, place)
+    for batch in rows.to_batches() if isinstance(rows, pyarrow.Table) else [rows]:
+        words, counts = batch.column(0), batch.column(1)
+        if not len(words):
+            continue
+        _, offsets, data = words.buffers()
+        _, numbers = counts.buffers()
+        span = slice(8 * words.offset, 8 * (words.offset + len(words) + 1))
+        try:
+            counting.add_columns(
+                b"" if data is None else data.to_pybytes(),
+                offsets.to_pybytes()[span],
+                numbers.to_pybytes()[8 * counts.offset : 8 * (counts.offset + len(counts))],
+            )
+        except TrainingError as error:
+            raise Failure(f"{place}: {error}") from None
+
+
+def _cast(rows: Any, place: str) -> Any:
+    from pyarrow import types
+
+    kinds = {field.name: field.type for field in rows.schema}
+    pretoken, count = kinds.get(PRETOKEN), kinds.get(COUNT)
+    is_bytes = pretoken is not None and (
+        types.is_binary(pretoken) or types.is_large_binary(pretoken)
+    )
+    if not is_bytes or count is None or not types.is_int64(count):
+        raise Failure(
+            f"{place}: no table of pre-token counts: it must have {PRETOKEN!r}, which is bytes, "
+            f"and {COUNT!r}, which is 64-bit numbers"
+        )
+    columns = [rows.column(PRETOKEN), rows.column(COUNT)]
+    if any(column.null_count for column in columns):
+        raise Failure(f"{place}: a pre-token or a count is missing")
+    return rows.select([PRETOKEN, COUNT]).cast(schema())
+
+
+def read_counted(path: Path) -> Counted:
+    """What the counts of a file are of.
+
+    Raises:
+        Failure: It cannot be read, or is no file of counts that this version knows.
+    """
+    found = metadata_of(path).get(KEY)
+    if found is None:
+        raise Failure(
+            f"{path}: not made by bytepair: it does not say by which pattern its pre-tokens were "
+            "split"
+        )
+    try:
+        fields = json.loads(found)
+        version = fields.pop("version")
+        if version != VERSION:
+            raise Failure(f"{path}: of version {version!r}, and this one reads {VERSION}")
+        return Counted(**fields | {"special_tokens": tuple(fields["special_tokens"])})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Failure(f"{path}: its metadata {KEY.decode()!r} is damaged; count again") from None
+
+
+def metadata_of(path: Path) -> dict[bytes, bytes]:
+    """The metadata of a Parquet file; {} if it has none.
+
+    Raises:
+        Failure: It cannot be read.
+    """
+    with opened_counts(path) as file:
+        metadata: dict[bytes, bytes] = file.metadata.metadata or {}
+        return metadata
+
+
+def batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a file of counts, so many at once.
+
+    Raises:
+        Failure: It cannot be read.
+    """
+    with opened_counts(path) as file:
+        yield from file.iter_batches(batch_size=GROUP_ROWS)
+
+
+@contextmanager
+def opened_counts(path: Path) -> Iterator[parquet.ParquetFile]:
+    """A Parquet file, open for as long as the block runs.
+
+    Raises:
+        Failure: It cannot be read, now or within the block.
+    """
+    check_installed()
+    from pyarrow import ArrowException, parquet
+
+    try:
+        with (
+            path.open("rb") as source,
+            parquet.ParquetFile(source, page_checksum_verification=True) as file,
+        ):
+            yield file
+    except (OSError, ArrowException) as error:
+        # Arrow's own errors of input, such as a wrong checksum, have no number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise Failure(f"{path}: {error.strerror}") from None
+        raise Failure(f"{path}: not a Parquet file, or damaged: {error}") from None
