@@ -19,6 +19,7 @@ GROUP: Final = "bytepair.commands"
 #: installed.
 _TOOLS: Final = (
     "audit",
+    "corpus",
     "count-pretokens",
     "evaluate",
     "explain",

@@ -1,0 +1,175 @@
+"""`bytepair corpus` on processes of this machine: results, and what is left when it is stopped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import bytepair_engine
+import pyarrow
+import pytest
+import zstandard
+from pyarrow import parquet
+from support.dying import feeding, killing_its_reader
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.in_process import Command
+
+SEED = 20261121
+GPT2 = ("--pattern", "gpt2")
+TRAIN = ("train", *GPT2, "--vocab-size", "600")
+WORKERS = ("--workers", "2")
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(capsys)
+
+
+@pytest.fixture
+def texts(shell: Command) -> list[list[str]]:
+    """The documents of each file of a corpus of every format, in the order of the files."""
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    documents = ["".join(rng.choices(HARD_PIECES + HARD_CHARACTERS, k=60)) for _ in range(41)]
+    parts = [documents[:15], documents[15:30], documents[30:40], documents[40:]]
+    Path("corpus/deeper").mkdir(parents=True)
+    rows = [b"".join(json.dumps({"text": t}).encode() + b"\n" for t in part) for part in parts]
+    ids = [f"id-{number}" for number in range(15)]
+    parquet.write_table(pyarrow.table({"text": parts[0], "id": ids}), "corpus/a.parquet")
+    Path("corpus/b.jsonl.gz").write_bytes(gzip.compress(rows[1]))
+    Path("corpus/c.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(rows[2]))
+    Path("corpus/deeper/d.txt").write_text(parts[3][0], encoding="utf-8", newline="")
+    Path("corpus/_SUCCESS").touch()
+    return parts
+
+
+def part(folder: str, number: int) -> Path:
+    return Path(folder, f"part-{number:05}.parquet")
+
+
+def table(folder: str) -> bytes:
+    return Path(folder, f"{folder}.tiktoken").read_bytes()
+
+
+@pytest.mark.parametrize(("buckets", "ties"), [("3", "lowest"), ("1", "first-seen")])
+def test_counts_give_the_table_of_one_machine(
+    shell: Command, texts: list[list[str]], buckets: str, ties: str
+) -> None:
+    counting = ("corpus", "count-pretokens", "corpus", *GPT2, *WORKERS, "--buckets", buckets)
+    shell(*counting, "--output", "counts")
+    assert len(list(Path("counts").glob("*.parquet"))) == int(buckets)
+    assert sorted(path.name for path in Path("counts").glob("_*")) == ["_SUCCESS", "_job.json"]
+    how = (*TRAIN, "--ties", ties)
+    shell(*how, "--counts", "counts", "--output", "apart")
+    files = ("corpus/a.parquet", "corpus/b.jsonl.gz", "corpus/c.jsonl.zst", "corpus/deeper/d.txt")
+    shell(*how, *files, "--output", "at-once")
+    assert table("apart") == table("at-once")
+
+
+def test_ids_and_counts_are_those_of_each_document(shell: Command, texts: list[list[str]]) -> None:
+    encoding = bytepair_engine.get_encoding("o200k_base")
+    common = ("corpus", *WORKERS, "--encoding", "gpt-4o", "--output")
+    as_text = ("--disallowed-special", "as-text")
+    printed = shell("corpus", "encode", "corpus", *common[1:], "ids", "--json", *as_text)
+    shell("corpus", "count", "corpus", *common[1:], "counted")
+    for number, documents in enumerate(texts):
+        expected = [encoding.encode_ordinary(text) for text in documents]
+        assert parquet.read_table(part("ids", number)).to_pydict() == {"ids": expected}
+        lengths = {"count": [len(ids) for ids in expected]}
+        assert parquet.read_table(part("counted", number)).to_pydict() == lengths
+    last = json.loads(printed.splitlines()[-1])
+    everything = [text for documents in texts for text in documents]
+    assert last["documents"] == len(everything)
+    assert last["tokens"] == sum(len(encoding.encode_ordinary(text)) for text in everything)
+    assert last["text_bytes"] == sum(len(text.encode()) for text in everything)
+
+
+def test_what_is_kept_stands_beside_the_results(shell: Command, texts: list[list[str]]) -> None:
+    parquet.write_table(parquet.read_table("corpus/a.parquet").slice(0, 0), "empty.parquet")
+    one = ("corpus", "count", "--workers", "1", "--encoding", "gpt2", "--keep", "id")
+    shell(*one, "corpus/a.parquet", "empty.parquet", "--output", "kept")
+    rows, none = (parquet.read_table(part("kept", number)) for number in (0, 1))
+    assert rows["id"].to_pylist() == [f"id-{number}" for number in range(15)]
+    assert none.schema == rows.schema
+    assert len(none) == 0
+    shell(*one, "corpus/b.jsonl.gz", "--output", "x", status=2, errors="--keep is for Parquet")
+    shell(*one, "--keep", "count", "corpus", "--output", "x", status=2, errors="have that name")
+    other = (*one, "--keep", "nothing", "corpus/a.parquet", "--output", "x")
+    shell(*other, status=1, errors="no column 'nothing'; there are text, id")
+
+
+def test_special_tokens_are_refused_or_text(shell: Command) -> None:
+    Path("a.jsonl").write_text('{"text": "fine"}\n{"text": "not <|endoftext|>"}\n')
+    one = ("corpus", "encode", "a.jsonl", "--workers", "1", "--encoding", "gpt2", "--output")
+    shell(*one, "refused", status=1, errors="a.jsonl, document 2: ")
+    assert sorted(path.name for path in Path("refused").iterdir()) == ["_job.json"]
+    shell(*one, "control", "--allowed-special", "<|endoftext|>")
+    shell(*one, "text", "--disallowed-special", "as-text")
+    encoding = bytepair_engine.get_encoding("gpt2")
+    spelled = "not <|endoftext|>"
+    for folder, ids in (
+        ("control", encoding.encode(spelled, allowed_special="all")),
+        ("text", encoding.encode_ordinary(spelled)),
+    ):
+        assert parquet.read_table(part(folder, 0))["ids"].to_pylist()[1] == ids
+
+
+def test_a_worker_that_dies_costs_its_partition_alone(
+    shell: Command, texts: list[list[str]]
+) -> None:
+    fifo = Path("corpus/e.jsonl")
+    whole = ("corpus", "count-pretokens", "corpus", *GPT2, "--output", "counts", "--workers", "1")
+    with killing_its_reader(fifo):
+        shell(*whole, status=1, errors="a worker died")
+    finished = {path: path.stat() for path in Path("counts/_partitions").glob("part-*")}
+    assert [path.name for path in sorted(finished)] == [f"part-0000{n}.parquet" for n in range(4)]
+    assert not Path("counts/_SUCCESS").exists()
+    line = json.dumps({"text": texts[0][0]}) + "\n"
+    with feeding(fifo, line.encode()):
+        printed = shell(*whole, "--json").splitlines()
+    done = [json.loads(text) for text in printed]
+    assert [line["number"] for line in done if line["phase"] == "partitions"] == [4]
+    assert list(Path("counts").rglob(".*")) == []
+    shell(*TRAIN, "--counts", "counts", "--output", "apart")
+    fifo.unlink()
+    fifo.write_text(line)
+    shell(*whole[:5], *("--output", "again"), *WORKERS)
+    shell(*TRAIN, "--counts", "again", "--output", "at-once")
+    assert table("apart") == table("at-once")
+
+
+def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
+    counting = ("corpus", "count", "corpus/a.parquet", "--workers", "1", "--output", "out")
+    shell(*counting, "--encoding", "gpt2")
+    shell(*counting, "--encoding", "cl100k_base", status=1, errors="with other encoding, fingerp")
+    more = (*counting[:3], "corpus/b.jsonl.gz", *counting[3:], "--encoding", "gpt2")
+    shell(*more, status=1, errors="with other partitions, sizes")
+    shell(*counting, "--encoding", "gpt2")  # nothing is left to do
+    part("out", 0).write_bytes(Path("corpus/a.parquet").read_bytes())
+    shell(*counting, "--encoding", "gpt2", status=1, errors="part-00000.parquet: not of this job")
+    Path("out/_job.json").write_text("{}")
+    shell(*counting, "--encoding", "gpt2", status=1, errors="_job.json: damaged")
+    full = (*counting[:-1], "corpus", "--encoding", "gpt2")
+    shell(*full, status=1, errors="has other files in it")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (("nowhere", "--output", "x"), 1, "nowhere: No such file"),
+        (("corpus", "corpus/a.parquet", "--output", "x"), 1, "a.parquet: given twice"),
+        (("empty", "--output", "x"), 1, "empty: there is no file in it"),
+        (("corpus", "--output", "x", "--buckets", "0"), 2, "--buckets must be from 1"),
+    ],
+)
+def test_bad_input(
+    shell: Command, texts: list[list[str]], arguments: tuple[str, ...], status: int, told: str
+) -> None:
+    Path("empty").mkdir()
+    shell("corpus", "count-pretokens", *GPT2, *arguments, status=status, errors=told)
+    assert not Path("x").exists()

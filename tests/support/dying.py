@@ -1,0 +1,50 @@
+"""Workers that die while they read, and files that are fed to those that come after them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def killing_its_reader(fifo: Path) -> Iterator[None]:
+    """A named pipe: whoever opens it to read is killed, as by the system when memory is out."""
+    os.mkfifo(fifo)
+
+    def kill() -> None:
+        with fifo.open("wb"):
+            (reader,) = readers(fifo)
+            os.kill(reader, signal.SIGKILL)
+
+    yield from _meanwhile(kill)
+
+
+@contextmanager
+def feeding(fifo: Path, content: bytes) -> Iterator[None]:
+    """A named pipe that holds this, for one reader."""
+    yield from _meanwhile(lambda: fifo.write_bytes(content))
+
+
+def _meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
+def readers(fifo: Path) -> list[int]:
+    """The other processes that have the file open (Linux)."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        process = int(entry.parts[2])
+        try:
+            if process != os.getpid() and entry.readlink() == fifo.absolute():
+                found.append(process)
+        except OSError:  # it ended, or is not ours
+            continue
+    return found

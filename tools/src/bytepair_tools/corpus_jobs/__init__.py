@@ -1,0 +1,1 @@
+"""Jobs over corpora of many files: what `bytepair corpus` does."""
