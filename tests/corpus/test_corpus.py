@@ -119,6 +119,16 @@ def test_special_tokens_are_refused_or_text(shell: Command) -> None:
         assert parquet.read_table(part(folder, 0))["ids"].to_pylist()[1] == ids
 
 
+def test_what_is_not_utf8_is_refused_or_counted(shell: Command) -> None:
+    Path("good.txt").write_text("a word")
+    Path("bad.txt").write_bytes(b"a \xff word")
+    common = ("corpus", "count", "bad.txt", "good.txt", "--encoding", "gpt2", "--workers", "1")
+    shell(*common, "--output", "x", status=1, errors="bad.txt: not UTF-8: byte 2 starts")
+    shell(*common, "--invalid", "skip", "--output", "y", errors="0 documents with replacements, 1")
+    assert parquet.read_table(part("y", 0)).to_pydict() == {"count": []}
+    assert parquet.read_table(part("y", 1)).to_pydict() == {"count": [2]}
+
+
 def test_a_worker_that_dies_costs_its_partition_alone(
     shell: Command, texts: list[list[str]]
 ) -> None:

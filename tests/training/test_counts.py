@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import resource
+import subprocess
 from pathlib import Path
 
 import pyarrow
@@ -14,6 +16,8 @@ from bytepair_engine.training.counting import Counting
 from pyarrow import parquet
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 from support.in_process import Command
+from support.serving import clean_environment
+from support.shell import command
 
 SEED = 20261121
 SIZE = ("--vocab-size", "700")
@@ -163,6 +167,23 @@ def test_what_is_no_file_of_counts(shell: Command) -> None:
         parquet.write_table(most, name)
     many = "than can be counted"
     shell(*train, "c.parquet", "d.parquet", "e.parquet", status=1, errors=many)
+
+
+def test_a_full_disk_and_an_empty_text_leave_no_file(shell: Command, tmp_path: Path) -> None:
+    Path("empty.txt").touch()
+    empty = ("count-pretokens", "empty.txt", "--pattern", "gpt2", "--output", "x.parquet")
+    shell(*empty, status=1, errors="there is no text to count")
+    full = subprocess.run(
+        command("count-pretokens", "a.txt", "--pattern", "gpt2", "--output", "x.parquet"),
+        cwd=tmp_path,
+        capture_output=True,
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+        check=False,
+    )
+    assert full.returncode == 1
+    assert b"x.parquet: cannot be written: " in full.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "empty.txt"]
 
 
 def test_columns_that_do_not_fit_add_nothing() -> None:
