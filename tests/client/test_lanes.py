@@ -25,11 +25,14 @@ def member(text: str = "text", **options: Any) -> Member:
     return Member(call, key, Future())
 
 
-def busy(lanes: Lanes, **options: Any) -> None:
+KEY = member().key
+
+
+def busy(lanes: Lanes) -> None:
     """Have as many calls under way as leave at once."""
     for _ in range(MAX_AT_ONCE):
-        one = member(**options)
-        assert left(lanes.arrive(one)) == [one]
+        assert lanes.try_alone(KEY)
+    assert not lanes.try_alone(KEY)
 
 
 def left(joint: Joint | None) -> list[Member]:
@@ -40,7 +43,7 @@ def test_what_finds_the_channel_idle_leaves_at_once_and_alone() -> None:
     lanes = Lanes()
     busy(lanes)
     one, two = member(), member()
-    assert lanes.arrive(one) is lanes.arrive(two) is None
+    assert lanes.gather(one) is lanes.gather(two) is None
     assert left(lanes.ended(one.key)) == [one, two]
 
 
@@ -49,12 +52,12 @@ def test_the_first_sees_to_it_that_all_leave_in_time() -> None:
     busy(lanes)
     one, two, three = member(), member(), member()
     for waiting in (one, two):
-        lanes.arrive(waiting)
+        lanes.gather(waiting)
     assert lanes.is_first(one)
     assert not lanes.is_first(two)
     assert left(lanes.overdue(one)) == [one, two]
     assert left(lanes.overdue(one)) == []
-    lanes.arrive(three)
+    lanes.gather(three)
     assert lanes.is_first(three)
 
 
@@ -63,7 +66,7 @@ def test_when_the_first_gives_up_the_others_leave() -> None:
     busy(lanes)
     one, two, three = member(), member(), member()
     for waiting in (one, two, three):
-        lanes.arrive(waiting)
+        lanes.gather(waiting)
     assert left(lanes.give_up(two)) == []
     assert left(lanes.give_up(one)) == [three]
 
@@ -84,9 +87,8 @@ def test_when_the_first_gives_up_the_others_leave() -> None:
 def test_only_calls_with_the_same_options_join(options: dict[str, Any]) -> None:
     lanes = Lanes()
     busy(lanes)
-    plain, other = member(), member(**options)
-    assert lanes.arrive(plain) is None
-    assert left(lanes.arrive(other)) == [other]
+    other = member(**options)
+    assert lanes.try_alone(other.key)
     assert member("another text", **options).key == other.key
 
 
@@ -94,7 +96,7 @@ def test_how_many_join_is_bounded() -> None:
     lanes = Lanes()
     busy(lanes)
     crowd = [member() for _ in range(MAX_ITEMS + 1)]
-    departed = [lanes.arrive(one) for one in crowd]
+    departed = [lanes.gather(one) for one in crowd]
     assert [left(joint) for joint in departed if joint] == [crowd[:-1]]
     assert departed[MAX_ITEMS - 1] is not None
 
@@ -104,7 +106,7 @@ def test_how_much_joins_is_bounded() -> None:
     busy(lanes)
     large = "x" * (MAX_MEMBER_BYTES - 100)
     crowd = [member(large) for _ in range(MAX_BYTES // MAX_MEMBER_BYTES + 1)]
-    departed = [joint for one in crowd if (joint := lanes.arrive(one))]
+    departed = [joint for one in crowd if (joint := lanes.gather(one))]
     assert [left(joint) for joint in departed] == [crowd[:-1]]
     assert len(departed[0].request().SerializeToString()) <= MAX_BYTES
 
@@ -120,14 +122,13 @@ def test_what_a_server_refuses_is_not_sent_again() -> None:
     busy(lanes)
     lanes.learn(InputTooLarge("", metadata={"field": "items", "limit": "2"}))
     one, two = member(), member()
-    assert lanes.arrive(one) is None
-    assert left(lanes.arrive(two)) == [one, two]
+    assert lanes.gather(one) is None
+    assert left(lanes.gather(two)) == [one, two]
     lanes.learn(InputTooLarge("", metadata={"field": "items.text", "limit": "20"}))
-    assert lanes.arrive(one) is None
-    assert left(lanes.arrive(member("x" * 20))) == [one]
+    assert lanes.gather(one) is None
+    assert left(lanes.gather(member("x" * 20))) == [one]
     lanes.learn(Unimplemented(""))
-    alone = member()
-    assert left(lanes.arrive(alone)) == [alone]
+    assert lanes.try_alone(KEY)
 
 
 @pytest.mark.parametrize("path", FORMS)
@@ -164,9 +165,12 @@ def test_every_call_leaves_once_whatever_happens() -> None:
         match chance.choice(["arrive"] * 6 + ["ended", "give up", "overdue"]):
             case "arrive":
                 one = member("x" * chance.choice([1, 100, 16_000]), limit=chance.choice([None, 3]))
-                arrived += 1
-                waiting.append(one)
-                leave(lanes.arrive(one))
+                if lanes.try_alone(one.key):
+                    under_way.append(Joint([one]))
+                else:
+                    arrived += 1
+                    waiting.append(one)
+                    leave(lanes.gather(one))
             case "ended" if under_way:
                 leave(lanes.ended(under_way.pop(chance.randrange(len(under_way))).key))
             case "give up" if waiting:

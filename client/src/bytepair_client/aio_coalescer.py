@@ -56,16 +56,15 @@ class AsyncCoalescer:
         Raises:
             TokenizerError: As the call by itself would.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
-        member = Member(call, key, future)
-        leaving = self._lanes.arrive(member)
-        if leaving is not None and leaving.members == [member]:
+        if self._lanes.try_alone(key):
             try:
                 return await self._send(call, call.timeout)
             finally:
                 self._carry(self._lanes.ended(key))
-        self._carry(leaving)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        member = Member(call, key, future)
+        self._carry(self._lanes.gather(member))
         timers = []
         if call.timeout is not None:
             timers.append(loop.call_later(call.timeout, self._late, member))

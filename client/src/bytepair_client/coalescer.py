@@ -58,12 +58,14 @@ class Coalescer:
         Raises:
             TokenizerError: As the call by itself would.
         """
-        future: Future[Outcome] = Future()
-        member = Member(call, key, future)
         with self._lock:
-            leaving = self._lanes.arrive(member)
-            is_first = self._lanes.is_first(member)
-        if leaving is not None and leaving.members == [member]:
+            alone = self._lanes.try_alone(key)
+            if not alone:
+                future: Future[Outcome] = Future()
+                member = Member(call, key, future)
+                leaving = self._lanes.gather(member)
+                is_first = self._lanes.is_first(member)
+        if alone:
             try:
                 return self._send(call, call.timeout)
             finally:

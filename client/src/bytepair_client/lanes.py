@@ -42,17 +42,27 @@ class Lanes:
         self._max_items = MAX_ITEMS
         self._max_bytes = min(MAX_BYTES, max_bytes)
 
-    def arrive(self, member: Member) -> Joint | None:
-        """Take a call in.
+    def try_alone(self, key: Key) -> bool:
+        """Let a call leave by itself, if few of its lane are under way.
 
         Returns:
-            What leaves now; None for nothing. If it is the call alone, that is under way;
-            otherwise the call waits, or leaves with others.
+            Whether it has left; if not, it is to `gather`.
         """
-        lane = self._lanes.setdefault(member.key, _Lane())
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane()
         if lane.under_way < self._at_once or self._max_items < 2:
             lane.under_way += 1
-            return Joint([member])
+            return True
+        return False
+
+    def gather(self, member: Member) -> Joint | None:
+        """Let a call wait that did not leave by itself.
+
+        Returns:
+            What leaves now, with the call or before it; None for nothing.
+        """
+        lane = self._lanes[member.key]
         leaving = None
         if lane.waiting and lane.size + member.size > self._max_bytes:
             leaving = lane.leave()
