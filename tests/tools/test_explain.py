@@ -90,6 +90,18 @@ def test_a_token_that_is_not_merged(shell: Shell, tmp_path: Path) -> None:
     assert shell(*special) == '"<|endoftext|>", id 50256: it is not merged\n'
 
 
+def test_a_token_of_a_form_is_named_by_what_it_decodes_to(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.model").write_bytes(trained("llama"))
+    usual = ("explain", "--encoding", "a.model", "--token")
+    tree = shell(*usual, " hello").splitlines()
+    assert tree[0].startswith('" hello", id ')
+    assert '"▁hello"' in tree[1]
+    assert " score " in tree[1]
+    told = shell(*usual, "A").splitlines()[0]
+    assert told.startswith('"A", id ')
+    shell(*usual, "nosuch", status=1, errors="these 6 bytes are not one token")
+
+
 def _single_bytes() -> list[str]:
     return [base64.b64encode(bytes([byte])).decode() for byte in range(256)]
 

@@ -13,8 +13,28 @@ _ERASE: Final = "\r\x1b[K"
 _MB: Final = 1_000_000
 
 
+class TerminalLine:
+    """A line on standard error that can be written anew."""
+
+    def __init__(self) -> None:
+        self._is_shown = False
+
+    def write(self, line: str) -> None:
+        """Show a line in place of the last one."""
+        self._is_shown = True
+        sys.stderr.write(_ERASE + line)
+        sys.stderr.flush()
+
+    def erase(self) -> None:
+        """Erase the line; nothing happens if there is none."""
+        if self._is_shown:
+            self._is_shown = False
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
+
+
 class ProgressLine:
-    """A line on standard error, if that is a terminal; it is erased at the end."""
+    """How much is done, on standard error if that is a terminal; it is erased at the end."""
 
     def __init__(self, doing: str, size: int | None, *, unit: str = "MB") -> None:
         """Show nothing yet.
@@ -29,29 +49,24 @@ class ProgressLine:
         self._unit: Final = unit
         self._is_wanted: Final = sys.stderr.isatty()
         self._started = self._shown = monotonic()
-        self._is_shown = False
+        self._line: Final = TerminalLine()
 
     def show(self, done: int) -> None:
         """Tell how much is done, if it is time to."""
         now = monotonic()
         if not self._is_wanted or now - self._shown < EVERY_S:
             return
-        self._shown, self._is_shown = now, True
+        self._shown = now
         goal = f" of {self._amount(self._size)}" if self._size else ""
         left = ""
         if self._size and done:
             seconds = (now - self._started) * max(0, self._size - done) / done
             left = f", about {seconds:.0f} s left"
-        line = f"{self._doing}: {self._amount(done)}{goal} {self._unit}{left}"
-        sys.stderr.write(_ERASE + line)
-        sys.stderr.flush()
+        self._line.write(f"{self._doing}: {self._amount(done)}{goal} {self._unit}{left}")
 
     def end(self) -> None:
         """Erase the line."""
-        if self._is_shown:
-            self._is_shown = False
-            sys.stderr.write(_ERASE)
-            sys.stderr.flush()
+        self._line.erase()
 
     def _amount(self, number: int) -> str:
         return f"{number / _MB:.1f}" if self._unit == "MB" else f"{number:,}"

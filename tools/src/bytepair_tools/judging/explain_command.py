@@ -84,7 +84,7 @@ def _explain(args: argparse.Namespace) -> None:
         )
     chosen = None
     if args.token is not None:
-        chosen = explainer.derivation(_token_id(encoding, args.token, text, pieces))
+        chosen = explainer.derivation(_token_id(explainer, args.token, text, pieces))
     if args.html is not None:
         ids = dict.fromkeys(piece.id for piece in pieces) | ({chosen.id: None} if chosen else {})
         derivations = [explainer.derivation(token_id) for token_id in ids]
@@ -96,6 +96,7 @@ def _explain(args: argparse.Namespace) -> None:
     elif args.html is None:
         lines = _lines(args, explainer, text, pieces, chosen)
         sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
     for line in _notes(encoding, text, pieces):
         sys.stderr.write(f"bytepair explain: {line}\n")
 
@@ -111,11 +112,11 @@ def _text(argument: str | None) -> str | None:
         ) from None
 
 
-def _token_id(encoding: Encoding, token: str, text: str | None, pieces: Sequence[Piece]) -> int:
+def _token_id(explainer: Explainer, token: str, text: str | None, pieces: Sequence[Piece]) -> int:
     """The token that --token means: a number in the list of the text's tokens, or an id where there
     is no text; or else what a token spells."""
     if not token.isascii() or not token.isdecimal():
-        return encoding.encode_single_token(token)
+        return explainer.token_id(token)
     number = int(token)
     if text is None:
         return number

@@ -114,6 +114,22 @@ class Explainer:
             for number, (token_id, start) in enumerate(zip(ids, starts, strict=True))
         ]
 
+    def token_id(self, text: str) -> int:
+        """The id of the one token that a text is, by what it decodes to; one that stands for a byte
+        is not meant.
+
+        Raises:
+            UnknownToken: No token is it.
+            Failure: Several are.
+        """
+        form = self.encoding.form
+        data = text.encode(errors="surrogatepass")
+        tokens = {} if form is None else form.decoder.middle
+        found = [i for i, d in tokens.items() if d == data and i not in self._byte_ids]
+        if len(found) > 1:
+            raise Failure(f"several tokens are that, of the ids {', '.join(map(str, found))}")
+        return found[0] if found else self.encoding.encode_single_token(text)
+
     def derivation(self, token_id: int) -> Derivation:
         """How a token is merged.
 

@@ -8,11 +8,11 @@ from time import monotonic
 
 from bytepair_engine.training.merging import Progress
 
-#: How often a line changes, or a line of JSON is written.
-EVERY_S = 0.2
+from bytepair_tools.progress_line import EVERY_S, TerminalLine
+
+#: How often a line of JSON is written.
 EVERY_JSON_S = 1.0
 
-_ERASE = "\r\x1b[K"
 _MB = 1_000_000
 
 
@@ -34,7 +34,7 @@ class Display:
         self._shown = self._started - (EVERY_JSON_S if as_json else 0)
         self._phase = "count"
         self._phase_started = self._started
-        self._is_shown = False
+        self._line = TerminalLine()
 
     def show(self, progress: Progress) -> None:
         """Tell how far it has come, if the time for it has come too."""
@@ -58,9 +58,7 @@ class Display:
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
             return
-        self._is_shown = True
-        sys.stderr.write(_ERASE + _line(progress, left))
-        sys.stderr.flush()
+        self._line.write(_line(progress, left))
 
     def counted(self, text_bytes: int, wanted: int = 256) -> None:
         """Tell that so many bytes of text were counted.
@@ -73,10 +71,7 @@ class Display:
 
     def end(self) -> None:
         """Erase the line."""
-        if self._is_shown:
-            self._is_shown = False
-            sys.stderr.write(_ERASE)
-            sys.stderr.flush()
+        self._line.erase()
 
     def _seconds_left(self, progress: Progress, now: float) -> float | None:
         """By the pace of the phase so far; None where nothing can be said."""
