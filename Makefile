@@ -98,6 +98,10 @@ panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catc
 	cargo build --manifest-path engine/Cargo.toml --locked --features python,panic-probe --target-dir build/panics
 	BYTEPAIR_PROBED_CORE=build/panics/debug/libbytepair_core.so $(BIN)/python -m pytest -q tests/engine/panics.py
 
+.PHONY: test-ray
+test-ray: $(VENV)/.ray ## Run bytepair corpus on a Ray cluster of two workers, one of which dies: installs Ray
+	$(BIN)/python -m pytest -q tests/corpus/ray_cluster.py
+
 .PHONY: vocabularies
 vocabularies: $(VENV)/.dev ## Fetch published vocabularies of every format into build/vocabularies, pinned by hash
 	$(BIN)/python -m bench.formats.vocabularies
@@ -139,6 +143,10 @@ MEGABYTES ?= 100
 .PHONY: bench-train
 bench-train: $(VENV)/.bench ## Measure training beside its peers, in one run: an hour, for the peers' sake
 	$(BIN)/python -m bench.train.measure
+
+.PHONY: bench-corpus
+bench-corpus: $(VENV)/.ray ## Measure counting, encoding and Ray over a corpus of 1 GB: ten minutes
+	$(BIN)/python -m bench.corpus.measure --encode
 
 .PHONY: bench-worst-case
 bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, how it grows, and memory: half an hour
@@ -247,6 +255,10 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 
 $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+	@touch $@
+
+$(VENV)/.ray: $(VENV)/.dev tests/corpus/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/corpus/requirements.txt
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.dev bench/fuzz/requirements.txt

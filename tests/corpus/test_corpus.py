@@ -175,6 +175,7 @@ def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
         (("corpus", "corpus/a.parquet", "--output", "x"), 1, "a.parquet: given twice"),
         (("empty", "--output", "x"), 1, "empty: there is no file in it"),
         (("corpus", "--output", "x", "--buckets", "0"), 2, "--buckets must be from 1"),
+        (("corpus", "--output", "x", "--workers", "0"), 2, "--workers must be at least 1"),
     ],
 )
 def test_bad_input(

@@ -24,6 +24,7 @@ from bytepair_tools.encodings import ENCODING_HELP, one_encoding
 from bytepair_tools.failure import FAILED, INTERRUPTED, USAGE, Failure
 from bytepair_tools.training.arguments import add_pattern
 from bytepair_tools.training.count_file import check_installed
+from bytepair_tools.training.documents import what_was_not_utf8
 
 #: So many files of counts are written unless told otherwise: each is added up in memory at once.
 DEFAULT_BUCKETS = 16
@@ -49,6 +50,10 @@ def run(arguments: Sequence[str]) -> int:
     progress = Progress(as_json=args.json)
     try:
         check_installed()
+        if args.workers is not None and args.workers < 1:
+            raise Failure("--workers must be at least 1", USAGE)
+        if args.retries < 0:
+            raise Failure("--retries must be at least 0", USAGE)
         job = Job.over(args.corpus, args.task, _settings(args))
         _check(job)
         total = run_job(job, args.output.absolute(), lambda: _runner(args), progress)
@@ -108,10 +113,17 @@ def _check(job: Job) -> None:
 
 
 def _runner(args: argparse.Namespace) -> Runner:
-    workers = args.workers or len(os.sched_getaffinity(0))
+    workers = args.workers or _cores()
     if args.ray is None:
         return LocalProcesses(workers)
     return RayCluster(args.ray, workers=workers, retries=args.retries)
+
+
+def _cores() -> int:
+    """How many this process may use, where the system says; else how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _tell(args: argparse.Namespace, job: Job, total: Outcome) -> None:
@@ -129,11 +141,8 @@ def _tell(args: argparse.Namespace, job: Job, total: Outcome) -> None:
             f"{args.output}: {total.documents:,} documents, {total.tokens:,} tokens, "
             f"{total.text_bytes:,} bytes of text\n"
         )
-    if total.replaced or total.skipped:
-        sys.stderr.write(
-            f"bytepair corpus: not UTF-8: {total.replaced} documents with replacements, "
-            f"{total.skipped} left out\n"
-        )
+    if note := what_was_not_utf8(total.replaced, total.skipped):
+        sys.stderr.write(f"bytepair corpus: {note}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,14 +17,8 @@ from bytepair_engine.training.counting import Counting, batches, parts
 
 from bytepair_tools.corpus_jobs.job import BETWEEN, Job, Outcome, part
 from bytepair_tools.failure import Failure
-from bytepair_tools.training.count_file import (
-    GROUP_ROWS,
-    Counted,
-    add_table,
-    opened_counts,
-    tables,
-    write_groups,
-)
+from bytepair_tools.training.count_file import Counted, opened_counts, write_groups
+from bytepair_tools.training.count_table import GROUP_ROWS, add_table, tables
 from bytepair_tools.training.documents import Documents
 
 #: The key of the metadata that says how many row groups each bucket has.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -78,7 +79,7 @@ class Job:
             Failure: A file is not there, is named twice, or there is none.
         """
         files = [str(file) for name in names for file in _files(Path(name))]
-        if twice := sorted({file for file in files if files.count(file) > 1}):
+        if twice := [file for file, times in Counter(files).items() if times > 1]:
             raise Failure(f"{twice[0]}: given twice")
         try:
             return cls(task, settings, tuple(files), tuple(Path(f).stat().st_size for f in files))

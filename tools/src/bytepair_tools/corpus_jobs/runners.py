@@ -145,6 +145,8 @@ class RayCluster:
                 done, _ = ray.wait(list(running))
                 for reference in done:
                     yield running.pop(reference), _checked(ray.get(reference))
+        except ray.exceptions.RayTaskError:
+            raise  # a bug, which is told as such
         except ray.exceptions.RayError as error:
             raise Failure(f"{_DIED} ({type(error).__name__})") from None
 

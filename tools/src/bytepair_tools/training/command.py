@@ -18,7 +18,7 @@ from bytepair_tools.training import checkpoint
 from bytepair_tools.training.arguments import add_files, add_pattern, add_reading, memory_bytes
 from bytepair_tools.training.count_source import CountFiles
 from bytepair_tools.training.display import Display
-from bytepair_tools.training.documents import Documents
+from bytepair_tools.training.documents import Documents, what_was_not_utf8
 from bytepair_tools.training.reading import Reading
 from bytepair_tools.training.run import Job, Source
 
@@ -148,11 +148,8 @@ def _tell(
         )
     for note in notes:
         sys.stderr.write(f"bytepair train: {note}\n")
-    if source.replaced or source.skipped:
-        sys.stderr.write(
-            f"bytepair train: not UTF-8: {source.replaced} documents with replacements, "
-            f"{source.skipped} left out\n"
-        )
+    if note := what_was_not_utf8(source.replaced, source.skipped):
+        sys.stderr.write(f"bytepair train: {note}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

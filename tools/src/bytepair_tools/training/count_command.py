@@ -16,6 +16,7 @@ from bytepair_tools.failure import FAILED, Failure
 from bytepair_tools.training.arguments import add_files, add_pattern, add_reading, memory_bytes
 from bytepair_tools.training.count_file import Counted, check_installed, write_counts
 from bytepair_tools.training.display import Display
+from bytepair_tools.training.documents import what_was_not_utf8
 from bytepair_tools.training.interrupts import Interrupts
 from bytepair_tools.training.reading import Reading
 
@@ -98,11 +99,8 @@ def _count(args: argparse.Namespace, display: Display) -> None:
         f"{counts.total_bytes:,} bytes of text\n"
         f"train on them: bytepair train --counts {output} …\n"
     )
-    if reading.replaced or reading.skipped:
-        sys.stderr.write(
-            f"bytepair count-pretokens: not UTF-8: {reading.replaced} documents with "
-            f"replacements, {reading.skipped} left out\n"
-        )
+    if note := what_was_not_utf8(reading.replaced, reading.skipped):
+        sys.stderr.write(f"bytepair count-pretokens: {note}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,7 +12,8 @@ from bytepair_engine.training.counting import Counting
 from bytepair_engine.training.settings import Ties
 
 from bytepair_tools.failure import INTERRUPTED, Failure
-from bytepair_tools.training.count_file import Counted, add_table, batches, read_counted
+from bytepair_tools.training.count_file import Counted, batches, read_counted
+from bytepair_tools.training.count_table import add_table
 from bytepair_tools.training.display import Display
 from bytepair_tools.training.interrupts import Interrupted, Interrupts
 

@@ -209,6 +209,13 @@ class Documents:
         return repair()
 
 
+def what_was_not_utf8(replaced: int, skipped: int) -> str:
+    """A sentence on the documents that were not UTF-8; "" if all were."""
+    if not replaced and not skipped:
+        return ""
+    return f"not UTF-8: {replaced} documents with replacements, {skipped} left out"
+
+
 def _not_utf8(name: str, offset: int) -> Failure:
     return Failure(
         f"{shown(name)}: not UTF-8: byte {offset} starts no character; convert it first, or let "

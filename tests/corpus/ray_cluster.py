@@ -1,0 +1,103 @@
+"""`bytepair corpus --ray`: the same results on a cluster of two workers, one of which dies.
+
+    make test-ray
+
+Needs Ray, which is larger than all else that tests need: so it is a run of its own, which CI makes
+too.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from support.dying import feeding, killing_its_reader
+from support.serving import clean_environment
+from support.shell import command
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "docs").glob("*.md"))][:6]
+GPT2 = ("--pattern", "gpt2")
+TRAIN = ("train", *GPT2, "--vocab-size", "600")
+
+CLUSTER = """
+import ray
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+print("address", ray.get_runtime_context().gcs_address, flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def variables() -> dict[str, str]:
+    """What is told to Ray: that nobody else may give it work, and nobody hears of it."""
+    return clean_environment(
+        RAY_USAGE_STATS_ENABLED="0",
+        RAY_AUTH_MODE="token",
+        RAY_AUTH_TOKEN=secrets.token_hex(32),
+        RAY_raylet_start_wait_time_s="100",  # on a machine that is busy
+    )
+
+
+@pytest.fixture
+def cluster(variables: dict[str, str]) -> Iterator[str]:
+    """The address of a cluster with two workers."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", CLUSTER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=variables,
+    ) as process:
+        assert process.stdout is not None
+        lines = (line for line in process.stdout if line.startswith("address "))
+        yield next(lines).split()[1]
+        process.communicate("\n")
+
+
+@pytest.mark.timeout(300)
+def test_a_cluster_gives_what_one_machine_gives(
+    tmp_path: Path, cluster: str, variables: dict[str, str]
+) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number, text in enumerate(TEXTS):
+        (corpus / f"{number}.txt").write_text(text, encoding="utf-8")
+    fifo = corpus / "last.txt"
+
+    def run(*arguments: str, status: int = 0, errors: str = "") -> None:
+        done = subprocess.run(
+            command(*arguments), cwd=tmp_path, capture_output=True, text=True, env=variables
+        )
+        assert done.returncode == status, done.stderr
+        assert errors in done.stderr
+
+    on_ray = ("--ray", cluster, "--retries", "0")
+    counting = ("corpus", "count-pretokens", "corpus", *GPT2, "--output", "counts", *on_ray)
+    with killing_its_reader(fifo):
+        run(*counting, status=1, errors="a worker died")
+    with feeding(fifo, TEXTS[0].encode()):
+        run(*counting)
+    run(*TRAIN, "--counts", "counts", "--output", "apart")
+    fifo.unlink()
+    fifo.write_text(TEXTS[0], encoding="utf-8")
+    files = [f"corpus/{file.name}" for file in corpus.iterdir()]
+    run(*TRAIN, *files, "--output", "at-once")
+    tables = [tmp_path / name / f"{name}.tiktoken" for name in ("apart", "at-once")]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+
+    # What one runner began, the other finishes.
+    encoding = ("corpus", "encode", "corpus", "--encoding", "gpt2", "--output", "ids")
+    run(*encoding, "--disallowed-special", "as-text")
+    expected = parquet.read_table(tmp_path / "ids")
+    for number in (0, 3):
+        (tmp_path / "ids" / f"part-{number:05}.parquet").unlink()
+    kept = (tmp_path / "ids" / "part-00001.parquet").stat()
+    run(*encoding, "--disallowed-special", "as-text", "--ray", cluster)
+    assert parquet.read_table(tmp_path / "ids").equals(expected)
+    assert (tmp_path / "ids" / "part-00001.parquet").stat() == kept
