@@ -45,7 +45,7 @@ def acting(text: str) -> set[str]:
 
 def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
     text = "Hello, naïve 🙂 <|endoftext|>"
-    for name in ("gpt2", "o200k_base"):
+    for name in ("gpt2", "gpt-4"):
         encoding = get_encoding(name)
         told = "the text spells the special token <|endoftext|>, which is ordinary text here"
         found = json.loads(shell("explain", text, "--encoding", name, "--json", errors=told))
@@ -109,10 +109,10 @@ def _single_bytes() -> list[str]:
 def test_nothing_of_a_text_acts_on_a_terminal(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = shell("explain", HOSTILE, "--encoding", "o200k_base", "--token", "0")
+    plain = shell("explain", HOSTILE, "--encoding", "gpt2", "--token", "0")
     assert acting(plain) == set()
     assert "\\x1b" in plain
-    always = ("explain", HOSTILE, "--encoding", "o200k_base", "--color", "always")
+    always = ("explain", HOSTILE, "--encoding", "gpt2", "--color", "always")
     coloured = shell(*always)
     codes = re.compile(r"\x1b\[(30;48;5;\d+|97;41|0)m")
     assert acting(codes.sub("", coloured)) == set()
@@ -125,7 +125,7 @@ def test_nothing_of_a_text_acts_on_a_terminal(
     text = "".join(random_character(rng) for _ in range(300))
     assert acting(shell("explain", text, "--encoding", "gpt2")) == set()
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(HOSTILE.encode())))
-    assert shell("explain", "-", "--encoding", "o200k_base", "--token", "0") == plain
+    assert shell("explain", "-", "--encoding", "gpt2", "--token", "0") == plain
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ class Page(HTMLParser):
         self.shown.append(data)
 
 
-@pytest.mark.parametrize("name", ["o200k_base", "a.model", "a.json"])
+@pytest.mark.parametrize("name", ["gpt2", "a.model", "a.json"])
 def test_a_page_shows_the_same_and_nothing_of_a_text_acts(
     shell: Shell, tmp_path: Path, name: str
 ) -> None:

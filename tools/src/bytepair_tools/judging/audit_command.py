@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bytepair_engine import BytepairError
-
 from bytepair_tools.document_options import FILES_HELP, add_document_options, documents_of
 from bytepair_tools.encodings import ENCODING_HELP, add_file_options, one_encoding
-from bytepair_tools.failure import FAILED, INTERRUPTED, Failure
+from bytepair_tools.failure import Failure
 from bytepair_tools.judging.auditing import TITLES, Check, Finding, Texts, audit
 from bytepair_tools.judging.table import table
 from bytepair_tools.judging.visible import visible_bytes
 from bytepair_tools.judging.vocabulary import Token, Vocabulary
 from bytepair_tools.progress_line import ProgressLine
+from bytepair_tools.running import run_command
 
 #: The exit status where a limit was passed.
 PASSED: Final = 3
@@ -77,26 +76,23 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: What follows `bytepair audit`.
     Returns:
-        The exit status: 0; 1 if something was refused; PASSED if a limit was passed; 130 if it was
-        interrupted.
+        The exit status: 0; 1 if something was refused; 2 for wrong usage; PASSED if a limit was
+        passed; 130 if it was interrupted.
     """
-    parser = _parser()
-    args = parser.parse_args(arguments)
+    args = _parser().parse_args(arguments)
+    return run_command("bytepair audit", lambda: _judge(args))
+
+
+def _judge(args: argparse.Namespace) -> int:
     limits: dict[str, Limit] = {
         name: limit
         for name in TITLES
         if (limit := getattr(args, f"max_{name.replace('-', '_')}")) is not None
     }
-    try:
-        vocabulary, texts, checks = _audit(args)
-        for check in checks:
-            if check.name in limits and check.findings is None:
-                raise Failure(f"--max-{check.name}: it cannot be judged: {check.why_not}")
-    except (BytepairError, Failure) as error:
-        sys.stderr.write(f"bytepair audit: {error}\n")
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    vocabulary, texts, checks = _audit(args)
+    for check in checks:
+        if check.name in limits and check.findings is None:
+            raise Failure(f"--max-{check.name}: it cannot be judged: {check.why_not}")
     passed = [c for c in checks if c.name in limits and limits[c.name].is_passed(c)]
     if args.json:
         fields = _fields(vocabulary, texts, checks, passed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,10 +41,18 @@ _COLOURS: Final = (
 
 
 def check(path: Path) -> None:
-    """Raise Failure if no chart can be written there: its name ends otherwise, or matplotlib is
-    not installed."""
+    """See, before anything is counted, whether a chart can be drawn and written.
+
+    Raises:
+        Failure: Its name ends otherwise than charts do, its folder is not there, or matplotlib is
+            not installed.
+    """
     if path.suffix not in _SUFFIXES:
         raise Failure(f"{path}: a chart is a .svg or a .png", USAGE)
+    if not path.parent.is_dir():
+        raise Failure(f"{path}: there is no folder {path.parent}")
+    # What it has to say of its caches is nothing that a person could act on.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:

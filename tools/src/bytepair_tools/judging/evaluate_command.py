@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair_engine import BytepairError, Encoding
+from bytepair_engine import Encoding
 
 from bytepair_tools.document_options import FILES_HELP, add_document_options, documents_of
 from bytepair_tools.encodings import ENCODING_HELP, add_file_options, labels, named_encodings
-from bytepair_tools.failure import FAILED, INTERRUPTED, Failure
 from bytepair_tools.judging import chart
 from bytepair_tools.judging.comparison import (
     ALL,
@@ -28,6 +27,7 @@ from bytepair_tools.judging.evaluation import evaluate
 from bytepair_tools.judging.table import table
 from bytepair_tools.judging.visible import visible
 from bytepair_tools.progress_line import ProgressLine
+from bytepair_tools.running import run_command
 
 _DESCRIPTION: Final = """\
 Count the tokens of texts in one encoding or in several, side by side: by file, and by script or
@@ -60,21 +60,20 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: What follows `bytepair evaluate`.
     Returns:
-        The exit status: 0; 1 if something was refused; 130 if it was interrupted.
+        The exit status: 0; 1 if something was refused; 2 for wrong usage; 130 if it was
+        interrupted.
     """
     args = _parser().parse_args(arguments)
-    try:
-        if args.chart is not None:
-            chart.check(args.chart)
-        encodings = _encodings(args)
-        comparison = _comparison(args, encodings)
-        if args.chart is not None:
-            chart.write(args.chart, comparison)
-    except (BytepairError, Failure) as error:
-        sys.stderr.write(f"bytepair evaluate: {error}\n")
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return run_command("bytepair evaluate", lambda: _evaluate(args))
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    if args.chart is not None:
+        chart.check(args.chart)
+    encodings = _encodings(args)
+    comparison = _comparison(args, encodings)
+    if args.chart is not None:
+        chart.write(args.chart, comparison)
     if args.json:
         sys.stdout.write(json.dumps(_fields(comparison, encodings)) + "\n")
     else:

@@ -10,16 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair_engine import BytepairError, Encoding
+from bytepair_engine import Encoding
 from bytepair_engine.special_sets import SpecialTokens
 
 from bytepair_tools.encodings import ENCODING_HELP, add_file_options, one_encoding
-from bytepair_tools.failure import FAILED, USAGE, Failure
+from bytepair_tools.failure import USAGE, Failure
 from bytepair_tools.files import write_whole
 from bytepair_tools.judging.explain_page import page
 from bytepair_tools.judging.explain_text import piece_lines, text_lines, tree_lines, wants_colour
 from bytepair_tools.judging.explanation import Derivation, Explainer, Piece
 from bytepair_tools.judging.visible import visible, visible_bytes
+from bytepair_tools.running import run_command
 
 #: How many tokens are listed, unless told otherwise; JSON and the page have all.
 DEFAULT_MOST: Final = 200
@@ -52,18 +53,10 @@ def run(arguments: Sequence[str]) -> int:
         The exit status: 0, or 1 if something was refused, or 2 for wrong usage.
     """
     args = _parser().parse_args(arguments)
-    try:
-        _explain(args)
-    except Failure as failure:
-        sys.stderr.write(f"bytepair explain: {failure}\n")
-        return failure.status
-    except BytepairError as error:
-        sys.stderr.write(f"bytepair explain: {error}\n")
-        return FAILED
-    return 0
+    return run_command("bytepair explain", lambda: _explain(args))
 
 
-def _explain(args: argparse.Namespace) -> None:
+def _explain(args: argparse.Namespace) -> int:
     if args.text is None and args.token is None:
         raise Failure("give a TEXT, or a --token of the vocabulary", USAGE)
     encoding = one_encoding(args.encoding, pattern=args.pattern, encoder_file=args.encoder_file)
@@ -99,6 +92,7 @@ def _explain(args: argparse.Namespace) -> None:
     sys.stdout.flush()
     for line in _notes(encoding, text, pieces):
         sys.stderr.write(f"bytepair explain: {line}\n")
+    return 0
 
 
 def _text(argument: str | None) -> str | None:

@@ -94,8 +94,10 @@ def _span(piece: Piece) -> str:
     shown = escape(visible_bytes(piece.data))
     style = "special" if piece.kind == "special" else f"c{piece.number % 6}"
     title = f"id {piece.id}, bytes {piece.data.hex(' ')}"
+    # An escape reads from the left within text that reads from the right.
+    direction = ' dir="ltr"' if "\\" in shown else ""
     ended = "<br>" if b"\n" in piece.data else ""
-    return f'<a class="{style}" href="#t{piece.id}" title="{title}">{shown}</a>{ended}'
+    return f'<a class="{style}" href="#t{piece.id}" title="{title}"{direction}>{shown}</a>{ended}'
 
 
 def _row(piece: Piece) -> str:

@@ -36,7 +36,7 @@ _REST: Final = rf"{_INNER}*+(?:['’]{_INNER}++)*+"
 _WORD: Final = regex.compile(rf"(?V1)({_LETTER}){_REST}|{_BEFORE}++(?:({_LETTER}){_REST})?+")
 
 #: Over the letters of `ScriptLetters`: a script with the space before it, or nothing of any script.
-_STRETCH: Final = re.compile(r"S?([^SCI])(?:\1|I|S(?=\1))*|(?:[CI]|S(?![^SCI]))+")
+_STRETCH: Final = re.compile(r"S?([^SCI])(?:\1|I|S(?=\1))*+|(?:[CI]|S(?![^SCI]))++")
 
 #: Byte to 1 if it is a character's first in UTF-8.
 _IS_FIRST: Final = bytes(byte & 0xC0 != 0x80 for byte in range(256))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bytepair_engine import (
-    BytepairError,
     Encoding,
     extend_encoding,
     get_encoding,
@@ -18,8 +17,9 @@ from bytepair_engine.extending import ordinary_tokens
 from bytepair_engine.training.output import configuration, rank_file
 
 from bytepair_tools.encodings import declared_encodings, only_one
-from bytepair_tools.failure import FAILED, Failure
+from bytepair_tools.failure import Failure
 from bytepair_tools.files import write_whole
+from bytepair_tools.running import run_command
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -31,15 +31,10 @@ def run(arguments: Sequence[str]) -> int:
         The exit status: 0, or 1 if something was refused.
     """
     args = _parser().parse_args(arguments)
-    try:
-        _extend(args)
-    except (BytepairError, Failure) as error:
-        sys.stderr.write(f"bytepair extend: {error}\n")
-        return FAILED
-    return 0
+    return run_command("bytepair extend", lambda: _extend(args))
 
 
-def _extend(args: argparse.Namespace) -> None:
+def _extend(args: argparse.Namespace) -> int:
     base = _base(args.encoding)
     folder: Path = args.output
     name = args.name or folder.resolve().name
@@ -62,6 +57,7 @@ def _extend(args: argparse.Namespace) -> None:
     write_whole(folder / file, [ranks])
     write_whole(folder / "bytepair.toml", [lines.encode()])
     sys.stdout.write(f"{extended.n_vocab:,} tokens\n{lines}")
+    return 0
 
 
 def _base(name: str) -> Encoding:
