@@ -72,9 +72,9 @@ def test_every_fault_is_found(shell: Shell, tmp_path: Path, faulty: str) -> None
     unused = report["checks"]["unused"]
     assert (unused["found"], unused["share"], report["tokens"]) == (13, 13 / 18, 18)
     assert report["checks"]["spelled"]["tokens"] == [
-        {"id": 301, "token": "<|y|>", "note": "2 times"}
+        {"id": 301, "token": "<|y|>", "data": b"<|y|>".hex(), "note": "2 times"}
     ]
-    assert report["longest"][0] == {"id": 273, "token": "<|x|>", "note": "", "bytes": 5}
+    assert (report["longest"][0]["token"], report["longest"][0]["bytes"]) == ("<|x|>", 5)
 
     table = shell("audit", faulty, "--on", "a.txt", "--most", "2")
     assert table.startswith("faulty: 18 tokens beside single bytes, 2 special tokens\n")
@@ -94,25 +94,25 @@ def test_what_needs_no_texts_is_judged_without(shell: Shell, faulty: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("limits", "passed"),
+    ("limits", "exceeded"),
     [
         (("--max-unused", "13"), ""),
-        (("--max-unused", "12"), "unused: 13 tokens, and 12 are let pass"),
+        (("--max-unused", "12"), "unused: 13 tokens exceed the limit, 12"),
         (("--max-unused", "72.3%"), ""),
-        (("--max-unused", "72.2%"), "unused: 13 tokens, and 72.2% are let pass"),
+        (("--max-unused", "72.2%"), "unused: 13 tokens exceed the limit, 72.2%"),
         (("--max-unreachable", "0", "--max-split", "4"), "unreachable: 2 tokens"),
         (("--max-always-found", "0", "--max-spelled", "0%"), ""),
     ],
 )
 def test_the_exit_status_tells_ci(
-    shell: Shell, tmp_path: Path, faulty: str, limits: tuple[str, ...], passed: str
+    shell: Shell, tmp_path: Path, faulty: str, limits: tuple[str, ...], exceeded: str
 ) -> None:
     (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
     arguments = ("audit", faulty, "--on", "a.txt", *limits)
-    printed = shell(*arguments, "--json", status=3 if passed else 0, errors=passed)
+    printed = shell(*arguments, "--json", status=3 if exceeded else 0, errors=exceeded)
     checks = json.loads(printed)["checks"]
-    assert [name for name in checks if checks[name]["is_passed"]] == [
-        *[passed.partition(":")[0]] * bool(passed)
+    assert [name for name in checks if checks[name]["is_exceeded"]] == [
+        *[exceeded.partition(":")[0]] * bool(exceeded)
     ]
 
 
@@ -153,6 +153,7 @@ def test_bad_input(shell: Shell, faulty: str) -> None:
     shell(*usual, "--max-unused", "5", status=1, errors="--max-unused: it cannot be judged: no te")
     shell(*usual, "--max-unused", "many", status=2, errors="'many' is neither a number nor a perc")
     shell(*usual, "--max-unused", "-1", status=2, errors="'-1' is neither a number")
+    shell(*usual, "--most", "-1", status=2, errors="'-1' is no number from 0 on")
     shell(*usual, "--on", "none.txt", status=1, errors="none.txt: No such file or directory")
     shell("audit", "none", status=1, errors="none: neither a built-in encoding nor a file")
     shell("audit", "faulty.tiktoken", status=1, errors="give --pattern")

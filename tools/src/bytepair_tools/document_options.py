@@ -34,3 +34,14 @@ def documents_of(args: argparse.Namespace) -> Documents:
         invalid=args.invalid or "refuse",
         by=getattr(args, "by", None),
     )
+
+
+def natural_number(text: str) -> int:
+    """A number of things, as an option takes it.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)

@@ -10,18 +10,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bytepair_tools.document_options import FILES_HELP, add_document_options, documents_of
+from bytepair_tools.document_options import (
+    FILES_HELP,
+    add_document_options,
+    documents_of,
+    natural_number,
+)
 from bytepair_tools.encodings import ENCODING_HELP, add_file_options, one_encoding
 from bytepair_tools.failure import Failure
 from bytepair_tools.judging.auditing import TITLES, Check, Finding, Texts, audit
 from bytepair_tools.judging.table import table
-from bytepair_tools.judging.visible import visible_bytes
+from bytepair_tools.judging.visible import visible, visible_bytes
 from bytepair_tools.judging.vocabulary import Token, Vocabulary
 from bytepair_tools.progress_line import ProgressLine
 from bytepair_tools.running import run_command
 
-#: The exit status where a limit was passed.
-PASSED: Final = 3
+#: The exit status where a limit is exceeded.
+EXCEEDED: Final = 3
 
 #: How many tokens of each check are listed, unless told otherwise; JSON has all.
 DEFAULT_MOST: Final = 10
@@ -39,13 +44,13 @@ examples:
 
 docs/judging.md defines each check.
 
-exit status: 0; 1 if something was refused; 2 for wrong usage; 3 if a limit was passed
+exit status: 0; 1 if something was refused; 2 for wrong usage; 3 if a limit is exceeded
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much of a check is let pass: so many tokens, or such a share of them."""
+    """How much of a check is no failure: so many tokens, or such a share of them."""
 
     value: float
     is_share: bool
@@ -59,7 +64,7 @@ class Limit:
         number, percent = found.groups()
         return cls(int(number), False) if number else cls(float(percent) / 100, True)
 
-    def is_passed(self, check: Check) -> bool:
+    def is_exceeded(self, check: Check) -> bool:
         """Whether there is more than that; never where nothing was judged."""
         if check.findings is None:
             return False
@@ -76,8 +81,8 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: What follows `bytepair audit`.
     Returns:
-        The exit status: 0; 1 if something was refused; 2 for wrong usage; PASSED if a limit was
-        passed; 130 if it was interrupted.
+        The exit status: 0; 1 if something was refused; 2 for wrong usage; EXCEEDED if a
+        limit is; 130 if it was interrupted.
     """
     args = _parser().parse_args(arguments)
     return run_command("bytepair audit", lambda: _judge(args))
@@ -93,20 +98,20 @@ def _judge(args: argparse.Namespace) -> int:
     for check in checks:
         if check.name in limits and check.findings is None:
             raise Failure(f"--max-{check.name}: it cannot be judged: {check.why_not}")
-    passed = [c for c in checks if c.name in limits and limits[c.name].is_passed(c)]
+    exceeded = [c for c in checks if c.name in limits and limits[c.name].is_exceeded(c)]
     if args.json:
-        fields = _fields(vocabulary, texts, checks, passed)
+        fields = _fields(vocabulary, texts, checks, exceeded)
         sys.stdout.write(json.dumps(fields) + "\n")
     else:
         lines = _lines(vocabulary, texts, checks, limits, args.most)
         sys.stdout.write("\n".join(lines) + "\n")
-    for check in passed:
+    for check in exceeded:
         assert check.findings is not None
         sys.stderr.write(
-            f"bytepair audit: {check.name}: {len(check.findings):,} tokens, and "
-            f"{limits[check.name]} are let pass\n"
+            f"bytepair audit: {check.name}: {len(check.findings):,} tokens exceed the limit, "
+            f"{limits[check.name]}\n"
         )
-    return PASSED if passed else 0
+    return EXCEEDED if exceeded else 0
 
 
 def _audit(args: argparse.Namespace) -> tuple[Vocabulary, Texts | None, list[Check]]:
@@ -142,7 +147,7 @@ def _lines(
 ) -> Iterator[str]:
     encoding = vocabulary.encoding
     yield (
-        f"{encoding.name}: {len(vocabulary.tokens):,} tokens beside single bytes, "
+        f"{visible(encoding.name)}: {len(vocabulary.tokens):,} tokens beside single bytes, "
         f"{len(encoding.special_tokens):,} special tokens"
     )
     if texts is not None:
@@ -157,7 +162,7 @@ def _lines(
                 check.title,
                 "–" if check.findings is None else f"{len(check.findings):,}",
                 "–" if check.share is None else f"{check.share:.2%}",
-                "" if limit is None else f"{limit}{' PASSED' * limit.is_passed(check)}",
+                "" if limit is None else f"{limit}{' EXCEEDED' * limit.is_exceeded(check)}",
             ]
         )
     yield from table(["check", "tokens that are", "found", "share", "limit"], rows, left=(0, 1))
@@ -185,7 +190,7 @@ def _fields(
     vocabulary: Vocabulary,
     texts: Texts | None,
     checks: Sequence[Check],
-    passed: Sequence[Check],
+    exceeded: Sequence[Check],
 ) -> dict[str, Any]:
     encoding = vocabulary.encoding
     return {
@@ -199,7 +204,7 @@ def _fields(
             check.name: {
                 "found": None if check.findings is None else len(check.findings),
                 "share": check.share,
-                "is_passed": check in passed,
+                "is_exceeded": check in exceeded,
                 "tokens": None if check.findings is None else [*map(_finding, check.findings)],
                 "not_judged": check.why_not or None,
             }
@@ -213,7 +218,12 @@ def _fields(
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {"id": finding.id, "token": visible_bytes(finding.token), "note": finding.note}
+    return {
+        "id": finding.id,
+        "token": visible_bytes(finding.token),
+        "data": finding.token.hex(),
+        "note": finding.note,
+    }
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -229,13 +239,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON, with every token")
     parser.add_argument(
         "--most",
-        type=int,
+        type=natural_number,
         default=DEFAULT_MOST,
         metavar="N",
         help=f"list at most N tokens of each check ({DEFAULT_MOST})",
     )
     limits = parser.add_argument_group(
-        "limits", "how many tokens, or what share of them, are let pass: a number or N%"
+        "limits", "the most tokens of each check, or the largest share of them, that are no failure"
     )
     for name, title in TITLES.items():
         limits.add_argument(f"--max-{name}", type=Limit.parsed, metavar="N|N%", help=title)

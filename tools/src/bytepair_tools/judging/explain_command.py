@@ -13,6 +13,7 @@ from typing import Any, Final
 from bytepair_engine import Encoding
 from bytepair_engine.special_sets import SpecialTokens
 
+from bytepair_tools.document_options import natural_number
 from bytepair_tools.encodings import ENCODING_HELP, add_file_options, one_encoding
 from bytepair_tools.failure import USAGE, Failure
 from bytepair_tools.files import write_whole
@@ -211,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--most",
-        type=int,
+        type=natural_number,
         default=DEFAULT_MOST,
         metavar="N",
         help=f"list at most N tokens ({DEFAULT_MOST})",

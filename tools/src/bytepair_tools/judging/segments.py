@@ -24,7 +24,7 @@ import regex
 
 from bytepair_tools.judging.scripts import WITHOUT_SPACES, ScriptLetters
 
-#: Text is looked at in blocks of at least so many characters, cut where no word can be.
+#: Text is looked at once there are so many characters of it, up to where no word can be.
 BLOCK_CHARACTERS: Final = 1 << 18
 
 _UNSPACED: Final = "".join(rf"\p{{Script={script}}}" for script in WITHOUT_SPACES)
@@ -91,7 +91,8 @@ class Segmenter:
         """Start with any document.
 
         Args:
-            block_characters: The least length of a block, but for a document's last one.
+            block_characters: How much text there must be before it is cut; a block is what stands
+                before the last white space of it.
         """
         self._least: Final = block_characters
         self._letters: Final = ScriptLetters()
