@@ -21,7 +21,7 @@ from bytepair_tools.failure import Failure
 from bytepair_tools.files import write_whole
 
 NAME: Final = "checkpoint"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SLICE: Final = 1 << 16
 
 
