@@ -196,9 +196,8 @@ def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
     [result] = found["files"][0]["results"]
     assert (result["tokens"], result["bytes_per_token"], result["words"]) == (0, None, 0)
     assert found["scripts"] == []
-    assert shell("evaluate", "gpt2", "--on", "empty.txt").splitlines()[1].split() == [
-        "empty.txt", "r50k_base", "0", "–", "–", "–", "–",
-    ]  # fmt: skip
+    _, line = shell("evaluate", "gpt2", "--on", "empty.txt").splitlines()
+    assert line.split() == ["empty.txt", "r50k_base", "0", *"––––"]
     (tmp_path / "bad.txt").write_bytes(b"\xff")
     shell("evaluate", "gpt2", "--on", "bad.txt", "--invalid", "skip", errors="1 left out")
 
@@ -208,11 +207,20 @@ def test_a_chart(shell: Shell, tmp_path: Path) -> None:
     names = ["_a$b$.txt", "<b>&.txt", "ж\u202e.txt"]
     for name in names:
         (tmp_path / name).write_text("Some words, привет")
-    usual = ("evaluate", "gpt2", "gpt-4o", "--on", *names, "--chart")
+    (tmp_path / "a.toml").write_text('[encodings."_$\\\\frac$"]\nextends = "r50k_base"\n')
+    usual = ("evaluate", "a.toml", "gpt-4o", "--on", *names, "--chart")
     shell(*usual, "a.svg")
     shell(*usual, "a.png")
     texts = "".join(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
-    for shown in ("_a$b$.txt", "<b>&.txt", "ж\\u202e.txt", "Cyrillic", "o200k_base", "whole words"):
+    for shown in (
+        "_a$b$.txt",
+        "<b>&.txt",
+        "ж\\u202e.txt",
+        "Cyrillic",
+        "o200k_base",
+        "whole words",
+        "_$\\\\frac$",
+    ):
         assert shown in texts
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 

@@ -76,8 +76,14 @@ def write(path: Path, comparison: Comparison) -> None:
     measures = _measures(comparison)
     sections = [section for section in _sections(comparison) if section.rows]
     bars = [len(section.rows) * len(comparison.encodings) for section in sections]
-    # Text stays text in SVG, and nothing in the file depends on the day or on chance.
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "bytepair", "font.size": 9}
+    # Text stays text in SVG, no name is read as a formula, and nothing in the file depends on the
+    # day or on chance.
+    settings: Any = {
+        "font.size": 9,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "bytepair",
+        "text.parse_math": False,
+    }
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names of files, in PNG
         figure = Figure(
@@ -91,8 +97,8 @@ def write(path: Path, comparison: Comparison) -> None:
             for (title, value, style), panel in zip(measures, panels, strict=True):
                 _draw(panel, section, comparison, value, style)
                 panel.set_title(title)
-            panels[0].set_yticklabels([_text(row.name) for row in section.rows], parse_math=False)
-            panels[0].set_ylabel(_text(section.title), parse_math=False)
+            panels[0].set_yticklabels([_text(row.name) for row in section.rows])
+            panels[0].set_ylabel(_text(section.title))
         handles, names = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper left", ncols=4, frameon=False)
         drawn = io.BytesIO()

@@ -117,6 +117,8 @@ def _fields(comparison: Comparison, encodings: Sequence[tuple[str, Encoding]]) -
 
 def _lines(comparison: Comparison) -> Iterator[str]:
     for section in comparison.sections:
+        if not section.rows:
+            continue  # no text, so no script
         if section.kind != "file":
             yield ""
         most = MOST_SCRIPTS if section.kind == "script" else len(section.rows)
