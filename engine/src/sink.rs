@@ -95,6 +95,16 @@ impl Sink for List {
     }
 }
 
+/// All ids, to be looked at between two of them.
+#[derive(Default)]
+pub struct Ids(pub Vec<u32>);
+
+impl Sink for Ids {
+    fn push(&mut self, id: u32) {
+        self.0.push(id);
+    }
+}
+
 /// Ids, and the byte where each token starts.
 pub struct Located<'a> {
     table: &'a RankTable,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import EncodingSpec, get_encoding, load_encoding
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends import BackendName, resolve
 from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.pipeline.backend import FormBackend
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
@@ -51,11 +51,10 @@ def random_form(rng: random.Random) -> Form:
         pre_tokenizers=(Split(r"[a-z]+"),),
         model=Model(
             tokens=tokens,
-            rule=Merges(
-                {
-                    (tokens[left], tokens[right]): (priority, tokens[left + right])
-                    for priority, (left, right) in enumerate(pairs)
-                }
+            rule=Merges.listed(
+                [tokens[left] for left, _ in pairs],
+                [tokens[right] for _, right in pairs],
+                [tokens[left + right] for left, right in pairs],
             ),
             units="bytes",
             whole_first=rng.random() < 0.5,
@@ -81,6 +80,7 @@ def test_ranks_give_the_ids_of_the_merges() -> None:
         backend = FormBackend(form)
         none = backend.special_set(frozenset())
         parts = rank_parts(form)
+        assert (rank_parts(form, resolve("native").by_rank) is None) == (parts is None)
         if parts is None:
             refused += 1
             continue

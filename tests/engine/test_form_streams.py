@@ -103,6 +103,7 @@ REFUSED = {
     "steps after byte level",
     "byte level with an end of word",
     "stripped",
+    "a map of characters",
     *(kind for kind in KINDS if kind.startswith("split ")),
 }
 

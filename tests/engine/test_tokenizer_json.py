@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import unicodedata
 from collections.abc import Iterator
@@ -9,8 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bytepair_engine import Encoding, EncodingSpec, SpecialTokenFound, load_encoding
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    SpecialTokenFound,
+    UnknownTokenId,
+    load_encoding,
+)
 from bytepair_engine.backends import BackendName
+from bytepair_engine.rank_table import MAX_TOKEN_ID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hard_text import random_texts
@@ -20,7 +28,7 @@ SEED = 20261121
 
 #: Kinds whose offsets are those of `tokenizers` only where every character becomes a token: it
 #: counts from the last token that it gave.
-GAPS = {"words, no unknown", "some bytes"}
+GAPS = {"words, no unknown", "some bytes", "a map of characters"}
 
 
 def load(data: bytes, folder: Path, backend: BackendName, **keys: object) -> Encoding:
@@ -78,6 +86,23 @@ def test_ids_places_and_text_are_those_of_tokenizers(
                 assert encoding.decode(ids) == back, (SEED, text)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_core_says_where_tokens_start_as_the_reference_does(kind: str, tmp_path: Path) -> None:
+    """Also where `tokenizers` has an opinion of its own, in each unit."""
+    data = made(kind)
+    reference, core = load(data, tmp_path, "reference"), load(data, tmp_path, "native")
+    assert core.backend == "native"
+    rng = random.Random(f"{SEED} {kind}")
+    for text in texts(kind, [token.encode() for token in judge(data).get_vocab()]):
+        options: dict[str, Any] = {
+            "allowed_special": rng.choice(["all", ()]),
+            "disallowed_special": (),
+            "unit": rng.choice(["byte", "byte", "utf16"]),
+        }
+        expected = reference.encode_with_offsets(text, **options)
+        assert core.encode_with_offsets(text, **options) == expected, (SEED, text, options)
+
+
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=20))
 @pytest.mark.parametrize("kind", ["byte level, prefix and NFC", "metaspace first, split"])
@@ -126,3 +151,18 @@ def test_a_vocabulary_without_merges_is_one(backend: BackendName, tmp_path: Path
     data = b'{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
     ids = load(data, tmp_path, backend).encode("abba")
     assert ids == judge(data).encode("abba").ids == [0, 1, 1, 0]
+
+
+def test_one_large_id_takes_no_room_for_those_below_it(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """A table from 0 on would take 24 GB for a file of some kilobytes."""
+    content = json.loads(made("words, unknown"))
+    content["added_tokens"] = []
+    content["model"]["vocab"]["hello"] = MAX_TOKEN_ID
+    encoding = load(json.dumps(content).encode(), tmp_path, backend)
+    ids, starts = encoding.encode_with_offsets("a hello", disallowed_special=())
+    assert (ids[1:], starts) == ([MAX_TOKEN_ID], [0, 2])
+    assert encoding.decode(ids) == "a hello"
+    with pytest.raises(UnknownTokenId):
+        encoding.decode([MAX_TOKEN_ID - 1])

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 from bytepair_engine import EncodingSpec, VocabularyError, load_encoding
+from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.regex_budget import RegexBudget
 from support.tokenizer_json import made
 
 WHOLE = json.loads(made("byte level"))
@@ -237,3 +240,12 @@ def test_a_token_that_is_not_written_as_bytes_is_shown_and_never_text(tmp_path: 
     encoding = load_encoding(EncodingSpec(name="made", file=file))
     assert encoding.decode([token_id]) == "€"
     assert token_id not in encoding.encode("€")
+
+
+def test_a_regular_expression_cannot_hold_up_the_loading() -> None:
+    node = Node(None, "decoder", "tokenizer.json", "write another")
+    budget = RegexBudget(0.05)
+    sound, endless = regex.compile("a+"), regex.compile("(?:a|aa)+c")
+    assert budget.replaced(node, sound, "baab", "x") == "bxb"
+    with pytest.raises(VocabularyError, match=r"decoder: .* backtracks without end"):
+        budget.replaced(node, endless, "a" * 200, "x")

@@ -92,6 +92,13 @@ def edited(data: bytes, edit: Any) -> bytes:
     return bytes(message.SerializeToString())
 
 
+def character_map() -> bytes:
+    """SentencePiece's own rules for NFKC, compiled."""
+    message = _messages.ModelProto()
+    message.ParseFromString(trained("default"))
+    return bytes(message.normalizer_spec.precompiled_charsmap)
+
+
 def oracle(data: bytes) -> Any:
     """The sentencepiece package's own processor of a model file."""
     return sentencepiece.SentencePieceProcessor(model_proto=data)

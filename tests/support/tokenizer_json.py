@@ -20,6 +20,8 @@ from tokenizers import (
 )
 from tokenizers import normalizers as norm
 
+from support.sentencepiece_models import character_map
+
 CORPUS = [
     "hello world this is a test of the tokenizer 123 45 6789",
     "Hello, World! don't stop 'til you're done.",
@@ -134,6 +136,25 @@ KINDS: dict[str, dict[str, Any]] = {
         }
         for scheme in ("always", "first", "never")
         for split in (True, False)
+    },
+    "metaspace first, after a prefix": {
+        "norm": norm.Sequence([norm.NFKC(), norm.Prepend("▁")]),
+        "pre": pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(True), pre_tokenizers.Metaspace("_", "first", False)]
+        ),
+        **_FALLBACK,
+    },
+    "metaspace first, stripped": {
+        "norm": norm.Strip(),
+        "pre": pre_tokenizers.Sequence(
+            [pre_tokenizers.Metaspace(), pre_tokenizers.Metaspace("_", "first", True)]
+        ),
+        "added": ADDED[:4],
+        **_UNKNOWN,
+    },
+    "a map of characters": {
+        "norm": norm.Sequence([norm.Precompiled(character_map()), norm.Replace(" ", "▁")]),
+        **_FALLBACK,
     },
     "spaces normalised": {
         "norm": norm.Sequence([norm.Prepend("▁"), norm.Replace(" ", "▁")]),

@@ -21,6 +21,7 @@ from pyarrow import parquet
 from support.in_process import Command
 from support.serving import RunningServer, clean_environment
 from support.shell import command
+from support.tokenizer_json import framed, template
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "docs").glob("*.md"))][:8]
@@ -148,6 +149,15 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell("train", "a.txt", *USUAL, "--output", "out", status=1, errors="already")
     shell("extend", "cl100k_base", "--special", "x=3", "--output", "y", status=1, errors="its id 3")
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
+
+
+def test_what_a_rank_file_cannot_say_is_refused(shell: Command, tmp_path: Path) -> None:
+    """Not dropped: a template would be missing from what is written."""
+    (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))
+    (tmp_path / "framed.toml").write_text('name = "framed"\nfile = "tokenizer.json"\n')
+    extend = ("extend", "framed.toml", "--special", "x", "--output", "more")
+    shell(*extend, status=1, errors="frames a text with <s>")
+    assert not (tmp_path / "more").exists()
 
 
 ROWS = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in TEXTS)

@@ -1,7 +1,7 @@
 """The Rust core. Private: use `Encoding`. `Bpe` satisfies `backend.Backend`."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, final
 
 from bytepair_engine.backend import DecodeErrors, OffsetUnit
@@ -17,11 +17,26 @@ __all__ = [
     "PretokenCounts",
     "RankTable",
     "SpecialSet",
+    "merge_columns",
+    "merges_by_rank",
     "unpack",
 ]
 
 #: The version of the Unicode Character Database behind the scanners' character classes.
 UNICODE_VERSION: Final[str]
+
+def merge_columns(
+    halves: list[str], vocabulary: Mapping[str, int], prefix: int
+) -> tuple[array[int], array[int], array[int], array[int]] | int:
+    """See `merge_list.merges_of`; the vocabulary is a dict."""
+
+def merges_by_rank(
+    ranks: list[tuple[bytes, int]],
+    merges: tuple[array[int], array[int], array[int]],
+    whole_first: bool,
+) -> bool:
+    """See `as_ranks.merges_by_rank`; the merges are lefts, rights and results. A token of more than
+    256 bytes makes nothing certain."""
 
 def unpack(data: bytes) -> array[int] | None:
     """See `varint.unpack`."""
@@ -179,8 +194,7 @@ class FormNames:
 
 @final
 class Form:
-    """A form; `pipeline/native.py` gives its parts. Each method gives None for what only the
-    reference can answer: an error of normalised text, or of ids that are no u32."""
+    """A form; `pipeline/native.py` gives its parts. See `backend.Backend` for each method."""
 
     @staticmethod
     def build(
@@ -192,19 +206,17 @@ class Form:
         added: list[tuple[str, int, bool, str, bool, bool, bool, bool]],
         decoder: tuple[list[tuple[int, bytes]], tuple[Any, ...]],
         cache_bytes: int,
-    ) -> Form | None:
-        """None for a form that has a step which the core does not know."""
-
+    ) -> Form: ...
     @staticmethod
     def names(names: frozenset[str]) -> FormNames: ...
-    def encode(self, text: str, allowed: FormNames, disallowed: FormNames) -> list[int] | None: ...
-    def encode_array(
-        self, text: str, allowed: FormNames, disallowed: FormNames
-    ) -> array[int] | None: ...
-    def encode_packed(
-        self, text: str, allowed: FormNames, disallowed: FormNames
-    ) -> bytes | None: ...
+    def encode(self, text: str, allowed: FormNames, disallowed: FormNames) -> list[int]: ...
+    def encode_array(self, text: str, allowed: FormNames, disallowed: FormNames) -> array[int]: ...
+    def encode_packed(self, text: str, allowed: FormNames, disallowed: FormNames) -> bytes: ...
+    def encode_with_offsets(
+        self, text: str, unit: OffsetUnit, allowed: FormNames, disallowed: FormNames
+    ) -> tuple[list[int], list[int]]: ...
     def count(
         self, text: str, allowed: FormNames, disallowed: FormNames, limit: int | None
-    ) -> int | None: ...
-    def decode_bytes(self, ids: Sequence[int]) -> bytes | None: ...
+    ) -> int: ...
+    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str: ...
+    def decode_bytes(self, ids: Sequence[int]) -> bytes: ...

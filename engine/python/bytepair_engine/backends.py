@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Protocol
 
 from bytepair_engine.backend import Backend
 from bytepair_engine.errors import InvalidOption
+from bytepair_engine.formats.as_ranks import ByRank, merges_by_rank
 from bytepair_engine.pipeline.backend import FormBackend
-from bytepair_engine.pipeline.form import Form
+from bytepair_engine.pipeline.form import Form, Merges
 from bytepair_engine.rank_table import RankTable
 from bytepair_engine.reference import ReferenceBackend
 from bytepair_engine.resources import Resources
@@ -30,13 +31,14 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class Core:
-    """One backend's constructors: tables, and backends from tables."""
+    """One backend's constructors: tables, and backends from tables and forms."""
 
     name: BackendName
     parse_tiktoken: Callable[[bytes], Any]
     from_items: Callable[[Iterable[tuple[bytes, int]]], Any]
     build: Callable[[Any, str, dict[str, int], Resources], Backend[Any]]
     build_form: Callable[[Form, Resources], Backend[Any]]
+    by_rank: ByRank
 
 
 _REFERENCE = Core(
@@ -45,6 +47,7 @@ _REFERENCE = Core(
     RankTable.from_items,
     lambda table, pattern, special_tokens, _: ReferenceBackend(table, pattern, special_tokens),
     lambda form, _: FormBackend(form),
+    merges_by_rank,
 )
 
 
@@ -84,10 +87,15 @@ def resolve(name: BackendName | None) -> Core:
 
         return native.build(form, resources.cache_bytes)
 
+    def by_rank(ranks: Mapping[bytes, int], rule: Merges, whole_first: bool) -> bool:
+        columns = (rule.lefts, rule.rights, rule.results)
+        return _core.merges_by_rank(list(ranks.items()), columns, whole_first)
+
     return Core(
         "native",
         _core.RankTable.parse_tiktoken,
         _core.RankTable.from_items,
         build,
         build_form,
+        by_rank,
     )

@@ -73,14 +73,14 @@ special tokens.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import regex
 
-from bytepair_engine import cancel, varint
-from bytepair_engine.backend import DecodeErrors, OffsetUnit
+from bytepair_engine import cancel
+from bytepair_engine.backend import OffsetUnit
+from bytepair_engine.derived_backend import DerivedBackend
 from bytepair_engine.errors import InvalidUnicode, SpecialTokenFound, UnknownTokenId
 from bytepair_engine.fingerprint import fingerprint
 from bytepair_engine.rank_table import RankTable
@@ -156,7 +156,7 @@ class SpecialSet:
             yield from ((match.start(), match.group()) for match in self._any.finditer(text))
 
 
-class ReferenceBackend:
+class ReferenceBackend(DerivedBackend[SpecialSet]):
     """The three steps over one vocabulary; see `backend.Backend` for each method."""
 
     name: Final = "reference"
@@ -199,12 +199,6 @@ class ReferenceBackend:
     def encode(self, text: str, allowed: SpecialSet, disallowed: SpecialSet) -> list[int]:
         return [token_id for token_id, _ in self._tokens(text, allowed, disallowed)]
 
-    def encode_array(self, text: str, allowed: SpecialSet, disallowed: SpecialSet) -> array[int]:
-        return array("I", self.encode(text, allowed, disallowed))
-
-    def encode_packed(self, text: str, allowed: SpecialSet, disallowed: SpecialSet) -> bytes:
-        return varint.pack(self.encode(text, allowed, disallowed))
-
     def encode_with_offsets(
         self, text: str, unit: OffsetUnit, allowed: SpecialSet, disallowed: SpecialSet
     ) -> tuple[list[int], list[int]]:
@@ -216,33 +210,6 @@ class ReferenceBackend:
             offsets.append(units[start])
             start += len(token)
         return ids, offsets
-
-    def encode_batch(
-        self, texts: Sequence[str], allowed: SpecialSet, disallowed: SpecialSet
-    ) -> list[list[int]]:
-        return [self.encode(text, allowed, disallowed) for text in texts]
-
-    def count(
-        self, text: str, allowed: SpecialSet, disallowed: SpecialSet, limit: int | None
-    ) -> int:
-        count = len(self.encode(text, allowed, disallowed))
-        return count if limit is None else min(count, limit + 1)
-
-    def count_batch(
-        self,
-        texts: Sequence[str],
-        allowed: SpecialSet,
-        disallowed: SpecialSet,
-        limit: int | None,
-    ) -> list[int]:
-        return [self.count(text, allowed, disallowed, limit) for text in texts]
-
-    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
-        data = self.decode_bytes(ids)
-        try:
-            return data.decode("utf-8", errors)
-        except UnicodeDecodeError as error:
-            raise InvalidUnicode(error.start, "invalid UTF-8") from None
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         cancel.check()

@@ -27,7 +27,11 @@ pub struct AddedTokens {
 }
 
 /// A special token that is disallowed stands in the text.
-pub struct Disallowed;
+pub struct Disallowed {
+    pub name: String,
+    /// The byte at which it starts.
+    pub at: usize,
+}
 
 impl AddedTokens {
     pub fn new(tokens: Vec<AddedToken>) -> Self {
@@ -68,7 +72,10 @@ impl AddedTokens {
             let (mut start, mut stop) = (found.start(), found.end());
             if token.special {
                 if disallowed.contains(&token.name) {
-                    return Err(Disallowed);
+                    return Err(Disallowed {
+                        name: token.name.clone(),
+                        at: start,
+                    });
                 }
                 if !allowed.contains(&token.name) {
                     continue;

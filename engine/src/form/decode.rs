@@ -21,29 +21,59 @@ pub struct Middle {
     /// Where each id's bytes are in `bytes`; nothing for an id without a token.
     places: Vec<Option<(u32, u32)>>,
     bytes: Vec<u8>,
+    /// The ids that `places` is of, where it would have too many holes if it had them all.
+    scattered: Option<Vec<u32>>,
+}
+
+/// Whether a table of this many ids may have a place for each up to the greatest: a file can name
+/// the last possible one, and is small.
+pub fn is_dense(count: usize, max_id: u32) -> bool {
+    (max_id as usize) < 8 * count + (1 << 16)
 }
 
 impl Middle {
     /// The bytes of these ids.
     pub fn new(middle: &[(u32, Vec<u8>)]) -> Self {
-        let count = middle.iter().map(|&(id, _)| id as usize + 1).max();
-        let mut places = vec![None; count.unwrap_or(0)];
-        let mut bytes = Vec::new();
+        let mut ids: Vec<u32> = middle.iter().map(|&(id, _)| id).collect();
+        ids.sort_unstable();
+        let max_id = ids.last().copied().unwrap_or(0);
+        let scattered = (!is_dense(ids.len(), max_id)).then_some(ids);
+        let mut found = Middle {
+            places: match &scattered {
+                Some(ids) => vec![None; ids.len()],
+                None => vec![None; max_id as usize + 1],
+            },
+            bytes: Vec::new(),
+            scattered,
+        };
         for (id, token) in middle {
-            let start = bytes.len() as u32;
-            bytes.extend_from_slice(token);
-            places[*id as usize] = Some((start, bytes.len() as u32));
+            let start = found.bytes.len() as u32;
+            found.bytes.extend_from_slice(token);
+            if let Some(index) = found.index(*id) {
+                found.places[index] = Some((start, found.bytes.len() as u32));
+            }
         }
-        Middle { places, bytes }
+        found
     }
 
     /// The greatest id that has a token; 0 where there is none.
     pub fn max_id(&self) -> u32 {
-        self.places.len().saturating_sub(1) as u32
+        match &self.scattered {
+            Some(ids) => ids.last().copied().unwrap_or(0),
+            None => self.places.len().saturating_sub(1) as u32,
+        }
+    }
+
+    #[inline]
+    fn index(&self, id: u32) -> Option<usize> {
+        match &self.scattered {
+            Some(ids) => ids.binary_search(&id).ok(),
+            None => Some(id as usize),
+        }
     }
 
     fn token(&self, id: u32) -> Option<&[u8]> {
-        let (start, end) = (*self.places.get(id as usize)?)?;
+        let (start, end) = (*self.places.get(self.index(id)?)?)?;
         self.bytes.get(start as usize..end as usize)
     }
 }

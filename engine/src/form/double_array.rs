@@ -44,11 +44,22 @@ impl DoubleArray {
 
     /// The longest key that `data` starts with: its length, and its value.
     pub fn longest(&self, data: &[u8]) -> Option<(usize, &str)> {
+        self.last_key(data, MAX_KEYS_AT_ONE_PLACE)
+    }
+
+    /// The value of the shortest key that `data` starts with.
+    pub fn shortest(&self, data: &[u8]) -> Option<&str> {
+        self.last_key(data, 1).map(|(_, value)| value)
+    }
+
+    /// Of the keys that `data` starts with, as far as the first `most` of them: the last.
+    #[inline]
+    fn last_key(&self, data: &[u8], most: usize) -> Option<(usize, &str)> {
         if !self.is_start[*data.first()? as usize] {
             return None;
         }
         let mut position = offset(self.units[0]);
-        let mut longest = None;
+        let mut last = None;
         let mut found = 0;
         for (index, &byte) in data.iter().enumerate() {
             position ^= byte as usize;
@@ -60,14 +71,14 @@ impl DoubleArray {
             }
             position ^= offset(unit);
             if unit & ENDS_KEY != 0 {
-                longest = Some((index + 1, (self.units.get(position)? & VALUE) as usize));
+                last = Some((index + 1, (self.units.get(position)? & VALUE) as usize));
                 found += 1;
-                if found == MAX_KEYS_AT_ONE_PLACE {
+                if found == most {
                     break;
                 }
             }
         }
-        let (length, start) = longest?;
+        let (length, start) = last?;
         let value = self.strings.get(start..)?;
         let end = value.iter().position(|&byte| byte == 0)?;
         Some((length, std::str::from_utf8(&value[..end]).ok()?))

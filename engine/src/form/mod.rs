@@ -5,31 +5,43 @@
 //! (cut the rest into pieces) and `model` (merge each piece) into a sink.
 
 mod added;
+mod by_rank;
 mod char_table;
+mod charsmap;
 mod cuts;
 mod decode;
 mod double_array;
+mod located;
+mod merge_list;
 mod model;
 mod normalise;
+mod origins;
 mod pairs;
+mod parts;
 mod pre_tokenise;
 mod rule;
 mod search;
 mod spacing;
 mod tokens;
 mod unicode;
+mod units;
 
 use std::collections::HashSet;
 
 pub use added::{AddedToken, AddedTokens};
+pub use by_rank::{Listed, merges_by_rank};
+pub use charsmap::CharsMap;
 pub use decode::{Decoder, Middle};
-pub use model::{Model, Parts, Units};
+pub use merge_list::{Spellings, merge_columns};
+pub use model::Model;
 pub use normalise::{Normaliser, Normalisers};
+pub use parts::Parts;
 pub use pre_tokenise::{Behaviour, PreTokenizer};
 pub use rule::Rule;
 pub use search::Search;
 pub use spacing::{Pad, Spacing};
 pub use unicode::UnicodeForm;
+pub use units::Units;
 
 use crate::bpe::SpecialFound;
 use crate::cache::Cache;
@@ -38,6 +50,7 @@ use crate::pool::{Pool, Workroom};
 use crate::sink::{Count, List, Packed, Sink};
 use crate::special::SpecialSet;
 use model::Merging;
+use origins::Origins;
 
 /// Special tokens of a request: their names, and the same ready to be found in text.
 pub struct NameSet {
@@ -54,13 +67,8 @@ impl NameSet {
     }
 }
 
-/// Why a text has no ids.
-pub enum Refusal {
-    /// It spells a special token that is disallowed.
-    Spelled(SpecialFound),
-    /// It spells one once it is normalised.
-    Normalised,
-}
+/// A text spells a special token that is disallowed once it is normalised.
+struct SpelledOnceNormalised;
 
 /// What a form consists of.
 pub struct Form {
@@ -96,7 +104,7 @@ impl Form {
         text: &str,
         allowed: &NameSet,
         disallowed: &NameSet,
-    ) -> Result<Vec<u32>, Refusal> {
+    ) -> Result<Vec<u32>, SpecialFound> {
         let mut list = List::for_bytes(text.len());
         self.encode_into(text, allowed, disallowed, &mut list)?;
         Ok(list.into_vec())
@@ -107,7 +115,7 @@ impl Form {
         text: &str,
         allowed: &NameSet,
         disallowed: &NameSet,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Vec<u8>, SpecialFound> {
         let mut packed = Packed(Vec::with_capacity(text.len() / 2 + 1));
         self.encode_into(text, allowed, disallowed, &mut packed)?;
         Ok(packed.0)
@@ -120,7 +128,7 @@ impl Form {
         allowed: &NameSet,
         disallowed: &NameSet,
         limit: Option<usize>,
-    ) -> Result<usize, Refusal> {
+    ) -> Result<usize, SpecialFound> {
         let mut count = Count::new(limit.unwrap_or(usize::MAX));
         self.encode_into(text, allowed, disallowed, &mut count)?;
         Ok(count.result())
@@ -132,34 +140,88 @@ impl Form {
         allowed: &NameSet,
         disallowed: &NameSet,
         sink: &mut S,
-    ) -> Result<(), Refusal> {
-        if let Some((token, byte_offset)) = disallowed.spelled.first(text) {
-            return Err(Refusal::Spelled(SpecialFound {
+    ) -> Result<(), SpecialFound> {
+        self.check_spelled(text, disallowed)?;
+        let needs_all = !disallowed.names.is_empty();
+        self.pool.with(|room| {
+            if self.needs_origins() {
+                return self.locate(text, allowed, disallowed, room, &mut |id, _| {
+                    sink.push(id);
+                    needs_all || !sink.is_full()
+                });
+            }
+            match self.walk(text, allowed, disallowed, room, sink) {
+                Ok(()) => Ok(()),
+                // Where in the original it stands is found the slow way.
+                Err(SpelledOnceNormalised) => {
+                    self.locate(text, allowed, disallowed, room, &mut |_, _| true)
+                }
+            }
+        })
+    }
+
+    /// What is disallowed is looked for first, and all through the text.
+    fn check_spelled(&self, text: &str, disallowed: &NameSet) -> Result<(), SpecialFound> {
+        match disallowed.spelled.first(text) {
+            None => Ok(()),
+            Some((token, byte_offset)) => Err(SpecialFound {
                 token: token.to_owned(),
                 byte_offset,
-            }));
+            }),
         }
-        self.pool.with(|room| {
-            let mut refused = Ok(());
-            let found = self.as_it_came.each_part(
-                text,
-                &allowed.names,
-                &disallowed.names,
-                |part, token| {
-                    if let Some(id) = token {
-                        sink.push(id);
-                    } else {
-                        let at_start = part.start == 0;
-                        refused =
-                            self.stretch(&text[part], at_start, allowed, disallowed, room, sink);
-                    }
-                    // What is disallowed is an error wherever it stands, even past a limit.
-                    refused.is_ok() && !(sink.is_full() && disallowed.names.is_empty())
-                },
-            );
-            refused?;
-            found.map_err(|_| Refusal::Normalised)
-        })
+    }
+
+    /// Whether a step asks where a piece comes from, and a step before it changes that.
+    fn needs_origins(&self) -> bool {
+        let asks = |step: &PreTokenizer| {
+            matches!(
+                step,
+                PreTokenizer::Prefix {
+                    first_only: true,
+                    ..
+                }
+            )
+        };
+        let Some(at) = self.pre_tokenizers.iter().rposition(asks) else {
+            return false;
+        };
+        let changes = |step: &PreTokenizer| {
+            matches!(
+                step,
+                PreTokenizer::Prefix { .. } | PreTokenizer::ByteAlphabet
+            )
+        };
+        !self.normalisers.steps.is_empty() || self.pre_tokenizers[..at].iter().any(changes)
+    }
+
+    fn has_byte_alphabet(&self) -> bool {
+        let is_one = |step: &PreTokenizer| matches!(step, PreTokenizer::ByteAlphabet);
+        self.pre_tokenizers.iter().any(is_one)
+    }
+
+    /// All steps, one after the other. After an error the sink has what came before it.
+    fn walk<S: Sink>(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        room: &mut FormRoom,
+        sink: &mut S,
+    ) -> Result<(), SpelledOnceNormalised> {
+        let mut refused = Ok(());
+        let (names, not) = (&allowed.names, &disallowed.names);
+        let found = self.as_it_came.each_part(text, names, not, |part, token| {
+            if let Some(id) = token {
+                sink.push(id);
+            } else {
+                let at_start = part.start == 0;
+                refused = self.stretch(&text[part], at_start, allowed, disallowed, room, sink);
+            }
+            // What is disallowed is an error wherever it stands, even past a limit.
+            refused.is_ok() && !(sink.is_full() && not.is_empty())
+        });
+        refused?;
+        found.map_err(|_| SpelledOnceNormalised)
     }
 
     fn stretch<S: Sink>(
@@ -170,7 +232,7 @@ impl Form {
         disallowed: &NameSet,
         room: &mut FormRoom,
         sink: &mut S,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpelledOnceNormalised> {
         let text = self.normalisers.apply(stretch);
         let (allowed, disallowed) = (&allowed.names, &disallowed.names);
         let found = self
@@ -186,7 +248,7 @@ impl Form {
                 }
                 !(sink.is_full() && disallowed.is_empty())
             });
-        found.map_err(|_| Refusal::Normalised)
+        found.map_err(|_| SpelledOnceNormalised)
     }
 
     fn pieces<S: Sink>(&self, text: &str, at_start: bool, room: &mut FormRoom, sink: &mut S) {
@@ -195,11 +257,9 @@ impl Form {
             cache,
             bytes,
         } = room;
-        let written = self
-            .pre_tokenizers
-            .iter()
-            .any(|step| matches!(step, PreTokenizer::ByteAlphabet));
-        pre_tokenise::each_piece(&self.pre_tokenizers, text, at_start, &mut |piece| {
+        let written = self.has_byte_alphabet();
+        let origins = Origins::untold(at_start);
+        pre_tokenise::each_piece(&self.pre_tokenizers, text, origins, &mut |piece, _| {
             if written {
                 pre_tokenise::read(piece, bytes);
                 self.model.encode(bytes, merging, cache, sink);

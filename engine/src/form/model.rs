@@ -5,42 +5,24 @@ use std::collections::HashMap;
 use super::char_table::CharTable;
 use super::cuts::Joined;
 use super::pairs::{NO_SYMBOL, PairMerger, Pairs, Part};
+use super::parts::Parts;
 use super::rule::{Rule, rank_pairs, score_pairs, single_characters};
 use super::tokens::Tokens;
+use super::units::{LookedUp, Unit, Units};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, long_hash};
 use crate::cancel;
 use crate::short_table::{Key, LONGEST};
-use crate::sink::Sink;
-
-/// What a piece starts as.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Units {
-    Bytes,
-    Characters,
-}
-
-/// The parts of a model; `pipeline/form.py` says what each means.
-pub struct Parts {
-    pub tokens: Vec<(Vec<u8>, u32)>,
-    pub rule: Rule,
-    pub units: Units,
-    pub whole_first: bool,
-    pub byte_tokens: Vec<(u8, u32)>,
-    pub unknown: Option<u32>,
-    pub fuse_unknown: bool,
-    pub prefix: String,
-    pub suffix: String,
-}
+use crate::sink::{Ids, Sink};
 
 /// A model, ready.
 pub struct Model {
-    tokens: Tokens,
+    pub(super) tokens: Tokens,
     pairs: Pairs,
     units: Units,
     whole_first: bool,
-    byte_tokens: [Option<u32>; 256],
-    unknown: Option<u32>,
-    fuse_unknown: bool,
+    pub(super) byte_tokens: [Option<u32>; 256],
+    pub(super) unknown: Option<u32>,
+    pub(super) fuse_unknown: bool,
     /// Whether a cut must have a token on each side: see the function.
     needs_known: bool,
     prefix: Vec<u8>,
@@ -52,17 +34,22 @@ pub struct Model {
     /// Ids of the characters that are tokens, when they stand alone.
     alone: CharTable,
     joined: Option<Joined>,
+    /// How many bytes of a piece each id stands for; 0 where the id does not tell.
+    lengths: Box<[u32]>,
 }
 
-struct Strings {
-    taken_apart: HashMap<u32, [Vec<u8>; 2]>,
+/// What is looked up under scores.
+pub struct Strings {
+    pub(super) taken_apart: HashMap<u32, [Vec<u8>; 2]>,
 }
 
 /// What one call works with.
 #[derive(Default)]
 pub struct Merging {
     merger: PairMerger,
+    /// What the last piece became, each with where it starts.
     parts: Vec<Part>,
+    units: Vec<Part>,
     ids: Vec<u32>,
     /// Parts so far.
     count: usize,
@@ -86,8 +73,9 @@ impl Model {
         for &(byte, id) in &parts.byte_tokens {
             byte_tokens[byte as usize] = Some(id);
         }
-        let joined = joined(&parts);
-        let needs_known = needs_known(&parts);
+        let joined = parts.joined();
+        let lengths = parts.lengths();
+        let needs_known = parts.needs_known();
         let (pairs, characters, strings) = match parts.rule {
             Rule::Ranks => {
                 let pairs = rank_pairs(&parts.tokens, &tokens);
@@ -132,6 +120,7 @@ impl Model {
             symbols,
             alone,
             joined,
+            lengths,
         }
     }
 
@@ -149,11 +138,64 @@ impl Model {
             sink.push(id);
             return;
         }
-        let text = match (&self.joined, std::str::from_utf8(piece)) {
-            (Some(joined), Ok(text)) => (joined, text),
-            _ => return self.encode_part(piece, merging, cache, sink),
+        self.each_part(piece, |_, part, single| {
+            match single {
+                Some(character) => self.encode_character(character, part, merging, cache, sink),
+                None => self.encode_part(part, merging, cache, sink),
+            }
+            !(sink.is_full() || merging.is_cancelled())
+        });
+    }
+
+    /// As `encode`; `give` is told each id and the byte at which it starts, and says whether it
+    /// wants more.
+    pub fn locate(
+        &self,
+        piece: &[u8],
+        merging: &mut Merging,
+        cache: &mut Cache,
+        mut give: impl FnMut(u32, usize) -> bool,
+    ) {
+        if self.whole_first
+            && let Some(id) = self.tokens.get(piece)
+        {
+            give(id, 0);
+            return;
+        }
+        let mut found = Ids::default();
+        self.each_part(piece, |at, part, _| {
+            found.0.clear();
+            self.encode_part(part, merging, cache, &mut found);
+            let ids = &found.0;
+            let length = |&id: &u32| self.lengths.get(id as usize).copied().unwrap_or(0) as usize;
+            let told = ids.iter().all(|id| length(id) > 0)
+                && ids.iter().map(length).sum::<usize>() == part.len();
+            let wanted = if told {
+                let mut start = at;
+                ids.iter().all(|id| {
+                    let here = start;
+                    start += length(id);
+                    give(*id, here)
+                })
+            } else {
+                self.merge(part, merging);
+                merging
+                    .parts
+                    .iter()
+                    .all(|found| give(found.symbol, at + found.start as usize))
+            };
+            wanted && !merging.is_cancelled()
+        });
+    }
+
+    /// Call `work` with each part of a piece that is merged by itself, and where it starts, until
+    /// it says that it has enough. A part that is one character, and not the last, is told as such.
+    #[inline]
+    fn each_part(&self, piece: &[u8], mut work: impl FnMut(usize, &[u8], Option<char>) -> bool) {
+        let (Some(joined), Ok(text)) = (&self.joined, std::str::from_utf8(piece)) else {
+            work(0, piece, None);
+            return;
         };
-        let (joined, text) = text;
         let mut start = 0;
         let mut before = None;
         for (at, character) in text.char_indices() {
@@ -162,19 +204,15 @@ impl Model {
                 && (!self.needs_known || (self.is_token(before) && self.is_token(character)))
             {
                 let part = &piece[start..at];
-                if part.len() == before.len_utf8() {
-                    self.encode_character(before, part, merging, cache, sink);
-                } else {
-                    self.encode_part(part, merging, cache, sink);
-                }
-                start = at;
-                if sink.is_full() || merging.is_cancelled() {
+                let single = (part.len() == before.len_utf8()).then_some(before);
+                if !work(start, part, single) {
                     return;
                 }
+                start = at;
             }
             before = Some(character);
         }
-        self.encode_part(&piece[start..], merging, cache, sink);
+        work(start, &piece[start..], None);
     }
 
     /// As `encode_part`, for one character: most that are merged with nothing are tokens, or
@@ -256,166 +294,67 @@ impl Model {
         sink.extend(&merging.ids);
     }
 
-    /// The ids of a piece, in `merging.ids`.
+    /// The ids of a piece, in `merging.ids`, and where they start, in `merging.parts`.
     fn merge(&self, piece: &[u8], merging: &mut Merging) {
         let Merging {
-            merger, parts, ids, ..
-        } = merging;
-        parts.clear();
-        ids.clear();
-        let mut out = Out {
-            model: self,
+            merger,
+            parts,
+            units,
             ids,
-            pending: false,
-        };
+            ..
+        } = merging;
         if let Some(strings) = &self.strings {
-            self.each_unit(piece, |start, unit| {
+            units.clear();
+            self.units.each(piece, |start, unit| {
                 let symbol = match unit {
                     Unit::Character(c) => self.symbols.get(c),
                     Unit::Byte(_) => NO_SYMBOL,
                 };
-                parts.push(Part {
+                units.push(Part {
                     symbol,
                     start: start as u32,
                 });
             });
+            merger.merge(&self.pairs, units);
+            let mut found = LookedUp::into(self, parts);
+            for (i, unit) in units.iter().enumerate() {
+                let end = units.get(i + 1).map_or(piece.len(), |p| p.start as usize);
+                found.push_apart(&piece[unit.start as usize..end], unit.start, strings);
+            }
+            found.finish();
+        } else {
+            let mut found = LookedUp::into(self, parts);
+            self.units.each(piece, |start, unit| {
+                self.look_up(piece, start, unit, &mut found)
+            });
+            found.finish();
             merger.merge(&self.pairs, parts);
-            for (i, part) in parts.iter().enumerate() {
-                let end = parts.get(i + 1).map_or(piece.len(), |p| p.start as usize);
-                out.push_apart(&piece[part.start as usize..end], strings);
-            }
-            out.finish();
-            return;
         }
-        let plain = self.prefix.is_empty() && self.suffix.is_empty();
-        let mut affixed = Vec::new();
-        self.each_unit(piece, |start, unit| {
-            let mut buffer = [0; 4];
-            let bytes: &[u8] = match unit {
-                Unit::Character(c) => c.encode_utf8(&mut buffer).as_bytes(),
-                Unit::Byte(byte) => {
-                    buffer[0] = byte;
-                    &buffer[..1]
-                }
-            };
-            if plain {
-                match unit {
-                    Unit::Character(c) if self.symbols.get(c) != NO_SYMBOL => {
-                        out.known(self.symbols.get(c));
-                    }
-                    _ => out.push(bytes),
-                }
-                return;
-            }
-            affixed.clear();
-            if start > 0 {
-                affixed.extend_from_slice(&self.prefix);
-            }
-            affixed.extend_from_slice(bytes);
-            if start + bytes.len() == piece.len() {
-                affixed.extend_from_slice(&self.suffix);
-            }
-            out.push(&affixed);
-        });
-        out.finish();
-        parts.extend(ids.iter().map(|&symbol| Part { symbol, start: 0 }));
-        merger.merge(&self.pairs, parts);
         ids.clear();
         ids.extend(parts.iter().map(|part| part.symbol));
     }
 
-    fn each_unit(&self, piece: &[u8], mut work: impl FnMut(usize, Unit)) {
-        match (self.units, std::str::from_utf8(piece)) {
-            (Units::Characters, Ok(text)) => {
-                for (start, character) in text.char_indices() {
-                    work(start, Unit::Character(character));
+    #[inline]
+    fn look_up(&self, piece: &[u8], start: usize, unit: Unit, found: &mut LookedUp<'_>) {
+        let mut buffer = [0; 4];
+        if self.prefix.is_empty() && self.suffix.is_empty() {
+            match unit {
+                Unit::Character(c) if self.symbols.get(c) != NO_SYMBOL => {
+                    found.known(self.symbols.get(c), start as u32);
                 }
+                _ => found.push(unit.bytes(&mut buffer), start as u32),
             }
-            _ => {
-                for (start, &byte) in piece.iter().enumerate() {
-                    work(start, Unit::Byte(byte));
-                }
-            }
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Unit {
-    Byte(u8),
-    Character(char),
-}
-
-/// Ids of units that are looked up one after the other.
-struct Out<'a> {
-    model: &'a Model,
-    ids: &'a mut Vec<u32>,
-    /// Whether there is an unknown part that is not given yet.
-    pending: bool,
-}
-
-impl Out<'_> {
-    fn push(&mut self, unit: &[u8]) {
-        let model = self.model;
-        if let Some(id) = model.tokens.get(unit) {
-            self.known(id);
             return;
         }
-        let spelled = unit.iter().map(|&byte| model.byte_tokens[byte as usize]);
-        if spelled.clone().all(|id| id.is_some()) {
-            self.ids.extend(spelled.flatten());
-            return;
+        let bytes = unit.bytes(&mut buffer);
+        let mut affixed = Vec::new();
+        if start > 0 {
+            affixed.extend_from_slice(&self.prefix);
         }
-        if !(self.pending && model.fuse_unknown) {
-            self.flush();
+        affixed.extend_from_slice(bytes);
+        if start + bytes.len() == piece.len() {
+            affixed.extend_from_slice(&self.suffix);
         }
-        self.pending = true;
+        found.push(&affixed, start as u32);
     }
-
-    fn known(&mut self, id: u32) {
-        self.flush();
-        self.ids.push(id);
-    }
-
-    fn push_apart(&mut self, part: &[u8], strings: &Strings) {
-        let id = self.model.tokens.get(part);
-        match id.and_then(|id| strings.taken_apart.get(&id)) {
-            Some([left, right]) => {
-                self.push_apart(left, strings);
-                self.push_apart(right, strings);
-            }
-            None => self.push(part),
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.pending {
-            self.ids.extend(self.model.unknown);
-        }
-        self.pending = false;
-    }
-
-    fn finish(&mut self) {
-        self.flush();
-    }
-}
-
-/// Whether what becomes of a character that is no token depends on what is beside it: it may
-/// vanish, so that its neighbours meet; join an unknown one before it; or wait, unknown, past
-/// others that are spelled in bytes.
-fn needs_known(parts: &Parts) -> bool {
-    parts.byte_tokens.len() < 256
-        && (parts.unknown.is_none() || parts.fuse_unknown || !parts.byte_tokens.is_empty())
-}
-
-/// Where pieces can be cut; None where a part's ids may depend on what is beside it.
-fn joined(parts: &Parts) -> Option<Joined> {
-    let apart = matches!(&parts.rule, Rule::Scores(_, apart) if !apart.is_empty());
-    let affixed = !parts.prefix.is_empty() || !parts.suffix.is_empty();
-    if parts.units == Units::Bytes || affixed || (apart && needs_known(parts)) {
-        return None;
-    }
-    Some(Joined::of(
-        parts.tokens.iter().map(|(token, _)| token.as_slice()),
-    ))
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::charsmap::CharsMap;
+use super::origins::{Aligned, Made, Plain, Traced};
 use super::search::Search;
 use super::spacing::Spacing;
 use super::unicode::UnicodeForm;
@@ -19,6 +21,7 @@ pub enum Normaliser {
         left: bool,
         right: bool,
     },
+    CharsMap(Box<CharsMap>),
     Spacing(Box<Spacing>),
 }
 
@@ -45,56 +48,117 @@ impl Normalisers {
         text
     }
 
+    /// The same for a text that remembers where in the original it comes from.
+    pub fn apply_traced(&self, mut stretch: Aligned, original: &str) -> Aligned {
+        for step in &self.steps {
+            if let &Normaliser::Strip { left, right } = step {
+                let text = &stretch.text;
+                let start = if left {
+                    text.len() - text.trim_start().len()
+                } else {
+                    0
+                };
+                let end = if right {
+                    text.trim_end().len()
+                } else {
+                    text.len()
+                };
+                stretch.cut(start..end.max(start));
+                continue;
+            }
+            let mut made = Traced::of(&stretch, original);
+            let text = stretch.text.as_str();
+            match step {
+                Normaliser::Unicode(form) => form.trace(text, |c| self.is_younger(c), &mut made),
+                _ => whole(step, text, &mut made),
+            }
+            stretch = made.made;
+        }
+        stretch
+    }
+
     fn one<'t>(&self, step: &Normaliser, text: &'t str) -> Cow<'t, str> {
         match step {
-            Normaliser::Unicode(form) => form.apply(text, |character| {
-                self.younger.contains(u32::from(character))
-            }),
-            Normaliser::Lowercase(lower) => lowercase(text, lower),
+            Normaliser::Unicode(form) => form.apply(text, |character| self.is_younger(character)),
+            Normaliser::Lowercase(_) if text.is_ascii() => Cow::Owned(text.to_ascii_lowercase()),
             Normaliser::Prepend(_) if text.is_empty() => Cow::Borrowed(text),
             Normaliser::Prepend(before) => Cow::Owned([before, text].concat()),
-            Normaliser::Replace(search, content) => replace(text, search, content),
+            Normaliser::Replace(search, content) => {
+                let mut made = Plain::of(text);
+                if replace(text, search, content, &mut made) {
+                    Cow::Owned(made.made)
+                } else {
+                    Cow::Borrowed(text)
+                }
+            }
             &Normaliser::Strip { left, right } => {
                 let text = if left { text.trim_start() } else { text };
                 Cow::Borrowed(if right { text.trim_end() } else { text })
             }
-            Normaliser::Spacing(spacing) => Cow::Owned(spacing.apply(text)),
-        }
-    }
-}
-
-fn lowercase<'t>(text: &'t str, lower: &HashMap<char, String>) -> Cow<'t, str> {
-    if text.is_ascii() {
-        return Cow::Owned(text.to_ascii_lowercase());
-    }
-    let mut result = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_ascii() {
-            result.push(character.to_ascii_lowercase());
-        } else {
-            match lower.get(&character) {
-                Some(other) => result.push_str(other),
-                None => result.push(character),
+            _ => {
+                let mut made = Plain::of(text);
+                whole(step, text, &mut made);
+                Cow::Owned(made.made)
             }
         }
     }
-    Cow::Owned(result)
+
+    fn is_younger(&self, character: char) -> bool {
+        self.younger.contains(u32::from(character))
+    }
 }
 
-fn replace<'t>(text: &'t str, search: &Search, content: &str) -> Cow<'t, str> {
-    let mut result = String::new();
+/// Apply one of the steps that say of all that they make what it is made from.
+fn whole(step: &Normaliser, text: &str, made: &mut impl Made) {
+    match step {
+        Normaliser::Lowercase(lower) => lowercase(text, lower, made),
+        Normaliser::Prepend(before) => {
+            if !text.is_empty() {
+                made.given(before, 0);
+                made.kept(0..text.len());
+            }
+        }
+        Normaliser::Replace(search, content) => {
+            if !replace(text, search, content, made) {
+                made.kept(0..text.len());
+            }
+        }
+        Normaliser::CharsMap(map) => map.apply(text, made),
+        Normaliser::Spacing(spacing) => spacing.apply(text, made),
+        Normaliser::Unicode(_) | Normaliser::Strip { .. } => made.kept(0..text.len()),
+    }
+}
+
+fn lowercase(text: &str, lower: &HashMap<char, String>, made: &mut impl Made) {
+    let mut same = 0;
+    for (at, character) in text.char_indices() {
+        let ascii = [character.to_ascii_lowercase() as u8];
+        let small = if character.is_ascii_uppercase() {
+            std::str::from_utf8(&ascii).unwrap_or_default()
+        } else if character.is_ascii() {
+            continue;
+        } else if let Some(small) = lower.get(&character) {
+            small
+        } else {
+            continue;
+        };
+        made.kept(same..at);
+        made.given(small, at);
+        same = at + character.len_utf8();
+    }
+    made.kept(same..text.len());
+}
+
+/// Returns: whether something was replaced; otherwise nothing is made.
+fn replace(text: &str, search: &Search, content: &str, made: &mut impl Made) -> bool {
     let mut at = 0;
     search.each_match(text, |start, end| {
-        if at == 0 {
-            result.reserve(text.len() + text.len() / 3);
-        }
-        result.push_str(&text[at..start]);
-        result.push_str(content);
+        made.kept(at..start);
+        made.given(content, end - 1);
         at = end;
     });
-    if at == 0 {
-        return Cow::Borrowed(text);
+    if at > 0 {
+        made.kept(at..text.len());
     }
-    result.push_str(&text[at..]);
-    Cow::Owned(result)
+    at > 0
 }

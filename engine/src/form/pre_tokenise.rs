@@ -1,5 +1,6 @@
 //! What each pre-tokenizer does to a piece: step 4 of docs/formats.md.
 
+use super::origins::{Aligned, Origins};
 use super::search::Search;
 use crate::split::{Ends, Splitter};
 
@@ -32,16 +33,16 @@ pub enum PreTokenizer {
 
 /// Give each piece that the steps leave to `work`, in order, until it says that it has enough.
 ///
-/// Args: the piece, and whether it starts where the original text does.
+/// Args: the piece, and what is known of where it comes from; `work` is told the same of its own.
 /// Returns: false if `work` had enough.
 pub fn each_piece(
     steps: &[PreTokenizer],
     piece: &str,
-    at_start: bool,
-    work: &mut impl FnMut(&str) -> bool,
+    origins: Origins<'_>,
+    work: &mut impl FnMut(&str, Origins<'_>) -> bool,
 ) -> bool {
     let Some((step, rest)) = steps.split_first() else {
-        return piece.is_empty() || work(piece);
+        return piece.is_empty() || work(piece, origins);
     };
     match step {
         _ if piece.is_empty() => true,
@@ -51,8 +52,7 @@ pub fn each_piece(
             while at < piece.len() {
                 splitter.fill(piece, at, &mut ends);
                 for &end in ends.as_slice() {
-                    let starts = at_start && at == 0;
-                    if !each_piece(rest, &piece[at..end], starts, work) {
+                    if !each_piece(rest, &piece[at..end], origins.part(at..end), work) {
                         return false;
                     }
                     at = end;
@@ -67,33 +67,60 @@ pub fn each_piece(
         } => {
             let spans = spans(piece, search, *behaviour, *inverted);
             spans.into_iter().all(|(start, end)| {
-                each_piece(rest, &piece[start..end], at_start && start == 0, work)
+                each_piece(rest, &piece[start..end], origins.part(start..end), work)
             })
         }
         &PreTokenizer::Substitute(old, new) => {
             if !piece.contains(old) {
-                return each_piece(rest, piece, at_start, work);
+                return each_piece(rest, piece, origins, work);
+            }
+            if let Some(starts) = origins.starts() {
+                let same = |c| if c == old { new } else { c };
+                let made = remade(piece.char_indices().map(|(at, c)| (same(c), starts[at])));
+                return each_piece(rest, &made.text, Origins::of(&made.starts), work);
             }
             let replaced = piece.replace(old, new.encode_utf8(&mut [0; 4]));
-            each_piece(rest, &replaced, at_start, work)
+            each_piece(rest, &replaced, origins, work)
         }
         &PreTokenizer::Prefix {
             character,
             first_only,
         } => {
-            if piece.starts_with(character) || (first_only && !at_start) {
-                return each_piece(rest, piece, at_start, work);
+            if piece.starts_with(character) || (first_only && !origins.is_at_start()) {
+                return each_piece(rest, piece, origins, work);
+            }
+            if let Some(starts) = origins.starts() {
+                let first = std::iter::once((character, starts[0]));
+                let others = piece.char_indices().map(|(at, c)| (c, starts[at]));
+                let made = remade(first.chain(others));
+                return each_piece(rest, &made.text, Origins::of(&made.starts), work);
             }
             let mut prefixed = String::with_capacity(piece.len() + 4);
             prefixed.push(character);
             prefixed.push_str(piece);
-            each_piece(rest, &prefixed, at_start, work)
+            each_piece(rest, &prefixed, origins, work)
         }
         PreTokenizer::ByteAlphabet => {
+            if let Some(starts) = origins.starts() {
+                let made = remade(piece.bytes().map(written).zip(starts.iter().copied()));
+                return each_piece(rest, &made.text, Origins::of(&made.starts), work);
+            }
             let written: String = piece.bytes().map(written).collect();
-            each_piece(rest, &written, at_start, work)
+            each_piece(rest, &written, origins, work)
         }
     }
+}
+
+/// A text of these characters, and where each comes from.
+fn remade(characters: impl Iterator<Item = (char, usize)>) -> Aligned {
+    let mut made = Aligned {
+        text: String::new(),
+        starts: Vec::new(),
+    };
+    for (character, start) in characters {
+        made.push(character.encode_utf8(&mut [0; 4]), start);
+    }
+    made
 }
 
 /// Where the pieces start and end; some may be empty.

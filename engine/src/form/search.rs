@@ -3,6 +3,7 @@
 use memchr::memmem::Finder;
 
 use crate::general::{General, Searcher};
+use crate::split::PatternFault;
 
 /// A pattern: a plain string, or a program.
 pub enum Search {
@@ -11,21 +12,28 @@ pub enum Search {
 }
 
 impl Search {
-    /// A pattern of docs/patterns.md; None for one that cannot be run here: it may match nothing,
-    /// or is out of the syntax.
-    pub fn new(pattern: &str) -> Option<Self> {
+    /// A pattern of docs/patterns.md that matches something.
+    pub fn new(pattern: &str) -> Result<Self, PatternFault> {
         if let Some(text) = literal(pattern) {
-            return Some(Search::Literal(
+            return Ok(Search::Literal(
                 Box::new(Finder::new(text.as_bytes()).into_owned()),
                 text.len(),
             ));
         }
-        // A line break would begin another split.
+        let fault = |problem: &str| PatternFault {
+            position: 0,
+            problem: problem.to_owned(),
+        };
         if pattern.contains('\n') {
-            return None;
+            return Err(fault("a line break would begin another split"));
         }
-        let general = General::new(pattern).ok()?;
-        (!general.may_match_nothing()).then(|| Search::Program(Box::new(general)))
+        let general = General::new(pattern)?;
+        if general.may_match_nothing() {
+            return Err(fault(
+                "it may match nothing, and engines differ in what comes then",
+            ));
+        }
+        Ok(Search::Program(Box::new(general)))
     }
 
     /// Call `work` with the start and the end of each match, in order.
@@ -92,7 +100,7 @@ mod tests {
     #[test]
     fn what_may_match_nothing_is_not_run_here() {
         for pattern in ["a*", "(?=a)", "", "[a\n]b", "("] {
-            assert!(Search::new(pattern).is_none(), "{pattern:?}");
+            assert!(Search::new(pattern).is_err(), "{pattern:?}");
         }
     }
 }

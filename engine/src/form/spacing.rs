@@ -4,6 +4,7 @@
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
 use super::double_array::DoubleArray;
+use super::origins::Made;
 
 /// Where a space is put.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,9 +62,10 @@ impl Spacing {
         })
     }
 
-    /// The step's result for one stretch.
-    pub fn apply(&self, stretch: &str) -> String {
-        let mut text = String::with_capacity(stretch.len() + stretch.len() / 4 + 4);
+    /// Make the step's result for one stretch.
+    pub fn apply(&self, stretch: &str, made: &mut impl Made) {
+        let mut buffer = [0; 4];
+        let mark: &str = self.mark.encode_utf8(&mut buffer);
         let mut empty = true;
         let mut after_space = true;
         let mut at = 0;
@@ -74,43 +76,45 @@ impl Spacing {
             } else {
                 (&stretch[at..at + run], run)
             };
+            let from = at;
             at += length;
             if empty && self.tidy && given == " " {
                 continue;
             }
             if empty && self.pad == Pad::Before {
-                text.push(self.mark);
+                made.given(mark, from);
             }
             empty = false;
+            if run > 0 {
+                made.kept(from..at);
+                after_space = false;
+                continue;
+            }
             let kept = if self.tidy && after_space {
                 given.trim_start_matches(' ')
             } else {
                 given
             };
             if !kept.is_empty() {
-                self.push(kept, &mut text);
+                let mut parts = kept.split(' ');
+                made.given(parts.next().unwrap_or_default(), from);
+                for part in parts {
+                    made.given(mark, from);
+                    made.given(part, from);
+                }
                 after_space = kept.ends_with(' ');
             }
         }
         if empty {
-            return String::new();
+            return;
         }
-        if self.tidy {
-            text.truncate(text.trim_end_matches(self.mark).len());
-        }
-        if self.pad == Pad::After {
-            text.push(self.mark);
-        }
-        text
-    }
-
-    fn push(&self, given: &str, text: &mut String) {
-        let mut parts = given.split(' ');
-        text.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            text.push(self.mark);
-            text.push_str(part);
-        }
+        let text = made.text();
+        let end = if self.tidy {
+            text.trim_end_matches(self.mark).len()
+        } else {
+            text.len()
+        };
+        made.end(end, (self.pad == Pad::After).then_some(self.mark));
     }
 
     /// How many bytes there are before one at which a place may give something else than its

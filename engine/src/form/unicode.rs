@@ -1,9 +1,17 @@
 //! Unicode's normalisation forms, as published tokenizers apply them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::OnceLock;
 
+use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick};
 use unicode_normalization::{is_nfkc_quick, is_nfkd_quick};
+
+use super::origins::Made;
+
+/// What is made of a cluster of more characters all starts where it does.
+const LONGEST_TO_CUT: usize = 32;
 
 /// One of the four forms.
 #[derive(Clone, Copy)]
@@ -45,6 +53,40 @@ impl UnicodeForm {
         Cow::Owned(normal)
     }
 
+    /// The same, cluster by cluster: where one can be cut into characters each of which gives a
+    /// part of the result, each is said to give that part.
+    pub fn trace(self, text: &str, is_younger: impl Fn(char) -> bool, made: &mut impl Made) {
+        let mut start = 0;
+        let mut after = text.char_indices().skip(1).peekable();
+        while start < text.len() {
+            let same = |&(_, c): &(usize, char)| !starts_cluster(c) && !is_younger(c);
+            let mut cuts = Vec::new();
+            while let Some((at, _)) = after.next_if(same) {
+                cuts.push(at);
+            }
+            let end = after.next().map_or(text.len(), |(at, _)| at);
+            if cuts.len() + 1 > LONGEST_TO_CUT {
+                cuts.clear();
+            }
+            if end == start + 1 {
+                made.kept(start..end);
+            } else {
+                let normal = self.apply(&text[start..end], &is_younger);
+                let (mut done, mut from) = (0, start);
+                for cut in cuts {
+                    let before = self.apply(&text[start..cut], &is_younger);
+                    let rest = self.apply(&text[cut..end], &is_younger);
+                    if [&*before, &*rest].concat() == normal {
+                        made.given(&normal[done..before.len()], from);
+                        (done, from) = (before.len(), cut);
+                    }
+                }
+                made.given(&normal[done..], from);
+            }
+            start = end;
+        }
+    }
+
     /// Whether one look at each character shows that nothing changes.
     fn holds_quickly(self, text: &str) -> bool {
         let answer = match self {
@@ -64,4 +106,28 @@ impl UnicodeForm {
             UnicodeForm::Nfkd => to.extend(text.nfkd()),
         }
     }
+}
+
+/// Whether text before `character` and text from it on normalise each by itself, in every form:
+/// it is a starter, and becomes one with nothing before it.
+fn starts_cluster(character: char) -> bool {
+    if character < '\u{300}' {
+        return true;
+    }
+    let first = std::iter::once(character).nfkd().next();
+    let first = first.unwrap_or(character);
+    canonical_combining_class(character) == 0
+        && canonical_combining_class(first) == 0
+        && !composes_backwards().contains(&first)
+}
+
+/// The characters that become one with the character before them: those that some character ends
+/// with once it is decomposed.
+fn composes_backwards() -> &'static HashSet<char> {
+    static SET: OnceLock<HashSet<char>> = OnceLock::new();
+    SET.get_or_init(|| {
+        ('\u{80}'..=char::MAX)
+            .filter_map(|character| std::iter::once(character).nfd().skip(1).last())
+            .collect()
+    })
 }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
-use super::guard::{ERRORS, detached, guarded, pattern_error, raise, released};
-use super::ids::{Integers, array_of, token_ids};
+use super::guard::{detached, guarded, pattern_error, released};
+use super::ids::{Integers, array_of};
 use super::table::RankTable;
-use super::text::{on_text, on_texts, utf8};
+use super::text::{decoded, offset_unit, on_text, on_texts, python_text, utf8};
 use crate::bpe;
-use crate::offsets::OffsetUnit;
 use crate::parallel::Sharing;
 use crate::special;
 
@@ -140,11 +138,7 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-        let unit = match unit {
-            "byte" => OffsetUnit::Byte,
-            "utf16" => OffsetUnit::Utf16,
-            _ => OffsetUnit::CodePoint,
-        };
+        let unit = offset_unit(unit);
         let encode = |text: &str| {
             self.core
                 .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
@@ -199,21 +193,7 @@ impl Bpe {
         ids: &Bound<'py, PyAny>,
         errors: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = self.joined(py, ids)?;
-        if errors == "strict"
-            && let Err(error) = std::str::from_utf8(&bytes)
-        {
-            let args = (error.valid_up_to(), "invalid UTF-8");
-            return Err(raise(py, ERRORS, "InvalidUnicode", args));
-        }
-        // Python's own notion of what one replacement character stands for.
-        // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;
-        // the result is a new reference or null with an error.
-        unsafe {
-            let (start, len) = (bytes.as_ptr().cast(), bytes.len() as ffi::Py_ssize_t);
-            let text = ffi::PyUnicode_DecodeUTF8(start, len, c"replace".as_ptr());
-            Bound::from_owned_ptr_or_err(py, text)
-        }
+        python_text(py, &self.joined(ids)?, errors)
     }
 
     fn decode_bytes<'py>(
@@ -221,7 +201,7 @@ impl Bpe {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.joined(py, ids)?))
+        Ok(PyBytes::new(py, &self.joined(ids)?))
     }
 
     fn token_id(&self, py: Python<'_>, token: &[u8]) -> PyResult<Option<u32>> {
@@ -251,18 +231,7 @@ impl Bpe {
 
 impl Bpe {
     /// The bytes of the tokens of `ids`, joined.
-    fn joined<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
-        let (known, stranger) = token_ids(ids)?;
-        let bytes = released(py, known.len(), || self.core.decode_bytes(&known))?;
-        let unknown = match (&bytes, stranger) {
-            // The first one counts, and all before the stranger came before it.
-            (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
-            (Ok(_), Some(id)) => Some((id, known.len())),
-            (Ok(_), None) => None,
-        };
-        match unknown {
-            Some(facts) => Err(raise(py, ERRORS, "UnknownTokenId", facts)),
-            None => Ok(bytes.unwrap_or_default()),
-        }
+    fn joined(&self, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        decoded(ids, |ids| self.core.decode_bytes(ids))
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 
-use super::guard::{ERRORS, guarded, raise, released};
-use super::ids::{Integers, array_of, token_ids};
-use super::text::utf8;
+use super::guard::{ERRORS, guarded, pattern_error, raise};
+use super::ids::{Integers, array_of};
+use super::merges::integers;
+use super::text::{decoded, offset_unit, on_text, python_text};
 use crate::form;
 use crate::form::{
-    AddedToken, AddedTokens, Behaviour, Decoder, Middle, Model, NameSet, Normaliser, Normalisers,
-    Pad, Parts, PreTokenizer, Refusal, Rule, Search, Spacing, UnicodeForm, Units, characters,
+    AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,
+    Normalisers, Pad, Parts, PreTokenizer, Rule, Search, Spacing, UnicodeForm, Units, characters,
 };
 use crate::pool::Pool;
 use crate::split::Splitter;
@@ -23,7 +23,7 @@ use crate::split::Splitter;
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct FormNames(Box<NameSet>);
 
-/// One form. `new` is None for what only the reference can do.
+/// One form.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Form {
     core: Box<form::Form>,
@@ -49,7 +49,8 @@ type Added = (String, u32, bool, String, bool, bool, bool, bool);
 
 #[pymethods]
 impl Form {
-    /// The parts of a form: see `pipeline/native.py`. None if a step is not known here.
+    /// The parts of a form: see `pipeline/native.py`. Raises VocabularyError for a pattern that
+    /// cannot be run in bounded time.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)]
     fn build(
@@ -62,24 +63,18 @@ impl Form {
         added: Vec<Added>,
         decoder: (Vec<(u32, Vec<u8>)>, Bound<'_, PyTuple>),
         cache_bytes: usize,
-    ) -> PyResult<Option<Self>> {
-        let Some(rule) = rule_of(&rule)? else {
-            return Ok(None);
-        };
+    ) -> PyResult<Self> {
+        let rule = rule_of(&rule)?;
         let (bytes, whole_first, byte_tokens, unknown, fuse_unknown, prefix, suffix) = model;
         if bytes && matches!(rule, Rule::Scores(..)) {
-            return Ok(None);
+            return Err(unknown_part(py, "scores of bytes"));
         }
         let (steps, younger) = normalisers;
-        let steps: Option<Vec<Normaliser>> =
-            steps.iter().map(normaliser).collect::<PyResult<_>>()?;
-        let pre_tokenizers: Option<Vec<PreTokenizer>> = pre_tokenizers
+        let steps = steps.iter().map(normaliser).collect::<PyResult<_>>()?;
+        let pre_tokenizers = pre_tokenizers
             .iter()
             .map(pre_tokenizer)
             .collect::<PyResult<_>>()?;
-        let (Some(steps), Some(pre_tokenizers)) = (steps, pre_tokenizers) else {
-            return Ok(None);
-        };
         let decoder = decoder_of(decoder)?;
         let most = decoder.middle.max_id();
         let parts = Parts {
@@ -110,10 +105,10 @@ impl Form {
             decoder,
             pool: Pool::new(cache_bytes),
         })?;
-        Ok(Some(Form {
+        Ok(Form {
             core: Box::new(core),
             integers: Integers::up_to(most),
-        }))
+        })
     }
 
     #[staticmethod]
@@ -133,12 +128,11 @@ impl Form {
         text: &Bound<'py, PyString>,
         allowed: &FormNames,
         disallowed: &FormNames,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let ids = on_text(text, |text| {
             self.core.encode(text, &allowed.0, &disallowed.0)
         })?;
-        ids.map(|ids| self.integers.list(text.py(), &ids))
-            .transpose()
+        self.integers.list(text.py(), &ids)
     }
 
     fn encode_array<'py>(
@@ -146,11 +140,11 @@ impl Form {
         text: &Bound<'py, PyString>,
         allowed: &FormNames,
         disallowed: &FormNames,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let ids = on_text(text, |text| {
             self.core.encode(text, &allowed.0, &disallowed.0)
         })?;
-        ids.map(|ids| array_of(text.py(), &ids)).transpose()
+        array_of(text.py(), &ids)
     }
 
     fn encode_packed<'py>(
@@ -158,11 +152,25 @@ impl Form {
         text: &Bound<'py, PyString>,
         allowed: &FormNames,
         disallowed: &FormNames,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let packed = on_text(text, |text| {
-            self.core.encode_packed(text, &allowed.0, &disallowed.0)
-        })?;
-        Ok(packed.map(|packed| PyBytes::new(text.py(), &packed)))
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
+        Ok(PyBytes::new(text.py(), &on_text(text, encode)?))
+    }
+
+    fn encode_with_offsets<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        unit: &str,
+        allowed: &FormNames,
+        disallowed: &FormNames,
+    ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
+        let unit = offset_unit(unit);
+        let encode = |text: &str| {
+            self.core
+                .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
+        };
+        let (ids, offsets) = on_text(text, encode)?;
+        Ok((self.integers.list(text.py(), &ids)?, offsets))
     }
 
     fn count(
@@ -171,92 +179,96 @@ impl Form {
         allowed: &FormNames,
         disallowed: &FormNames,
         limit: Option<usize>,
-    ) -> PyResult<Option<usize>> {
+    ) -> PyResult<usize> {
         on_text(text, |text| {
             self.core.count(text, &allowed.0, &disallowed.0, limit)
         })
+    }
+
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        errors: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        python_text(py, &self.joined(ids)?, errors)
     }
 
     fn decode_bytes<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let (known, stranger) = token_ids(ids)?;
-        if stranger.is_some() {
-            return Ok(None);
-        }
-        let bytes = released(py, known.len(), || self.core.decoder.decode(&known))?;
-        Ok(bytes.ok().map(|bytes| PyBytes::new(py, &bytes)))
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.joined(ids)?))
     }
 }
 
-/// Run `work` on the text's UTF-8; None if only the reference can say what is wrong.
-fn on_text<T: Send>(
-    text: &Bound<'_, PyString>,
-    work: impl FnOnce(&str) -> Result<T, Refusal> + Send,
-) -> PyResult<Option<T>> {
-    let utf8 = utf8(text)?;
-    match released(text.py(), utf8.len(), || work(utf8))? {
-        Ok(result) => Ok(Some(result)),
-        Err(Refusal::Normalised) => Ok(None),
-        Err(Refusal::Spelled(found)) => {
-            let args = (found.token, found.byte_offset);
-            Err(raise(text.py(), ERRORS, "SpecialTokenFound", args))
-        }
+impl Form {
+    fn joined(&self, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        decoded(ids, |ids| self.core.decoder.decode(ids))
     }
 }
 
-fn rule_of(
-    (kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>),
-) -> PyResult<Option<Rule>> {
+fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<Rule> {
     Ok(match kind.as_str() {
-        "ranks" => Some(Rule::Ranks),
+        "ranks" => Rule::Ranks,
         "merges" => {
-            // Four integers for each pair: left, right, priority and result.
-            // An array without items says that it is at an address which no u32 could have.
-            let flat = if first.is_empty()? {
-                Vec::new()
-            } else {
-                PyBuffer::<u32>::get(first)?.to_vec(first.py())?
-            };
-            let pairs = flat.as_chunks::<4>().0;
-            Some(Rule::Merges(
-                pairs.iter().map(|&pair| pair.into()).collect(),
-            ))
+            let columns = first.cast::<PyTuple>()?;
+            let column = |index| integers(&columns.get_item(index)?);
+            let (lefts, rights) = (column(0)?, column(1)?);
+            let (priorities, results) = (column(2)?, column(3)?);
+            let halves = lefts.into_iter().zip(rights);
+            let merges = halves.zip(priorities.into_iter().zip(results));
+            Rule::Merges(merges.map(|((l, r), (p, m))| (l, r, p, m)).collect())
         }
         "scores" => {
             let apart: Vec<(u32, Vec<u8>, Vec<u8>)> = second.extract()?;
             let apart = apart
                 .into_iter()
                 .map(|(id, left, right)| (id, [left, right]));
-            Some(Rule::Scores(first.extract()?, apart.collect()))
+            Rule::Scores(first.extract()?, apart.collect())
         }
-        _ => None,
+        other => return Err(unknown_part(first.py(), other)),
     })
 }
 
-fn normaliser((kind, parts): &Step<'_>) -> PyResult<Option<Normaliser>> {
+/// The error for what `pipeline/native.py` gives and this file does not know.
+fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
+    let problem = format!("the core knows no {part}");
+    let args = ("the vocabulary", problem, "this is a bug: report it");
+    raise(py, ERRORS, "VocabularyError", args)
+}
+
+fn search(py: Python<'_>, pattern: &str) -> PyResult<Search> {
+    Search::new(pattern).map_err(|fault| pattern_error(py, fault))
+}
+
+fn normaliser((kind, parts): &Step<'_>) -> PyResult<Normaliser> {
+    let unknown = || unknown_part(parts.py(), kind);
     Ok(match kind.as_str() {
         "unicode" => {
             let (name,): (String,) = parts.extract()?;
-            UnicodeForm::named(&name).map(Normaliser::Unicode)
+            Normaliser::Unicode(UnicodeForm::named(&name).ok_or_else(unknown)?)
         }
         "lowercase" => {
             let (lower,): (HashMap<char, String>,) = parts.extract()?;
-            Some(Normaliser::Lowercase(lower))
+            Normaliser::Lowercase(lower)
         }
         "prepend" => {
             let (text,) = parts.extract()?;
-            Some(Normaliser::Prepend(text))
+            Normaliser::Prepend(text)
         }
         "replace" => {
             let (pattern, content): (String, String) = parts.extract()?;
-            Search::new(&pattern).map(|search| Normaliser::Replace(search, content))
+            Normaliser::Replace(search(parts.py(), &pattern)?, content)
         }
         "strip" => {
             let (left, right) = parts.extract()?;
-            Some(Normaliser::Strip { left, right })
+            Normaliser::Strip { left, right }
+        }
+        "charsmap" => {
+            let (table,): (Vec<u8>,) = parts.extract()?;
+            Normaliser::CharsMap(Box::new(CharsMap::new(&table).ok_or_else(unknown)?))
         }
         "spacing" => {
             let (table, kept, tidy, pad, mark): (Vec<u8>, Vec<String>, bool, String, char) =
@@ -266,54 +278,54 @@ fn normaliser((kind, parts): &Step<'_>) -> PyResult<Option<Normaliser>> {
                 "after" => Pad::After,
                 _ => Pad::Nowhere,
             };
-            Spacing::new(&table, &kept, tidy, pad, mark).map(|s| Normaliser::Spacing(Box::new(s)))
+            let spacing = Spacing::new(&table, &kept, tidy, pad, mark).ok_or_else(unknown)?;
+            Normaliser::Spacing(Box::new(spacing))
         }
-        _ => None,
+        _ => return Err(unknown()),
     })
 }
 
-fn pre_tokenizer((kind, parts): &Step<'_>) -> PyResult<Option<PreTokenizer>> {
+fn pre_tokenizer((kind, parts): &Step<'_>) -> PyResult<PreTokenizer> {
     Ok(match kind.as_str() {
         "split" => {
             let (pattern, behaviour, inverted): (String, String, bool) = parts.extract()?;
-            split(&pattern, &behaviour, inverted)
+            split(parts.py(), &pattern, &behaviour, inverted)?
         }
         "substitute" => {
             let (old, new) = parts.extract()?;
-            Some(PreTokenizer::Substitute(old, new))
+            PreTokenizer::Substitute(old, new)
         }
         "prefix" => {
             let (character, first_only) = parts.extract()?;
-            Some(PreTokenizer::Prefix {
+            PreTokenizer::Prefix {
                 character,
                 first_only,
-            })
+            }
         }
-        "byte_alphabet" => Some(PreTokenizer::ByteAlphabet),
-        _ => None,
+        "byte_alphabet" => PreTokenizer::ByteAlphabet,
+        _ => return Err(unknown_part(parts.py(), kind)),
     })
 }
 
-fn split(pattern: &str, behaviour: &str, inverted: bool) -> Option<PreTokenizer> {
+fn split(py: Python<'_>, pattern: &str, behaviour: &str, inverted: bool) -> PyResult<PreTokenizer> {
     let behaviour = match behaviour {
+        // Isolated matches and the stretches between them are what a scanner gives.
+        "isolated" if !pattern.contains('\n') => {
+            let splitter = Splitter::for_pattern(pattern);
+            return match splitter {
+                Ok(splitter) => Ok(PreTokenizer::Scan(splitter)),
+                Err(fault) => Err(pattern_error(py, fault)),
+            };
+        }
         "isolated" => Behaviour::Isolated,
         "removed" => Behaviour::Removed,
         "merged_with_previous" => Behaviour::MergedWithPrevious,
         "merged_with_next" => Behaviour::MergedWithNext,
         "contiguous" => Behaviour::Contiguous,
-        _ => return None,
+        other => return Err(unknown_part(py, other)),
     };
-    let search = Search::new(pattern);
-    // Isolated matches and the stretches between them are what a scanner gives.
-    if behaviour == Behaviour::Isolated && !pattern.contains('\n') {
-        match Splitter::for_pattern(pattern) {
-            Ok(Splitter::General(_)) if search.is_none() => return None,
-            Ok(splitter) => return Some(PreTokenizer::Scan(splitter)),
-            Err(_) => return None,
-        }
-    }
-    Some(PreTokenizer::Split {
-        search: search?,
+    Ok(PreTokenizer::Split {
+        search: search(py, pattern)?,
         behaviour,
         inverted,
     })

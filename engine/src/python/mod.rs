@@ -8,6 +8,7 @@ mod encoding;
 mod form;
 mod guard;
 mod ids;
+mod merges;
 mod table;
 mod text;
 mod train;
@@ -40,6 +41,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PretokenCounter>()?;
     module.add_class::<PretokenCounts>()?;
     module.add_class::<MergeTrainer>()?;
+    module.add_function(wrap_pyfunction!(merges::merge_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(merges::merges_by_rank, module)?)?;
     module.add_function(wrap_pyfunction!(ids::unpack, module)?)?;
     module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
 }

@@ -1,10 +1,13 @@
 //! Python's text as UTF-8, and work on it.
 
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyAny, PyBytes, PyInt, PyString};
 
 use super::guard::{ERRORS, raise, released};
+use super::ids::token_ids;
 use crate::bpe;
+use crate::offsets::OffsetUnit;
 
 /// The text's UTF-8, without a copy where CPython has it.
 pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
@@ -56,4 +59,55 @@ pub(super) fn on_texts<T: Send>(
     let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
     let bytes = texts.iter().map(|text| text.len()).sum();
     released(py, bytes, || core.on_each(&texts, work))?.map_err(|error| special_found(py, error))
+}
+
+/// The unit of this name.
+pub(super) fn offset_unit(name: &str) -> OffsetUnit {
+    match name {
+        "byte" => OffsetUnit::Byte,
+        "utf16" => OffsetUnit::Utf16,
+        _ => OffsetUnit::CodePoint,
+    }
+}
+
+/// What `decode` gives for Python's ids, or the error for the first one that has no token.
+pub(super) fn decoded(
+    ids: &Bound<'_, PyAny>,
+    decode: impl FnOnce(&[u32]) -> Result<Vec<u8>, bpe::UnknownId> + Send,
+) -> PyResult<Vec<u8>> {
+    let py = ids.py();
+    let (known, stranger) = token_ids(ids)?;
+    let bytes = released(py, known.len(), || decode(&known))?;
+    let unknown = match (&bytes, stranger) {
+        // The first one counts, and all before the stranger came before it.
+        (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
+        (Ok(_), Some(id)) => Some((id, known.len())),
+        (Ok(_), None) => None,
+    };
+    match unknown {
+        Some(facts) => Err(raise(py, ERRORS, "UnknownTokenId", facts)),
+        None => Ok(bytes.unwrap_or_default()),
+    }
+}
+
+/// Bytes as Python's text; `errors` is what `Encoding.decode` takes.
+pub(super) fn python_text<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    errors: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    if errors == "strict"
+        && let Err(error) = std::str::from_utf8(bytes)
+    {
+        let args = (error.valid_up_to(), "invalid UTF-8");
+        return Err(raise(py, ERRORS, "InvalidUnicode", args));
+    }
+    // Python's own notion of what one replacement character stands for.
+    // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;
+    // the result is a new reference or null with an error.
+    unsafe {
+        let (start, len) = (bytes.as_ptr().cast(), bytes.len() as ffi::Py_ssize_t);
+        let text = ffi::PyUnicode_DecodeUTF8(start, len, c"replace".as_ptr());
+        Bound::from_owned_ptr_or_err(py, text)
+    }
 }

@@ -8,18 +8,20 @@ kept beside the ranks.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import regex
 
 from bytepair_engine.patterns import COVERING
-from bytepair_engine.pipeline.form import Form, Merges, Model, Ranks, Split
+from bytepair_engine.pipeline.form import Form, Merges, Ranks, Split
 from bytepair_engine.reference import merge
 
 _BYTES: Final = 256
+
+#: What answers `merges_by_rank`.
+ByRank = Callable[[Mapping[bytes, int], Merges, bool], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,12 @@ class RankParts:
     special_tokens: dict[str, int]
 
 
-def rank_parts(form: Form) -> RankParts | None:
+def rank_parts(form: Form, by_rank: ByRank | None = None) -> RankParts | None:
     """What a rank table would hold.
 
+    Args:
+        form: The form.
+        by_rank: What answers `merges_by_rank`; that function by default.
     Returns:
         The parts; None if it is not certain that they say the same as the form.
     """
@@ -60,7 +65,12 @@ def rank_parts(form: Form) -> RankParts | None:
         return None
     if any(bytes([byte]) not in ranks for byte in range(_BYTES)):
         return None
-    if not _decodes_to_itself(form, ranks, special) or not _merges_by_rank(model, ranks):
+    if not _decodes_to_itself(form, ranks, special):
+        return None
+    if isinstance(model.rule, Merges):
+        if not (by_rank or merges_by_rank)(ranks, model.rule, model.whole_first):
+            return None
+    elif not (isinstance(model.rule, Ranks) and model.whole_first):
         return None
     return RankParts(sorted(ranks.items(), key=lambda item: item[1]), pattern, special)
 
@@ -99,72 +109,22 @@ def _decodes_to_itself(form: Form, ranks: Mapping[bytes, int], special: Mapping[
     )
 
 
-def _merges_by_rank(model: Model, ranks: Mapping[bytes, int]) -> bool:
-    """Whether merging by `model.rule` is merging by rank, whole pieces first."""
-    if isinstance(model.rule, Ranks):
-        return model.whole_first
-    if not isinstance(model.rule, Merges):
-        return False
-    pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    last = -1
-    for pair, (_, result) in sorted(model.rule.pairs.items(), key=lambda item: item[1]):
-        if result < last:
-            return False  # an earlier priority for a later rank
-        last = result
-        pairs[result].append(pair)
-    last_pairs = _LastPairs(ranks)
-    for token, token_id in sorted(ranks.items(), key=lambda item: item[1]):
-        if len(token) > 1 and not last_pairs.add(token, token_id, pairs[token_id]):
+def merges_by_rank(ranks: Mapping[bytes, int], rule: Merges, whole_first: bool) -> bool:
+    """Whether it is certain that merging by a list is merging by rank, whole pieces first.
+
+    Args:
+        ranks: Token to id; every single byte is there.
+        rule: The list.
+        whole_first: Whether pieces that are a token are taken whole with the list, too.
+    """
+    if list(rule.results) != sorted(rule.results):
+        return False  # an earlier priority for a later rank
+    listed = set(zip(rule.lefts, rule.rights, strict=True))
+    for token in ranks:
+        if len(token) > 1:
             found = merge(token, ranks, until=2)
-            reached = len(found) == 2
-            if reached and (ranks[found[0]], ranks[found[1]]) not in pairs[token_id]:
+            if len(found) == 2 and (ranks[found[0]], ranks[found[1]]) not in listed:
                 return False
-            if not reached and not model.whole_first:
+            if len(found) > 2 and not whole_first:
                 return False  # a piece that is this token would be one token by rank
     return True
-
-
-class _LastPairs:
-    """Which pair each token is merged from by rank, found from the pairs of its halves.
-
-    Tokens come in order of rank. One whose halves are both known, and come before it, is merged
-    from them exactly if no merge of a lower rank joins the end of the left half, as it is by
-    then, to the start of the right half, as it is by then.
-    """
-
-    def __init__(self, ranks: Mapping[bytes, int]) -> None:
-        self._ranks = ranks
-        self._spelling = {i: token for token, i in ranks.items()}
-        self._bytes = {ranks[bytes([byte])] for byte in range(_BYTES)}
-        self._halves: dict[int, tuple[int, int]] = {}
-
-    def add(self, token: bytes, token_id: int, pairs: list[tuple[int, int]]) -> bool:
-        """Whether one of `pairs` is certainly what `token` is merged from."""
-        for left, right in pairs:
-            if self._spelling[left] + self._spelling[right] == token and self._joins(
-                left, right, token_id
-            ):
-                self._halves[token_id] = (left, right)
-                return True
-        return False
-
-    def _joins(self, left: int, right: int, token_id: int) -> bool:
-        for half in (left, right):
-            if half not in self._bytes and not (half in self._halves and half < token_id):
-                return False
-        highest = token_id - 1
-        while highest >= 0:
-            # The parts beside the border while merges of rank `highest` are made: those on the
-            # left are made before one across it, those on the right after.
-            while left not in self._bytes and left > highest:
-                left = self._halves[left][1]
-            while right not in self._bytes and right >= highest:
-                right = self._halves[right][0]
-            lowest = max(
-                0 if left in self._bytes else left, 0 if right in self._bytes else right + 1
-            )
-            across = self._ranks.get(self._spelling[left] + self._spelling[right])
-            if across is not None and lowest <= across <= highest:
-                return False
-            highest = lowest - 1
-        return True

@@ -6,6 +6,7 @@ Both write a byte as `byte_alphabet` says.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
@@ -45,7 +46,7 @@ def gpt2_form(
         VocabularyError: A file is not what it must be, or the two do not agree.
     """
     ids = _ids(encoder, encoder_source)
-    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    pairs: dict[tuple[int, int], int] = {}  # and what each becomes, in order of priority
     made = set(BYTE_ALPHABET)
     for number, line in enumerate(_lines(merges, merges_source), 1):
         if number == 1:
@@ -69,7 +70,7 @@ def gpt2_form(
         pair = (ids[left], ids[right])
         if pair in pairs:
             raise refuse("the merge stands in an earlier line")
-        pairs[pair] = (len(pairs), ids[left + right])
+        pairs[pair] = ids[left + right]
         made.add(left + right)
     for token in ids.keys() - made | special_tokens.keys():
         if ids.get(token) != special_tokens.get(token) or not token:
@@ -80,8 +81,11 @@ def gpt2_form(
                 "declare as special_tokens exactly the tokens that no merge makes",
             )
     tokens = {read_bytes(token) or b"": ids[token] for token in made}
+    lefts, rights = (array("I", (pair[side] for pair in pairs)) for side in (0, 1))
     return Form(
-        model=Model(tokens=tokens, rule=Merges(pairs), units="bytes"),
+        model=Model(
+            tokens=tokens, rule=Merges.listed(lefts, rights, pairs.values()), units="bytes"
+        ),
         decoder=Decoder(
             middle={i: token for token, i in tokens.items()}
             | {i: token.encode() for token, i in special_tokens.items()}

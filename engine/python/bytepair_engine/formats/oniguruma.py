@@ -7,6 +7,7 @@ The two syntaxes agree on most of what split patterns use, and differ quietly on
 - `{n,m}+` repeats the repeat there, and is possessive here; `{n}?` makes it optional there;
 - `\w` holds two joiners less there, and outside of sets six number signs of Latin-1 more; `\h` is
   a hexadecimal digit there and a space here;
+- sets in a set and `&&` mean what they say there, and are written by other means here;
 - of a match of nothing, each has an opinion of its own where the next one is looked for;
 - `(?i)` there also lets one character match two, such as ß and ss.
 
@@ -207,39 +208,78 @@ class _Translation:
         raise self._fault(f"\\{mark}" if mark else "a backslash at the end")
 
     def _set(self) -> tuple[str, int]:
+        """A set as it is written here, and its length there."""
+        start = self._at
+        content, written = self._operands()
+        length, self._at = self._at - start, start
+        return written if content is None else f"[{content}]", length
+
+    def _operands(self) -> tuple[str | None, str]:
+        """Read a set: what it holds, if that is one positive set; and something that matches the
+        same characters. Sets in a set add to it, and what `&&` parts must all hold a character."""
         pattern, start = self._pattern, self._at
-        out = ["["]
         self._at += 1
-        if pattern[self._at : self._at + 1] == "^":
-            if self._ignoring_case[-1]:
-                raise self._fault("a negated set under (?i)")
-            out.append("^")
-            self._at += 1
-        first = self._at
+        negated = pattern.startswith("^", self._at)
+        if negated and self._ignoring_case[-1]:
+            raise self._fault("a negated set under (?i)")
+        self._at += negated
+        operands = [self._members()]
+        while pattern.startswith("&&", self._at):
+            self._at += 2
+            operands.append(self._members())
+        if self._at == len(pattern):
+            self._at = start
+            raise self._fault("a set that does not end")
+        self._at += 1
+        content, others = operands[0]
+        if len(operands) == 1 and not others:
+            return (None, f"[^{content}]") if negated else (content, f"[{content}]")
+        if self._ignoring_case[-1]:
+            self._at = start
+            raise self._fault("sets in a set under (?i)")
+        either = ["|".join([f"[{plain}]"] * bool(plain) + rest) for plain, rest in operands]
+        looks = "".join(f"(?={operand})" for operand in either[1:])
+        written = f"(?:{looks}(?:{either[0]}))" if looks else f"(?:{either[0]})"
+        return None, f"(?:(?!{written})(?s:.))" if negated else written
+
+    def _members(self) -> tuple[str, list[str]]:
+        """Read what a set holds up to its end, or to `&&`: as one set's content, and what cannot
+        be written in it."""
+        pattern, first = self._pattern, self._at
+        content, others = "", list[str]()
+        after_set = False
         while self._at < len(pattern):
             character = pattern[self._at]
-            if character == "]" and self._at > first:
-                end = self._at + 1
-                self._at = start
-                return "".join([*out, "]"]), end - start
-            if character == "]":
-                raise self._fault("an empty set; write \\]")
+            if character == "]" or pattern.startswith("&&", self._at):
+                if self._at == first:
+                    raise self._fault(r"an empty set; write \]")
+                break
             if character == "[":
-                raise self._fault("a set in a set; write \\[ for the character")
-            if pattern.startswith("&&", self._at):
-                raise self._fault("the intersection of sets")
+                if pattern.startswith("[:", self._at):
+                    raise self._fault(r"a POSIX bracket, or a set in a set; write \[: for these")
+                if content.endswith("-") and not content.endswith(r"\-"):
+                    raise self._fault("a range that ends with a set")
+                inner, written = self._operands()
+                if inner is None or {inner[0], inner[-1]} & set("-&~|"):
+                    others.append(written)
+                else:
+                    content += inner
+                after_set = True
+                continue
+            if after_set and character == "-" and not pattern.startswith("]", self._at + 1):
+                raise self._fault("a range that starts with a set")
+            after_set = False
             if character == "\\":
                 written, length = self._escape(inside=True)
                 self._literal = ""
-                out.append(written)
+                content += written
                 self._at += length
                 continue
             if character in "-~|&" and pattern[self._at + 1 : self._at + 2] == character:
                 raise self._fault(f"{character * 2} in a set; write \\{character}")
-            out.append(_NEWLINE.get(character, character))
+            content += _NEWLINE.get(character, character)
             self._at += 1
-        self._at = start
-        raise self._fault("a set that does not end")
+        return content, others
 
     def _open(self) -> None:
         found = _GROUP.match(self._pattern, self._at)

@@ -84,7 +84,7 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
 
 
 def _ranked_if_possible(core: Core, form: Form) -> Ranked | Form:
-    parts = rank_parts(form)
+    parts = rank_parts(form, core.by_rank)
     if parts is None:
         return form
     table = core.from_items(parts.items)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bytepair_engine.formats.json_file import Node
-from bytepair_engine.pipeline.form import AddedToken, Normaliser
+from bytepair_engine.formats.regex_budget import RegexBudget
+from bytepair_engine.pipeline.form import AddedToken, Normaliser, Replace
 from bytepair_engine.pipeline.normalising import normalise_text
+from bytepair_engine.pipeline.splitting import compiled
 
 
 def read_added_tokens(
@@ -29,6 +31,7 @@ def read_added_tokens(
     tokens: dict[str, AddedToken] = {}
     found: dict[tuple[bool, str], str] = {}
     next_id = len(vocabulary)
+    budget = RegexBudget()
     for member in [] if node is None else node.items():
         name = member["content"].a(str)
         if not name:
@@ -44,7 +47,13 @@ def read_added_tokens(
             member["content"].refuse(
                 "a special token is only white space, which texts hold everywhere"
             )
-        content = normalise_text(name, normalisers) if flags["normalized"] else name
+        content = name
+        for step in normalisers if flags["normalized"] else ():
+            if isinstance(step, Replace):
+                pattern = compiled(step.pattern)
+                content = budget.replaced(member["content"], pattern, content, step.content)
+            else:
+                content = normalise_text(content, [step])
         if not content:
             member["content"].refuse("nothing is left of the token once it is normalised")
         # As `tokenizers` gives ids, whatever the file says.

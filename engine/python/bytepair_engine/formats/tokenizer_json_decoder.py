@@ -8,6 +8,7 @@ from typing import Final
 import regex
 
 from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.regex_budget import RegexBudget
 from bytepair_engine.formats.tokenizer_json_steps import flattened, regular_expression
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
 from bytepair_engine.pipeline.form import Decoder
@@ -69,6 +70,7 @@ class _Chain:
         self.strip_start = self.strip_end = ("", 0)
         self._to_bytes: Callable[[str], bytes] = str.encode
         self._joined = False
+        self._budget: Final = RegexBudget()
 
     def table(self, spellings: Mapping[int, str], *, first: bool, last: bool) -> dict[int, bytes]:
         """Each token's bytes in one kind of place."""
@@ -93,7 +95,7 @@ class _Chain:
             case "Strip" if self._to_bytes is str.encode:
                 self.steps.append(_strip(node))
             case "Replace" if not self._joined and self._to_bytes is str.encode:
-                self.steps.append(_replace(node))
+                self.steps.append(_replace(node, self._budget))
             case "Metaspace" if not self._joined and self._to_bytes is str.encode:
                 self.steps.append(_metaspace(node))
                 self.by_place = True
@@ -128,7 +130,7 @@ def _byte_level(text: str) -> bytes:
 
 
 def _byte_fallback(text: str) -> bytes:
-    found = _BYTE.fullmatch(text)
+    found = _BYTE.fullmatch(text) if text.startswith("<0x") else None
     return bytes([int(found[1], 16)]) if found else text.encode()
 
 
@@ -152,14 +154,14 @@ def _strip(node: Node) -> _Step:
     return strip
 
 
-def _replace(node: Node) -> _Step:
+def _replace(node: Node, budget: RegexBudget) -> _Step:
     content = node["content"].a(str)
     plain = node["pattern"].get("String")
     if plain is not None and plain.a(str):
         old = plain.value
         return lambda text, _first, _last: text.replace(old, content)
     pattern = compiled(regular_expression(node["pattern"]))
-    return lambda text, _first, _last: pattern.sub(lambda _: content, text)
+    return lambda text, _first, _last: budget.replaced(node, pattern, text, content)
 
 
 def _metaspace(node: Node) -> _Step:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, repeat
 from typing import Any, Final
 
 from bytepair_engine.formats.json_file import Node
+from bytepair_engine.formats.merge_list import merges_of, without_prefix
 from bytepair_engine.formats.tokenizer_json_steps import choice
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
 from bytepair_engine.pipeline.form import Merges, Model
@@ -68,9 +68,7 @@ def read_model(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -
     whole = byte_level and not prefix and not suffix and _has_all_bytes(tokens)
     return Model(
         tokens=tokens,
-        rule=Merges(
-            _pairs(node["merges"], vocabulary, len(prefix.encode()), byte_level=byte_level)
-        ),
+        rule=_merges(node["merges"], vocabulary, len(prefix.encode()), byte_level=byte_level),
         units="bytes" if byte_level else "characters",
         whole_first=choice(node, "ignore_merges", default=False),
         # Where every unit is a token, none of these is ever asked for.
@@ -106,58 +104,54 @@ def _affix(node: Node, key: str, *, byte_level: bool) -> str:
     return affix
 
 
-def _pairs(
-    node: Node, vocabulary: Mapping[str, int], prefix: int, *, byte_level: bool
-) -> dict[tuple[int, int], tuple[int, int]]:
+def _merges(node: Node, vocabulary: Mapping[str, int], prefix: int, *, byte_level: bool) -> Merges:
     """The merges: those as "left right", and those as ["left", "right"]."""
+    halves = _halves(node)
+    merges = merges_of(halves, vocabulary, prefix)
+    if isinstance(merges, int):
+        left, right = halves[2 * merges : 2 * merges + 2]
+        name = left + without_prefix(right, prefix)
+        missing = next(token for token in (left, right, name) if token not in vocabulary)
+        node.refuse(f"merge {merges} needs the token {_short(missing)}, which is not in vocab")
+    if byte_level:
+        _check_bytes(node, halves)
+    return merges
+
+
+def _halves(node: Node) -> list[str]:
+    """The left and the right half of each merge, one after the other.
+
+    There are hundreds of thousands: what looks at each one in Python comes after a fault only.
+    """
     members: list[Any] = node.a(list)
     if members and isinstance(members[0], str):
-        # As in merges.txt, whose first line may say its version.
+        if members[0].startswith("#version"):  # as in merges.txt
+            members = members[1:]
+        if {*map(type, members)} <= {str} and {*map(str.count, members, repeat(" "))} <= {1}:
+            return list(chain.from_iterable(map(str.split, members, repeat(" "))))
+        # Other versions are skipped wherever they stand; spellings may be mixed.
         members = [m for m in members if not (isinstance(m, str) and m.startswith("#version"))]
         members = [m.split(" ") if isinstance(m, str) else m for m in members]
-    # There are hundreds of thousands: what looks at each one in Python comes after a fault only.
+    parts = list(chain.from_iterable(m if type(m) is list else (m,) for m in members))
     if not ({*map(type, members)} <= {list} and {*map(len, members)} <= {2}) or not (
-        {*map(type, chain.from_iterable(members))} <= {str}
+        {*map(type, parts)} <= {str}
     ):
-        for priority, parts in enumerate(members):
-            if not isinstance(parts, list) or len(parts) != 2 or {*map(type, parts)} != {str}:
-                node.refuse(f"merge {priority} is not two tokens: {_short(parts)}")
-    find = vocabulary.get
-    firsts, seconds = map(itemgetter(0), members), map(itemgetter(1), members)
-    left, right = list(map(find, firsts)), list(map(find, seconds))
-    if prefix:
-        members = [[part, _without(rest, prefix) or ""] for part, rest in members]
-    result = list(map(find, map("".join, members)))
-    for ids, index in ((left, 0), (right, 1), (result, None)):
-        if None in ids:
-            priority = ids.index(None)
-            name = "".join(members[priority]) if index is None else members[priority][index]
-            node.refuse(f"merge {priority} needs the token {_short(name)}, which is not in vocab")
-    if byte_level:
-        _check_bytes(node, members)
-    return dict(zip(zip(left, right, strict=True), enumerate(result), strict=True))  # type: ignore[arg-type]
+        for priority, pair in enumerate(members):
+            if not isinstance(pair, list) or len(pair) != 2 or {*map(type, pair)} != {str}:
+                node.refuse(f"merge {priority} is not two tokens: {_short(pair)}")
+    return parts
 
 
-def _check_bytes(node: Node, members: list[list[str]]) -> None:
+def _check_bytes(node: Node, halves: list[str]) -> None:
     """A token that is not written as bytes is never text, and need only be shown; but whoever
     merges one means something else."""
-    if read_bytes("".join(map("".join, members))) is None:
-        priority = next(i for i, m in enumerate(members) if read_bytes("".join(m)) is None)
-        character = next(c for c in "".join(members[priority]) if read_bytes(c) is None)
+    if read_bytes("".join(halves)) is None:
+        index = next(i for i, half in enumerate(halves) if read_bytes(half) is None)
+        character = next(c for c in halves[index] if read_bytes(c) is None)
         node.refuse(
-            f"merge {priority} holds {character!r}, which stands for no byte in a byte-level "
+            f"merge {index // 2} holds {character!r}, which stands for no byte in a byte-level "
             "vocabulary"
         )
-
-
-def _without(right: str, prefix: int) -> str | None:
-    """`right` without so many bytes of UTF-8; None if that cuts a character."""
-    if right.isascii():
-        return right[prefix:]
-    try:
-        return right.encode()[prefix:].decode()
-    except UnicodeError:
-        return None
 
 
 def _byte_tokens(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -> dict[int, int]:

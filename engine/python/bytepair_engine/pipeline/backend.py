@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bytepair_engine import cancel, varint
-from bytepair_engine.backend import DecodeErrors, OffsetUnit
-from bytepair_engine.errors import InvalidUnicode, SpecialTokenFound
+from bytepair_engine import cancel
+from bytepair_engine.backend import OffsetUnit
+from bytepair_engine.derived_backend import DerivedBackend
+from bytepair_engine.errors import SpecialTokenFound
 from bytepair_engine.pipeline.added import AddedTokens
 from bytepair_engine.pipeline.aligned import Aligned
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
@@ -30,19 +30,38 @@ class NameSet:
     spelled: SpecialSet
 
 
-class FormBackend:
-    """A form at work; see `backend.Backend` for each method.
+class FormTable:
+    """What a form says of single tokens; see `backend.Backend` for each method.
 
     Attributes:
         form: The form.
+        fingerprint: Its fingerprint.
     """
+
+    def __init__(self, form: Form) -> None:
+        self.form: Final = form
+        self.fingerprint: Final = form_fingerprint(form)
+        self._always_found: Final = {t.name.encode(): t.id for t in form.added if not t.special}
+
+    def token_id(self, token: bytes) -> int | None:
+        found = self._always_found.get(token)
+        return self.form.model.tokens.get(token) if found is None else found
+
+    def token_bytes(self, token_id: int) -> bytes | None:
+        return self.form.decoder.middle.get(token_id)
+
+    def token_byte_values(self) -> list[bytes]:
+        return sorted(self.form.model.tokens)
+
+
+class FormBackend(FormTable, DerivedBackend[NameSet]):
+    """A form at work; see `backend.Backend` for each method."""
 
     name: Final = "reference"
     splitter: Final = "general"
 
     def __init__(self, form: Form) -> None:
-        self.form: Final = form
-        self.fingerprint: Final = form_fingerprint(form)
+        super().__init__(form)
         self._as_it_came: Final = AddedTokens([t for t in form.added if not t.normalised])
         self._normalised: Final = AddedTokens([t for t in form.added if t.normalised])
         self._tokenizer: Final = Tokenizer(
@@ -112,12 +131,6 @@ class FormBackend:
     def encode(self, text: str, allowed: NameSet, disallowed: NameSet) -> list[int]:
         return [token_id for token_id, _, _ in self._tokens(text, allowed, disallowed)]
 
-    def encode_array(self, text: str, allowed: NameSet, disallowed: NameSet) -> array[int]:
-        return array("I", self.encode(text, allowed, disallowed))
-
-    def encode_packed(self, text: str, allowed: NameSet, disallowed: NameSet) -> bytes:
-        return varint.pack(self.encode(text, allowed, disallowed))
-
     def encode_with_offsets(
         self, text: str, unit: OffsetUnit, allowed: NameSet, disallowed: NameSet
     ) -> tuple[list[int], list[int]]:
@@ -128,42 +141,9 @@ class FormBackend:
             offsets.append(units[character] + (byte if unit == "byte" else 0))
         return ids, offsets
 
-    def encode_batch(
-        self, texts: Sequence[str], allowed: NameSet, disallowed: NameSet
-    ) -> list[list[int]]:
-        return [self.encode(text, allowed, disallowed) for text in texts]
-
-    def count(self, text: str, allowed: NameSet, disallowed: NameSet, limit: int | None) -> int:
-        count = len(self.encode(text, allowed, disallowed))
-        return count if limit is None else min(count, limit + 1)
-
-    def count_batch(
-        self, texts: Sequence[str], allowed: NameSet, disallowed: NameSet, limit: int | None
-    ) -> list[int]:
-        return [self.count(text, allowed, disallowed, limit) for text in texts]
-
-    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
-        data = self.decode_bytes(ids)
-        try:
-            return data.decode("utf-8", errors)
-        except UnicodeDecodeError as error:
-            raise InvalidUnicode(error.start, "invalid UTF-8") from None
-
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         state = DecoderState(self.form.decoder)
         return state.feed(ids) + state.finish()
-
-    def token_id(self, token: bytes) -> int | None:
-        for added in self.form.added:
-            if not added.special and added.name.encode() == token:
-                return added.id
-        return self.form.model.tokens.get(token)
-
-    def token_bytes(self, token_id: int) -> bytes | None:
-        return self.form.decoder.middle.get(token_id)
-
-    def token_byte_values(self) -> list[bytes]:
-        return sorted(self.form.model.tokens)
 
 
 def _units_before_each_character(text: str, unit: OffsetUnit) -> Sequence[int]:

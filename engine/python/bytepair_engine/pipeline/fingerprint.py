@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from itertools import chain
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
 from operator import itemgetter
 from struct import pack
+from sys import byteorder
 from typing import Any
 
 from bytepair_engine.pipeline.form import Form, Merges, Scores
@@ -39,7 +40,7 @@ def _fields(form: Form) -> Iterator[bytes]:
     settings = {
         "normalisers": [_step(step) for step in form.normalisers],
         "pre_tokenizers": [_step(step) for step in form.pre_tokenizers],
-        "added": sorted((asdict(token) for token in form.added), key=_in_json),
+        "added": sorted(map(_flat, form.added), key=_in_json),
         "template": asdict(form.template),
         "rule": type(rule).__name__,
         **{
@@ -50,14 +51,11 @@ def _fields(form: Form) -> Iterator[bytes]:
         "first_until_text": decoder.first_until_text,
     }
     yield _in_json(settings).encode()
-    by_id = sorted((i, token) for token, i in model.tokens.items())
-    yield from _table("tokens", *zip(*by_id, strict=True))
+    by_id = sorted(model.tokens.items(), key=itemgetter(1))
+    yield from _table("tokens", [i for _, i in by_id], [token for token, _ in by_id])
     yield from _table("byte_tokens", *zip(*sorted(model.byte_tokens.items()), strict=True))
     if isinstance(rule, Merges):
-        pairs = sorted(rule.pairs.items(), key=itemgetter(1))  # each priority is there once
-        left_right, priority_result = zip(*pairs, strict=True) if pairs else ((), ())
-        columns = (zip(*rows, strict=True) for rows in (priority_result, left_right))
-        yield from _table("merges", *chain.from_iterable(columns))
+        yield from _table("merges", rule.priorities, rule.results, rule.lefts, rule.rights)
     elif isinstance(rule, Scores):
         ids = sorted(rule.scores)
         scores = b"".join(pack("<d", rule.scores[i]) for i in ids)
@@ -70,16 +68,28 @@ def _fields(form: Form) -> Iterator[bytes]:
 
 def _table(name: str, *columns: Sequence[int] | Sequence[bytes]) -> Iterator[bytes]:
     yield name.encode()
-    for column in columns:
+    for column in filter(len, columns):
         if isinstance(column[0], bytes):
-            yield pack(f"<{len(column)}I", *map(len, column))  # type: ignore[arg-type]
+            yield _integers(map(len, column))  # type: ignore[arg-type]
             yield b"".join(column)  # type: ignore[arg-type]
         else:
-            yield pack(f"<{len(column)}I", *column)
+            yield _integers(column)  # type: ignore[arg-type]
+
+
+def _integers(column: Iterable[int]) -> bytes:
+    integers = array("I", column)
+    if byteorder == "big":
+        integers.byteswap()
+    return integers.tobytes()
 
 
 def _step(step: Any) -> dict[str, Any]:
-    return {"step": type(step).__name__, **asdict(step)}
+    return {"step": type(step).__name__, **_flat(step)}
+
+
+def _flat(settings: Any) -> dict[str, Any]:
+    """As `asdict` for what holds nothing that it would go into, in a tenth of the time."""
+    return {member.name: getattr(settings, member.name) for member in fields(settings)}
 
 
 def _in_json(value: Any) -> str:

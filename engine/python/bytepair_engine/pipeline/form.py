@@ -10,9 +10,10 @@ Every regular expression here is in the syntax of docs/patterns.md.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from bytepair_engine.errors import UnknownTokenId
 
@@ -151,15 +152,44 @@ class Ranks:
     """Two neighbours merge if their concatenation is a token; the lowest id first."""
 
 
+#: Priorities, results, lefts and rights: see `Merges`.
+Columns: TypeAlias = "tuple[array[int], array[int], array[int], array[int]]"
+
+
 @dataclass(frozen=True, slots=True)
 class Merges:
     """Two neighbours merge if the pair of their ids is listed; the lowest priority first.
 
+    There are hundreds of thousands, so they are four columns, in order of priority.
+
     Attributes:
-        pairs: (left id, right id) to (priority, id of the result). Priorities are distinct.
+        priorities: Rising.
+        results: The ids of what pairs become.
+        lefts: The ids of their first halves.
+        rights: The ids of their second halves; no pair is there twice.
     """
 
-    pairs: Mapping[tuple[int, int], tuple[int, int]]
+    priorities: array[int]
+    results: array[int]
+    lefts: array[int]
+    rights: array[int]
+
+    @classmethod
+    def listed(cls, lefts: Iterable[int], rights: Iterable[int], results: Iterable[int]) -> Merges:
+        """Pairs by their place in a list; of one that is listed twice the last place counts."""
+        columns = [array("I", ids) for ids in (results, lefts, rights)]
+        priorities = array("I", range(len(columns[0])))
+        _, left, right = columns
+        if len(set(zip(left, right, strict=True))) < len(priorities):
+            last = dict(zip(zip(left, right, strict=True), priorities, strict=True))
+            priorities = array("I", sorted(last.values()))
+            columns = [array("I", (column[i] for i in priorities)) for column in columns]
+        return cls(priorities, *columns)
+
+    def pairs(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """(left id, right id) to (priority, id of the result)."""
+        both = zip(self.lefts, self.rights, strict=True)
+        return dict(zip(both, zip(self.priorities, self.results, strict=True), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def id_rule(model: Model) -> Rule[int]:
     """The rule of ranks or of merges, between ids."""
     rule, tokens = model.rule, model.tokens
     if isinstance(rule, Merges):
-        pairs = rule.pairs
+        pairs = rule.pairs()
         return lambda left, right: pairs.get((left, right))
     spelling = {token_id: token for token, token_id in tokens.items()}
 

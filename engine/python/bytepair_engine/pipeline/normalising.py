@@ -121,8 +121,10 @@ def composes_forwards() -> frozenset[str]:
 def starts_cluster(character: str) -> bool:
     """Whether text before `character` and text from it on normalise each by itself, in every
     form: it is a starter, and becomes one with nothing before it."""
-    return character < "\u0300" or not (
-        unicodedata.combining(character) or character in composes_backwards()
+    return (
+        character < "\u0300"
+        or not (unicodedata.combining(character) or character in composes_backwards())
+        or _YOUNGER.match(character) is not None
     )
 
 

@@ -36,6 +36,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def _extend(args: argparse.Namespace) -> int:
     base = _base(args.encoding)
+    if base.template:
+        raise Failure(
+            f"{args.encoding}: {base.name} frames a text with {', '.join(base.template_names)} on "
+            "request, which the rank file that is written cannot say; add the tokens to its own "
+            "file instead"
+        )
     folder: Path = args.output
     name = args.name or folder.resolve().name
     file = f"{name}.tiktoken"

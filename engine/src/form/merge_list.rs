@@ -1,0 +1,103 @@
+//! Merges by how their halves are spelled, as columns of ids: the twin of `formats/merge_list.py`.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::hash::{fold, hash};
+
+/// Columns of merges, in order of priority.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    pub priorities: Vec<u32>,
+    pub results: Vec<u32>,
+    pub lefts: Vec<u32>,
+    pub rights: Vec<u32>,
+}
+
+/// Hashes a string at once; tokens are short.
+#[derive(Default)]
+pub struct ShortHasher(u64);
+
+impl Hasher for ShortHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = fold(self.0 ^ hash(bytes), 0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Spelling to id.
+pub type Spellings<'a> = HashMap<&'a str, u32, BuildHasherDefault<ShortHasher>>;
+
+/// Look up the tokens of merges, of which `halves` has the left and the right half, one after the
+/// other; None is in no vocabulary. Of the right half, `prefix` bytes are left out in what the two become. Of a pair that is
+/// listed twice the last place counts. An error is the index of a merge of which a token is missing.
+pub fn merge_columns(
+    halves: &[Option<&str>],
+    spellings: &Spellings<'_>,
+    prefix: usize,
+) -> Result<Columns, usize> {
+    let pairs = halves.as_chunks::<2>().0;
+    let mut columns = Columns::default();
+    let mut name = String::new();
+    for (index, two) in pairs.iter().enumerate() {
+        let &[Some(left), Some(right)] = two else {
+            return Err(index);
+        };
+        name.clear();
+        name.push_str(left);
+        name.push_str(right.get(prefix..).unwrap_or_default());
+        let find = |spelling: &str| spellings.get(spelling).copied().ok_or(index);
+        columns.lefts.push(find(left)?);
+        columns.rights.push(find(right)?);
+        columns.results.push(find(&name)?);
+        columns.priorities.push(index as u32);
+    }
+    Ok(columns.without_repeats())
+}
+
+impl Columns {
+    fn without_repeats(self) -> Self {
+        let halves = self.lefts.iter().zip(&self.rights).zip(&self.priorities);
+        let mut keys: Vec<(u32, u32, u32)> = halves.map(|((&l, &r), &i)| (l, r, i)).collect();
+        keys.sort_unstable();
+        let repeats = |two: &[(u32, u32, u32)]| (two[0].0, two[0].1) == (two[1].0, two[1].1);
+        if !keys.windows(2).any(repeats) {
+            return self;
+        }
+        let last = |&at: &usize| keys.get(at..at + 2).is_none_or(|two| !repeats(two));
+        let mut kept: Vec<u32> = (0..keys.len()).filter(last).map(|at| keys[at].2).collect();
+        kept.sort_unstable();
+        let column = |of: &[u32]| kept.iter().map(|&index| of[index as usize]).collect();
+        Columns {
+            priorities: column(&self.priorities),
+            results: column(&self.results),
+            lefts: column(&self.lefts),
+            rights: column(&self.rights),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_pair_that_is_listed_twice_the_last_place_counts() {
+        let ids = [("a", 0), ("b", 1), ("ab", 2), ("ba", 3)];
+        let spellings = ids.into_iter().collect();
+        let found = merge_columns(&["a", "b", "b", "a", "a", "b"].map(Some), &spellings, 0);
+        let expected = Columns {
+            priorities: vec![1, 2],
+            results: vec![3, 2],
+            lefts: vec![1, 0],
+            rights: vec![0, 1],
+        };
+        assert_eq!(found, Ok(expected));
+        let missing = ["a", "b", "b", "b"].map(Some);
+        assert_eq!(merge_columns(&missing, &spellings, 0), Err(1));
+        assert_eq!(merge_columns(&[None, Some("a")], &spellings, 0), Err(0));
+    }
+}

@@ -1,0 +1,76 @@
+//! Lists of merges as `formats/` reads them: columns of ids, and whether they are ranks.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use super::guard::{detached, guarded};
+use super::ids::array_of;
+use crate::form;
+use crate::form::Listed;
+use crate::rank_table::RankTable;
+
+/// See `as_ranks.merges_by_rank`; the columns of `merges` are lefts, rights and results.
+#[pyfunction]
+pub(super) fn merges_by_rank(
+    py: Python<'_>,
+    ranks: Vec<(Vec<u8>, u32)>,
+    merges: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
+    whole_first: bool,
+) -> PyResult<bool> {
+    let list = Listed {
+        lefts: integers(&merges.0)?,
+        rights: integers(&merges.1)?,
+        results: integers(&merges.2)?,
+    };
+    detached(py, || {
+        RankTable::from_items(ranks)
+            .is_ok_and(|ranks| form::merges_by_rank(&ranks, &list, whole_first))
+    })
+}
+
+/// See `merge_list.merges_of`: priorities, results, lefts and rights, or the index of a merge of which
+/// a token is missing.
+#[pyfunction]
+pub(super) fn merge_columns<'py>(
+    py: Python<'py>,
+    halves: &Bound<'py, PyList>,
+    vocabulary: &Bound<'py, PyDict>,
+    prefix: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Kept, so that their UTF-8 stays where it is.
+    let tokens: Vec<(Bound<'py, PyString>, u32)> = vocabulary
+        .iter()
+        .map(|(token, id)| Ok((token.cast_into()?, id.extract()?)))
+        .collect::<PyResult<_>>()?;
+    let halves: Vec<Bound<'py, PyString>> = halves
+        .iter()
+        .map(|half| Ok(half.cast_into()?))
+        .collect::<PyResult<_>>()?;
+    let mut spellings = form::Spellings::default();
+    for (token, id) in &tokens {
+        spellings.insert(token.to_str()?, *id);
+    }
+    // A lone surrogate is in no token.
+    let halves: Vec<Option<&str>> = halves.iter().map(|half| half.to_str().ok()).collect();
+    match guarded(py, || form::merge_columns(&halves, &spellings, prefix))? {
+        Err(index) => Ok(PyInt::new(py, index).into_any()),
+        Ok(found) => {
+            let columns = [found.priorities, found.results, found.lefts, found.rights];
+            let arrays: Vec<_> = columns
+                .iter()
+                .map(|column| array_of(py, column))
+                .collect::<PyResult<_>>()?;
+            Ok(PyTuple::new(py, arrays)?.into_any())
+        }
+    }
+}
+
+/// The integers of an array of Python.
+pub(super) fn integers(array: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+    if array.is_empty()? {
+        // It says that it is at an address which no u32 could have.
+        return Ok(Vec::new());
+    }
+    PyBuffer::<u32>::get(array)?.to_vec(array.py())
+}
