@@ -73,7 +73,7 @@ def test_every_token_that_was_trained_is_made(kind: str, tmp_path: Path) -> None
     derivations = Derivations(model)
     results = {token_id: token for token, token_id in model.tokens.items()}
     if isinstance(model.rule, Merges):
-        results = {i: results[i] for _, i in model.rule.pairs.values()}
+        results = {i: results[i] for i in model.rule.results}
     assert len(results) > 4
     unmade = [token for token in results.values() if not derivations.makes(token)]
     assert unmade == []

@@ -165,8 +165,9 @@ class Explainer:
         """Id to the best priority of a merge that makes it."""
         rule = self._model.rule
         found: dict[int, float] = {}
-        for priority, result in rule.pairs.values() if isinstance(rule, Merges) else ():
-            found[result] = min(priority, found.get(result, priority))
+        if isinstance(rule, Merges):
+            for priority, result in zip(rule.priorities, rule.results, strict=True):
+                found.setdefault(result, priority)
         return found
 
 
