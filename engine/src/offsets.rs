@@ -10,7 +10,8 @@ pub enum OffsetUnit {
 
 /// Turn byte offsets that never decrease into another unit, in place.
 ///
-/// A byte inside a character has the offset of that character; bytes stay as they are.
+/// A byte inside a character has the offset of that character, and the end of the text its length;
+/// bytes stay as they are.
 pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usize> {
     if unit == OffsetUnit::Byte {
         return starts;
@@ -26,7 +27,7 @@ pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usi
                 _ => 1,
             };
         }
-        *start = offset;
+        *start = offset + if *start == text.len() { width } else { 0 };
     }
     starts
 }

@@ -114,21 +114,27 @@ impl<'t> Plain<'t> {
             made: String::new(),
         }
     }
+
+    /// Spaces often become longer. Taken at the first use only: many steps change nothing.
+    #[inline]
+    fn take_room(&mut self) {
+        if self.made.capacity() == 0 {
+            self.made
+                .reserve(self.source.len() + self.source.len() / 3 + 4);
+        }
+    }
 }
 
 impl Made for Plain<'_> {
     #[inline]
     fn kept(&mut self, range: Range<usize>) {
-        if self.made.capacity() == 0 {
-            // Where spaces become longer, as is common.
-            self.made
-                .reserve(self.source.len() + self.source.len() / 3 + 4);
-        }
+        self.take_room();
         self.made.push_str(&self.source[range]);
     }
 
     #[inline]
     fn given(&mut self, text: &str, _from: usize) {
+        self.take_room();
         self.made.push_str(text);
     }
 

@@ -120,7 +120,7 @@ class FormBackend(FormTable, DerivedBackend[NameSet]):
             for written, start in piece.pairs():
                 within = within + 1 if start == before else 0
                 before = start
-                came = write_bytes(text[start].encode())
+                came = write_bytes(text[start : start + 1].encode())
                 yield start, within if came[within : within + 1] == written else 0
         else:
             for character, start in piece.pairs():
