@@ -11,6 +11,7 @@ from bytepair_engine.errors import SpecialTokenFound
 from bytepair_engine.pipeline.backend import FormBackend
 from bytepair_engine.pipeline.form import (
     AddedToken,
+    Behaviour,
     ByteAlphabet,
     CharsMap,
     Decoder,
@@ -38,7 +39,7 @@ from support.sentencepiece_models import character_map
 SEED = 20261121
 LETTERS = [*"aAbB1 _.é", "▁", "日", "e\u0301", "①", "\u0301", "\u1100\u1161\u11a8", "\U0001f642"]
 NAMES = ["<s>", "ab", " b", "É", "a", "\n"]
-BEHAVIOURS = ["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
+BEHAVIOURS: list[Behaviour] = ["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
 
 
 def normaliser(rng: random.Random) -> Normaliser:
