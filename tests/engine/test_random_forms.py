@@ -39,7 +39,13 @@ from support.sentencepiece_models import character_map
 SEED = 20261121
 LETTERS = [*"aAbB1 _.é", "▁", "日", "e\u0301", "①", "\u0301", "\u1100\u1161\u11a8", "\U0001f642"]
 NAMES = ["<s>", "ab", " b", "É", "a", "\n"]
-BEHAVIOURS: list[Behaviour] = ["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
+BEHAVIOURS: list[Behaviour] = [
+    "isolated",
+    "removed",
+    "merged_with_previous",
+    "merged_with_next",
+    "contiguous",
+]
 
 
 def normaliser(rng: random.Random) -> Normaliser:
