@@ -126,6 +126,10 @@ FAULTS: dict[str, tuple[Edit, str]] = {
         "pre_tokenizer.pattern.Regex: its regular expression cannot be run exactly: "
         "\\K at character 2",
     ),
+    "a pattern that only a library that backtracks has": (
+        pre(type="Split", pattern={"Regex": "(?<=a+b)c"}, behavior="Isolated"),
+        "the split pattern: at character 0: a lookbehind",
+    ),
     "a pattern of no kind": (
         pre(type="Split", pattern={"Glob": "*"}, behavior="Isolated"),
         'it must be {"String": …} or {"Regex": …}',

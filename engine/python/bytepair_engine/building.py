@@ -89,8 +89,15 @@ def build_form_encoding(
         name: The encoding's name.
         source: The encoding's `source`.
         resources: What it may take of the machine.
+    Raises:
+        VocabularyError: A pattern cannot be run in bounded time.
     """
-    backend = core.build_form(form, resources)
+    try:
+        backend = core.build_form(form, resources)
+    except VocabularyError as fault:
+        # The core knows no files.
+        where, problem = source.removeprefix("file:"), f"{fault.source}: {fault.problem}"
+        raise VocabularyError(where, problem, fault.remedy) from None
     special = {token.name: token.id for token in form.added if token.special}
     return Encoding(
         name=name,
