@@ -134,9 +134,9 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
     if negative {
         members.negate();
     }
-    parser.note_folded(&members, flags);
+    parser.sets.note_folded(&members, flags);
     if negative || holds_class {
-        parser.note_negated(&members, flags);
+        parser.sets.note_negated(&members, flags);
     }
     Ok(members)
 }

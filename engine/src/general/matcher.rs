@@ -4,36 +4,34 @@
 //! has covered allows, it remembers for each choice and place how it ended. Why the result is
 //! that of plain backtracking and why the time is bounded is proven in docs/patterns.md.
 
-use super::ast::Assertion;
 use super::char_set::before;
+use super::condition::{ends_at, holds};
 use super::memo::Memo;
 use super::program::{Instruction, Pc, Program};
+use super::run::Entered;
 
 /// Steps that a text may take before anything is remembered, and for each byte of it.
 const FREE_STEPS: u64 = 2048;
 const FREE_STEPS_PER_BYTE: u64 = 16;
 
-/// Runs of at least so many bytes are remembered.
-const LONG_RUN: usize = 64;
-
 /// A choice, or a run's length, that can still be changed.
-struct Frame {
-    pc: Pc,
+pub struct Frame {
+    pub pc: Pc,
     /// Where the choice is made; where the run ends now.
-    at: usize,
+    pub at: usize,
     /// The branches that have not been tried; the least end of the run.
-    rest: u64,
+    pub rest: u64,
     /// The run's name in the memo: the end of its longest form if it has no upper bound, or else
     /// its start.
-    key: usize,
+    pub key: usize,
 }
 
 /// What one text has needed so far.
 #[derive(Default)]
 pub struct Matcher {
-    frames: Vec<Frame>,
-    memo: Memo,
-    remembering: bool,
+    pub frames: Vec<Frame>,
+    pub memo: Memo,
+    pub remembering: bool,
     /// Instructions executed, and bytes that runs went over.
     pub steps: u64,
     free_steps: u64,
@@ -43,9 +41,10 @@ pub struct Matcher {
     pub always_remembers: bool,
 }
 
-struct Room<'a> {
-    program: &'a Program,
-    text: &'a [u8],
+/// What is run, and over what.
+pub struct Room<'a> {
+    pub program: &'a Program,
+    pub text: &'a [u8],
 }
 
 impl Matcher {
@@ -212,112 +211,6 @@ impl Matcher {
         }
     }
 
-    /// Match the longest form of a run, and note that it can be shortened.
-    #[inline(always)]
-    fn enter_run(
-        &mut self,
-        room: &Room,
-        pc: Pc,
-        at: usize,
-        (set, min, max, possessive, slot): (u32, u32, u32, bool, u32),
-    ) -> Entered {
-        let chars = &room.program.sets[set as usize];
-        let unbounded = max == u32::MAX;
-        let (mut end, least);
-        if unbounded {
-            least = if min == 0 {
-                at
-            } else {
-                let (least, count) = chars.run(room.text, at, min);
-                if count < min {
-                    return Entered::Failed;
-                }
-                least
-            };
-            end = if self.remembering {
-                self.remembered_run(room, set, least)
-            } else {
-                chars.run_until(room.text, least, room.text.len())
-            };
-            self.steps += (end - least) as u64 * u64::from(!self.remembering);
-        } else {
-            if self.remembering && !possessive && self.memo.has_failed(slot, at) {
-                return Entered::Failed;
-            }
-            let count;
-            (end, count) = chars.run(room.text, at, max);
-            self.steps += u64::from(count);
-            if count < min {
-                return Entered::Failed;
-            }
-            least = if possessive || min == count {
-                end
-            } else {
-                chars.run(room.text, at, min).0
-            };
-        }
-        if possessive || (least == end && !self.remembering) {
-            return Entered::At(end);
-        }
-        let mut key = at;
-        if unbounded {
-            key = end;
-            if let Some(known) = self
-                .remembering
-                .then(|| self.memo.shortened(slot, key))
-                .flatten()
-            {
-                if let Some((place, won)) = known.won {
-                    return if least <= place {
-                        Entered::Won(won)
-                    } else {
-                        Entered::Failed
-                    };
-                }
-                if known.failed_from <= least {
-                    return Entered::Failed;
-                }
-                if known.failed_from <= end {
-                    end = before(room.text, known.failed_from);
-                }
-            }
-        }
-        self.frames.push(Frame {
-            pc,
-            at: end,
-            rest: least as u64,
-            key,
-        });
-        Entered::At(end)
-    }
-
-    /// As `run_until`, but never twice over the same long run.
-    fn remembered_run(&mut self, room: &Room, set: u32, at: usize) -> usize {
-        let chars = &room.program.sets[set as usize];
-        let text = room.text;
-        let mut soon = (at + LONG_RUN).min(text.len());
-        while soon < text.len() && text[soon] & 0xc0 == 0x80 {
-            soon += 1;
-        }
-        let end = chars.run_until(text, at, soon);
-        self.steps += (end - at) as u64;
-        if end < soon || end == text.len() {
-            return end;
-        }
-        let (known, from) = self.memo.run_end(set, end);
-        if let Some(known) = known {
-            return known;
-        }
-        let stop = from.min(text.len());
-        let reached = chars.run_until(text, end, stop);
-        self.steps += (reached - end) as u64;
-        self.memo.keep_run(set, end, reached);
-        match self.memo.run_end(set, end) {
-            (Some(whole), _) => whole,
-            (None, _) => reached,
-        }
-    }
-
     /// The next way to go on, above `base`.
     fn backtrack(&mut self, room: &Room, base: usize) -> Option<(Pc, usize)> {
         self.remembering |= self.steps > self.free_steps;
@@ -395,13 +288,6 @@ impl Matcher {
     }
 }
 
-enum Entered {
-    At(usize),
-    Failed,
-    /// The body's match, known from before, ends here.
-    Won(usize),
-}
-
 /// The end of the character at `at`, or one past the text's end.
 fn following(text: &[u8], at: usize) -> usize {
     let mut next = at + 1;
@@ -409,33 +295,4 @@ fn following(text: &[u8], at: usize) -> usize {
         next += 1;
     }
     next
-}
-
-fn ends_at(room: &Room, sequence: &[u32], mut at: usize) -> bool {
-    sequence.iter().rev().all(|&set| {
-        at > 0 && {
-            at = before(room.text, at);
-            room.program.sets[set as usize].step(room.text, at) > 0
-        }
-    })
-}
-
-fn holds(room: &Room, assertion: Assertion, at: usize) -> bool {
-    let text = room.text;
-    let newline_at = |at: usize| text.get(at) == Some(&b'\n');
-    let word = &room.program.sets[room.program.word as usize];
-    let is_border = || {
-        let left = at > 0 && word.step(text, before(text, at)) > 0;
-        let right = word.step(text, at) > 0;
-        left != right
-    };
-    match assertion {
-        Assertion::Start => at == 0,
-        Assertion::End => at == text.len(),
-        Assertion::EndOrLastNewline => at == text.len() || (at + 1 == text.len() && newline_at(at)),
-        Assertion::LineStart => at == 0 || newline_at(at - 1),
-        Assertion::LineEnd => at == text.len() || newline_at(at),
-        Assertion::WordBoundary => is_border(),
-        Assertion::NotWordBoundary => !is_border(),
-    }
 }

@@ -5,16 +5,21 @@
 //! is supported and proves the bound.
 
 mod ast;
+mod case;
 mod char_set;
 mod class_parser;
+mod condition;
 mod cursor;
 mod first;
+mod group;
 mod lookbehind;
 mod matcher;
 mod memo;
 mod parser;
 mod program;
 mod property;
+mod quantifier;
+mod run;
 mod simplify;
 #[cfg(test)]
 mod tests;

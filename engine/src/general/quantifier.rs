@@ -1,0 +1,84 @@
+//! How often something is repeated: `?`, `*`, `+` and braces, and what may come after them.
+
+use super::ast::{Greed, Node};
+use super::parser::Parser;
+use crate::split::PatternFault;
+
+/// The largest number in braces.
+const MAX_REPEAT: u32 = 1000;
+
+impl Parser<'_> {
+    /// `node`, which starts at `start`, as often as what follows it says.
+    pub fn repeated(&mut self, node: Node, start: usize) -> Result<Node, PatternFault> {
+        let position = self.at;
+        let Some((min, max)) = self.quantifier()? else {
+            return Ok(node);
+        };
+        if matches!(
+            node,
+            Node::Empty | Node::Ahead { .. } | Node::Behind { .. } | Node::Assertion(_)
+        ) {
+            return Err(self.fault(start, "what matches no character is repeated"));
+        }
+        let greed = if self.eat("?") {
+            Greed::Lazy
+        } else if self.eat("+") {
+            Greed::Possessive
+        } else {
+            Greed::Greedy
+        };
+        if matches!(self.peek(), Some('?' | '*' | '+' | '{')) {
+            return Err(self.fault(self.at, "a repeat is repeated: put a group around it"));
+        }
+        Ok(Node::Repeat {
+            node: Box::new(node),
+            min,
+            max,
+            greed,
+            position: self.offset + position,
+        })
+    }
+
+    /// How often what came before is repeated, if that is said.
+    fn quantifier(&mut self) -> Result<Option<(u32, Option<u32>)>, PatternFault> {
+        let bounds = match self.peek() {
+            Some('?') => (0, Some(1)),
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('{') => return self.braces().map(Some),
+            _ => return Ok(None),
+        };
+        self.at += 1;
+        Ok(Some(bounds))
+    }
+
+    /// `{n}`, `{n,}` or `{n,m}`: all else in braces is fuzzy matching, or text, to `regex`.
+    fn braces(&mut self) -> Result<(u32, Option<u32>), PatternFault> {
+        let start = self.at;
+        self.at += 1;
+        let (min, comma) = (self.number()?, self.eat(","));
+        let max = if comma { self.number()? } else { min };
+        let (Some(min), true) = (min, self.eat("}")) else {
+            let problem = "a brace that is no {n}, {n,} or {n,m}: write \\{ for the character";
+            return Err(self.fault(start, problem));
+        };
+        if max.is_some_and(|max| max < min) {
+            return Err(self.fault(start, "the bounds of a repeat are in the wrong order"));
+        }
+        Ok((min, max))
+    }
+
+    fn number(&mut self) -> Result<Option<u32>, PatternFault> {
+        let start = self.at;
+        let mut value: u32 = 0;
+        while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
+            value = value.saturating_mul(10).saturating_add(digit);
+            self.at += 1;
+        }
+        if value > MAX_REPEAT {
+            let problem = format!("a repeat of more than {MAX_REPEAT}");
+            return Err(self.fault(start, problem));
+        }
+        Ok((self.at > start).then_some(value))
+    }
+}
