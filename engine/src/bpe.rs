@@ -140,9 +140,9 @@ impl Bpe {
     ) -> Result<Vec<u8>, SpecialFound> {
         refuse(text, disallowed)?;
         let packed = |text: &str| {
-            let mut packed = Packed(Vec::with_capacity(text.len() / 2 + 1));
+            let mut packed = Packed::for_bytes(text.len());
             self.encode_into(text, allowed, &mut packed);
-            packed.0
+            packed.into_vec()
         };
         Ok(self
             .in_parts(text, allowed, packed)
@@ -270,15 +270,16 @@ impl Bpe {
                 ends,
                 merger,
                 cache,
-                prepared,
+                recent,
             } = room;
             let lookup = Lookup {
                 vocabulary: &self.vocabulary,
                 merger,
                 cache,
+                recent,
             };
             let ends = ends.as_slice();
-            lookup.encode_pieces(text.as_bytes(), at, ends, &mut prepared[..], sink);
+            lookup.encode_pieces(text.as_bytes(), at, ends, sink);
             at = ends.last().copied().unwrap_or(text.len());
         }
     }

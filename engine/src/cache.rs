@@ -20,8 +20,8 @@ pub const MOST_IDS: usize = 11;
 #[repr(C, align(64))]
 pub struct Entry {
     key: Key,
-    pub ids: [u32; MOST_IDS],
-    pub count: u32,
+    ids: [u32; MOST_IDS],
+    count: u32,
 }
 
 impl Entry {
@@ -34,6 +34,10 @@ impl Entry {
         };
         entry.ids.get_mut(..ids.len())?.copy_from_slice(ids);
         Some(entry)
+    }
+
+    pub fn ids(&self) -> &[u32] {
+        &self.ids[..self.count as usize]
     }
 }
 

@@ -27,6 +27,7 @@ mod python;
 #[cfg(test)]
 mod random;
 pub mod rank_table;
+mod recent;
 mod short_merge;
 mod short_table;
 mod short_tokens;

@@ -4,16 +4,16 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 
 use crate::cache::Cache;
-use crate::lookup::Prepared;
 use crate::merge::Merger;
-use crate::split::{BATCH, Ends};
+use crate::recent::Recent;
+use crate::split::Ends;
 
 /// What one call of encode works with.
 pub struct Room {
     pub ends: Ends,
     pub merger: Merger,
     pub cache: Cache,
-    pub prepared: [Prepared; BATCH],
+    pub recent: Recent,
 }
 
 /// Something to work with that has a cache.
@@ -24,11 +24,12 @@ pub trait Workroom {
 
 impl Workroom for Room {
     fn new(cache_bytes: usize) -> Self {
+        let recent = Recent::new(cache_bytes / 4);
         Room {
             ends: Ends::new(),
             merger: Merger::default(),
-            cache: Cache::new(cache_bytes),
-            prepared: [Prepared::default(); BATCH],
+            cache: Cache::new(cache_bytes - recent.most_bytes()),
+            recent,
         }
     }
 }

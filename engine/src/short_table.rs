@@ -12,27 +12,71 @@ pub struct Key {
     high: u64,
 }
 
+/// What of the two halves of 16 bytes belongs to a string, by its length.
+const MASKS: [[u64; 2]; LONGEST + 1] = {
+    let mut masks = [[0; 2]; LONGEST + 1];
+    let mut len = 1;
+    while len <= LONGEST {
+        let mask: u128 = (1 << (8 * len)) - 1;
+        masks[len] = [mask as u64, (mask >> 64) as u64];
+        len += 1;
+    }
+    masks
+};
+
 impl Key {
     /// The key of the `len` bytes, 1 to 15, from `start`.
     #[inline(always)]
     pub fn of(text: &[u8], start: usize, len: usize) -> Self {
-        let bytes = match text.get(start..start + 16) {
-            Some(window) => {
-                let mut bytes = [0; 16];
-                bytes.copy_from_slice(window);
-                u128::from_le_bytes(bytes) & ((1 << (8 * len)) - 1)
-            }
+        Key::masked(text, start, len)
+    }
+
+    /// The same for any length: for more than 15 bytes a key that no string has.
+    #[inline(always)]
+    pub fn or_none(text: &[u8], start: usize, len: usize) -> Self {
+        let short = if len <= LONGEST { len } else { 0 };
+        let key = Key::masked(text, start, short);
+        Key {
+            low: key.low,
+            // Text in a string of no bytes.
+            high: key.high | (short == 0) as u64,
+        }
+    }
+
+    #[inline(always)]
+    fn masked(text: &[u8], start: usize, len: usize) -> Self {
+        let halves = |bytes: &[u8; 16]| {
+            let bytes = u128::from_le_bytes(*bytes);
+            [bytes as u64, (bytes >> 64) as u64]
+        };
+        let [low, high] = match text[start..].first_chunk() {
+            Some(window) => halves(window),
             None => {
                 let mut bytes = [0; 16];
                 bytes[..len].copy_from_slice(&text[start..start + len]);
-                u128::from_le_bytes(bytes)
+                halves(&bytes)
             }
         };
-        let whole = bytes | (len as u128) << 120;
+        let mask = MASKS[len];
         Key {
-            low: whole as u64,
-            high: (whole >> 64) as u64,
+            low: low & mask[0],
+            high: high & mask[1] | (len as u64) << 56,
         }
+    }
+
+    pub fn from_halves(low: u64, high: u64) -> Self {
+        Key { low, high }
+    }
+
+    #[inline(always)]
+    pub fn low(self) -> u64 {
+        self.low
+    }
+
+    /// Its upper half, of which the upper four bits are free.
+    #[inline(always)]
+    pub fn high(self) -> u64 {
+        self.high
     }
 
     #[inline(always)]

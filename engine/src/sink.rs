@@ -1,28 +1,26 @@
 //! Where token ids go: a list, a packed wire field, or only a count.
 
-use crate::cache::{Entry, MOST_IDS};
+use crate::cache::Entry;
 use crate::rank_table::RankTable;
-use crate::split::BATCH;
+use crate::recent::{FEW, Slot};
+use crate::varint;
 
 /// Takes the ids of a text in order.
 pub trait Sink {
     fn push(&mut self, id: u32);
 
-    /// Make room for `count` calls of the next two.
-    fn reserve(&mut self, _count: usize) {}
-
-    /// As `push`, where there is room.
+    /// The ids of a recent pre-token.
     #[inline(always)]
-    fn push_reserved(&mut self, id: u32) {
-        self.push(id);
-    }
-
-    /// The ids of an entry of the cache, where there is room.
-    #[inline(always)]
-    fn put_entry(&mut self, entry: &Entry) {
-        for &id in &entry.ids[..entry.count as usize] {
+    fn put_few(&mut self, slot: &Slot) {
+        for &id in &slot.ids()[..slot.count()] {
             self.push(id);
         }
+    }
+
+    /// The ids of an entry of the cache.
+    #[inline(always)]
+    fn put_entry(&mut self, entry: &Entry) {
+        self.extend(entry.ids());
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -51,14 +49,23 @@ pub struct List {
 impl List {
     /// A list with room for what a text of so many bytes usually becomes.
     pub fn for_bytes(bytes: usize) -> Self {
-        let mut list = List::default();
-        list.reserve(bytes / (4 * MOST_IDS));
-        list
+        List {
+            ids: vec![0; bytes / 3 + FEW],
+            len: 0,
+        }
     }
 
     pub fn into_vec(mut self) -> Vec<u32> {
         self.ids.truncate(self.len);
         self.ids
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, more: usize) {
+        // Growing by half wastes less of a large buffer than doubling.
+        let len = (self.len + more).max(self.ids.len() * 3 / 2);
+        self.ids.resize(len, 0);
     }
 }
 
@@ -67,29 +74,21 @@ impl Sink for List {
         self.extend(&[id]);
     }
 
-    fn reserve(&mut self, count: usize) {
-        let needed = self.len + MOST_IDS * (count + 1);
-        if needed > self.ids.len() {
-            // Growing by half wastes less of a large buffer than doubling.
-            self.ids.resize(needed.max(self.ids.len() * 3 / 2), 0);
+    #[inline(always)]
+    fn put_few(&mut self, slot: &Slot) {
+        match self.ids.get_mut(self.len..self.len + FEW) {
+            Some(room) => {
+                room.copy_from_slice(slot.ids());
+                self.len += slot.count();
+            }
+            None => self.extend(&slot.ids()[..slot.count()]),
         }
     }
 
-    #[inline(always)]
-    fn push_reserved(&mut self, id: u32) {
-        self.ids[self.len] = id;
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    fn put_entry(&mut self, entry: &Entry) {
-        self.ids[self.len..self.len + MOST_IDS].copy_from_slice(&entry.ids);
-        self.len += entry.count as usize;
-    }
-
     fn extend(&mut self, ids: &[u32]) {
-        // What is left of the batch still finds the room that it was promised.
-        self.reserve(ids.len().div_ceil(MOST_IDS) + BATCH);
+        if self.ids.len() - self.len < ids.len() {
+            self.grow(ids.len() + FEW);
+        }
         self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
         self.len += ids.len();
     }
@@ -162,8 +161,8 @@ impl Sink for Count {
     }
 
     #[inline(always)]
-    fn put_entry(&mut self, entry: &Entry) {
-        self.count += entry.count as usize;
+    fn put_few(&mut self, slot: &Slot) {
+        self.count += slot.count();
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -176,36 +175,63 @@ impl Sink for Count {
 }
 
 /// Base-128 varints one after the other: a packed `repeated uint32`.
-#[derive(Default)]
-pub struct Packed(pub Vec<u8>);
+pub struct Packed {
+    /// Zeros past `len`, so that a varint is written at once whatever its length.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Packed {
+    /// With room for what a text of so many bytes usually becomes.
+    pub fn for_bytes(bytes: usize) -> Self {
+        Packed {
+            bytes: vec![0; bytes / 2 + size_of::<u64>()],
+            len: 0,
+        }
+    }
+
+    pub fn into_vec(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.len);
+        self.bytes
+    }
+}
 
 impl Sink for Packed {
+    #[inline(always)]
     fn push(&mut self, id: u32) {
-        let mut rest = id;
-        while rest >= 0x80 {
-            self.0.push(rest as u8 | 0x80);
-            rest >>= 7;
+        let (varint, len) = varint::of(id);
+        if self.bytes.len() - self.len < size_of::<u64>() {
+            self.bytes
+                .resize(self.bytes.len() * 3 / 2 + size_of::<u64>(), 0);
         }
-        self.0.push(rest as u8);
+        self.bytes[self.len..self.len + size_of::<u64>()].copy_from_slice(&varint.to_le_bytes());
+        self.len += len;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recent::Recent;
+    use crate::short_table::Key;
 
     #[test]
-    fn a_long_piece_leaves_room_for_the_rest_of_its_batch() {
-        let mut list = List::default();
-        list.reserve(BATCH);
-        let long: Vec<u32> = (0..5000).collect();
-        list.extend(&long);
-        for id in 0..BATCH as u32 {
-            list.push_reserved(id);
+    fn a_list_grows_whatever_is_put_in() {
+        let mut list = List::for_bytes(0);
+        let mut recent = Recent::new(1 << 20);
+        let key = Key::of(b"abc", 0, 3);
+        recent.insert(key, key.hash(), &[7, 8, 9]);
+        let mut expected = Vec::new();
+        for round in 0..200u32 {
+            let ids: Vec<u32> = (0..round % 7).collect();
+            list.extend(&ids);
+            expected.extend(ids);
+            list.put_few(recent.find(key, key.hash()).expect("it was put in"));
+            expected.extend([7, 8, 9]);
+            list.push(round);
+            expected.push(round);
         }
-        let ids = list.into_vec();
-        assert_eq!(ids[..5000], long);
-        assert_eq!(ids.len(), 5000 + BATCH);
+        assert_eq!(list.into_vec(), expected);
     }
 
     #[test]

@@ -1,4 +1,17 @@
-//! Base-128 varints, the form that a packed `repeated uint32` has on the wire, read back.
+//! Base-128 varints, the form that a packed `repeated uint32` has on the wire.
+
+/// The bytes of the varint of `value`, from the lowest on, zeros after them, and their number, 1 to
+/// 5. Without a branch: whether an id takes two bytes or three is nothing that could be guessed.
+#[inline(always)]
+pub fn of(value: u32) -> (u64, usize) {
+    let value = u64::from(value);
+    let sevens = |i: u64| (value >> (7 * i) & 0x7f) << (8 * i);
+    let spread = sevens(0) | sevens(1) | sevens(2) | sevens(3) | sevens(4);
+    let more = |i: u64| u64::from(value >> (7 * i) > 0);
+    let len = 1 + more(1) + more(2) + more(3) + more(4);
+    let goes_on = 0x80_8080_8080 & ((1 << (8 * (len - 1))) - 1);
+    (spread | goes_on, len as usize)
+}
 
 /// The values of varints that stand one after the other; of each its low 32 bits, as Protocol
 /// Buffers has it. None where `data` ends within one, or one is longer than five bytes, as no

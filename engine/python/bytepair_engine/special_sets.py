@@ -25,6 +25,7 @@ class SpecialSets:
         self._every: Final = backend.special_set(self._names)
         self.none: Final = backend.special_set(frozenset())
         self._default: Final = (self.none, self._every)
+        self._nothing: Final = (self.none, self.none)
 
     def resolve(self, allowed: SpecialTokens, disallowed: SpecialTokens) -> tuple[Any, Any]:
         """The allowed and the disallowed set, by tiktoken's meaning of the two options.
@@ -39,6 +40,8 @@ class SpecialSets:
                 return self._every, self.none
             names = self._allowed(allowed)
             return self._compiled(names), self._compiled(self._names - names)
+        if not allowed and disallowed == ():
+            return self._nothing
         names = self._names if allowed == "all" else self._allowed(allowed)
         rejected = _checked("disallowed_special", disallowed)
         return self._compiled(names), self._compiled(rejected)

@@ -116,9 +116,9 @@ impl Form {
         allowed: &NameSet,
         disallowed: &NameSet,
     ) -> Result<Vec<u8>, SpecialFound> {
-        let mut packed = Packed(Vec::with_capacity(text.len() / 2 + 1));
+        let mut packed = Packed::for_bytes(text.len());
         self.encode_into(text, allowed, disallowed, &mut packed)?;
-        Ok(packed.0)
+        Ok(packed.into_vec())
     }
 
     /// The number of ids, or `limit` + 1 when there are more.

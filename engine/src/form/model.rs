@@ -265,7 +265,6 @@ impl Model {
         if part.is_empty() {
             return;
         }
-        sink.reserve(1);
         let key = (part.len() <= LONGEST).then(|| Key::of(part, 0, part.len()));
         if let Some(key) = key
             && let Some(entry) = cache.find_short(key, key.hash())

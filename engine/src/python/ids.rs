@@ -1,8 +1,14 @@
 //! Token ids as Python has them: integers, lists and arrays.
 
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyList};
@@ -11,7 +17,11 @@ use super::guard::released;
 use crate::varint;
 
 /// Python integers made once for each id: a list of them costs a third of making them anew.
-pub(super) struct Integers(Vec<PyOnceLock<Py<PyInt>>>);
+pub(super) struct Integers {
+    /// By id; null until first needed. Each is one of the owned.
+    made: Box<[AtomicPtr<ffi::PyObject>]>,
+    owned: Mutex<Vec<Py<PyInt>>>,
+}
 
 /// Ids from here on are made anew: a vocabulary that has them is no dense one.
 const MOST_INTEGERS: usize = 1 << 20;
@@ -19,21 +29,48 @@ const MOST_INTEGERS: usize = 1 << 20;
 impl Integers {
     pub(super) fn up_to(max_id: u32) -> Self {
         let count = (max_id as usize + 1).min(MOST_INTEGERS);
-        Integers((0..count).map(|_| PyOnceLock::new()).collect())
-    }
-
-    fn get<'py>(&self, py: Python<'py>, id: u32) -> Bound<'py, PyInt> {
-        match self.0.get(id as usize) {
-            Some(known) => known
-                .get_or_init(py, || PyInt::new(py, id).unbind())
-                .bind(py)
-                .clone(),
-            None => PyInt::new(py, id),
+        Integers {
+            made: (0..count).map(|_| AtomicPtr::default()).collect(),
+            owned: Mutex::default(),
         }
     }
 
+    /// A new reference.
+    #[inline(always)]
+    fn get(&self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
+        let known = self.made.get(id as usize);
+        let known = known.map_or(ptr::null_mut(), |made| made.load(Acquire));
+        if known.is_null() {
+            return self.make(py, id);
+        }
+        // SAFETY: it is owned, by `owned`, and the interpreter's lock is held.
+        unsafe { ffi::Py_INCREF(known) };
+        known
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make(&self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
+        let new = PyInt::new(py, id);
+        if let Some(made) = self.made.get(id as usize) {
+            let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+            owned.push(new.clone().unbind());
+            made.store(new.as_ptr(), Release);
+        }
+        new.into_ptr()
+    }
+
     pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, ids.iter().map(|&id| self.get(py, id)))
+        // SAFETY: a new list of so many places, or null with an error; each place is filled
+        // once, with a reference that the list takes over.
+        unsafe {
+            let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
+            let list = Bound::from_owned_ptr_or_err(py, list)?;
+            for (index, &id) in ids.iter().enumerate() {
+                ffi::PyList_SetItem(list.as_ptr(), index as ffi::Py_ssize_t, self.get(py, id));
+            }
+            Ok(list.cast_into_unchecked())
+        }
     }
 }
 
@@ -135,7 +172,9 @@ pub(super) fn unpack<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound
 
 /// `array("I")` of the ids.
 pub(super) fn array_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyAny>> {
-    let array = py.import("array")?.getattr("array")?.call1(("I",))?;
+    static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let array = ARRAY.import(py, "array", "array")?;
+    let array = array.call1((intern!(py, "I"),))?;
     let bytes = size_of_val(ids) as ffi::Py_ssize_t;
     // SAFETY: the view is read-only, spans exactly `ids`, and is dropped before `ids` is:
     // `frombytes` copies.
@@ -144,6 +183,6 @@ pub(super) fn array_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py,
         let view = ffi::PyMemoryView_FromMemory(start, bytes, ffi::PyBUF_READ);
         Bound::from_owned_ptr_or_err(py, view)
     }?;
-    array.call_method1("frombytes", (view,))?;
+    array.call_method1(intern!(py, "frombytes"), (view,))?;
     Ok(array)
 }

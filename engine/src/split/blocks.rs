@@ -7,35 +7,59 @@
 //! pre-token at a time. `docs/algorithms.md` derives the rules from the patterns.
 
 use super::Ends;
-use super::bytes::{BLOCK, Kinds, kinds};
+#[cfg(target_arch = "x86_64")]
+use super::bytes::{Avx2, has_avx2};
+use super::bytes::{BLOCK, Eye, Kinds, Plain};
 use super::class::{CASELESS, LOWER, MARK, UPPER, char_at};
 use super::piece::piece_end;
 use super::rules::*;
 
 /// Replace `ends` by the ends of the next pre-tokens from byte `start`.
 pub fn fill<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2() {
+        // SAFETY: the processor has what it asks for.
+        return unsafe { fill_avx2::<F>(text, start, ends) };
+    }
+    fill_by::<F, Plain>(text, start, ends);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn fill_avx2<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
+    fill_by::<F, Avx2>(text, start, ends);
+}
+
+#[inline(always)]
+fn fill_by<F: Family, E: Eye>(text: &[u8], start: usize, ends: &mut Ends) {
     ends.clear();
     let mut at = start;
     while at < text.len() && ends.room() >= BLOCK {
-        at = match text.get(at..at + BLOCK) {
-            // Runs of wide characters are read one by one anyway: a block would be in vain.
-            Some(bytes) if bytes[0] < 0x80 && bytes[1] < 0x80 => {
-                let mut block = [0; BLOCK];
-                block.copy_from_slice(bytes);
-                fill_block::<F>(text, at, &block, BLOCK, ends)
+        // Runs of wide characters are read one by one anyway: a block would be in vain.
+        let rest = &text[at..];
+        let narrow = rest.len() > 8 && rest[0] < 0x80 && rest[1] < 0x80;
+        if narrow {
+            let next = match rest.first_chunk() {
+                Some(block) => fill_block::<F, E>(text, at, block, BLOCK, ends),
+                None => {
+                    let mut block = [0; BLOCK];
+                    block[..rest.len()].copy_from_slice(rest);
+                    fill_block::<F, E>(text, at, &block, rest.len(), ends)
+                }
+            };
+            let Next {
+                start,
+                is_cut_short,
+            } = next;
+            // The pre-token that the block ends in is the first of the next one.
+            if start > at && !is_cut_short {
+                at = start;
+                continue;
             }
-            None if text.len() - at > 8 => {
-                let mut block = [0; BLOCK];
-                let len = text.len() - at;
-                block[..len].copy_from_slice(&text[at..]);
-                fill_block::<F>(text, at, &block, len, ends)
-            }
-            _ => at,
-        };
-        if at < text.len() {
-            at = piece_end::<F>(text, at);
-            ends.push(at);
+            at = start;
         }
+        at = piece_end::<F>(text, at);
+        ends.push(at);
     }
 }
 
@@ -64,7 +88,7 @@ struct Block {
 
 impl Block {
     #[inline(always)]
-    fn of<F: Family>(text: &[u8], at: usize, bytes: &[u8; BLOCK], len: usize) -> Self {
+    fn of<F: Family, E: Eye>(text: &[u8], at: usize, bytes: &[u8; BLOCK], len: usize) -> Self {
         let Kinds {
             wide,
             upper,
@@ -75,7 +99,7 @@ impl Block {
             newline,
             apostrophe,
             slash,
-        } = kinds(bytes);
+        } = E::kinds(bytes);
         let mut block = Block {
             upper,
             lower,
@@ -134,29 +158,35 @@ impl Block {
     }
 }
 
-/// Push the ends that the block decides; returns the start of the first undecided pre-token.
+/// What a block leaves undecided.
+struct Next {
+    /// Where the first undecided pre-token starts.
+    start: usize,
+    /// Whether a block from there would decide no more.
+    is_cut_short: bool,
+}
+
+/// Push the ends that the block decides.
 #[inline(always)]
-fn fill_block<F: Family>(
+fn fill_block<F: Family, E: Eye>(
     text: &[u8],
     at: usize,
     bytes: &[u8; BLOCK],
     len: usize,
     ends: &mut Ends,
-) -> usize {
-    let mut block = Block::of::<F>(text, at, bytes, len);
+) -> Next {
+    let mut block = Block::of::<F, E>(text, at, bytes, len);
     let mut starts = match F::RULES.prefix {
         Prefix::Space => space_prefix_starts::<F>(&mut block, bytes),
         Prefix::NeitherLetterNorNumber => any_prefix_starts::<F>(&mut block, bytes),
     };
     // A start is certain where the next byte is known; byte 0 is the start that we are at.
     starts &= low_bits(block.known.saturating_sub(1)) & !1;
-    let mut last = 0;
-    while starts != 0 {
-        last = starts.trailing_zeros() as usize;
-        ends.push(at + last);
-        starts &= starts - 1;
+    ends.push_bits(at, starts);
+    Next {
+        start: at + (starts | 1).ilog2() as usize,
+        is_cut_short: block.known < BLOCK,
     }
-    at + last
 }
 
 /// Starts of numbers: where a run starts and after every `digits` characters of it.

@@ -63,6 +63,25 @@ impl Ends {
         self.ends[self.len] = end;
         self.len += 1;
     }
+
+    /// Push `at` + the place of each bit that is set; 64 must fit.
+    ///
+    /// Eight are written at a time, whether they are ends or not: how many there are is nothing
+    /// that a processor could guess.
+    #[inline(always)]
+    fn push_bits(&mut self, at: usize, mut bits: u64) {
+        let count = bits.count_ones() as usize;
+        for eight in self.ends[self.len..self.len + 64].chunks_exact_mut(8) {
+            for end in eight {
+                *end = at + bits.trailing_zeros() as usize;
+                bits &= bits.wrapping_sub(1);
+            }
+            if bits == 0 {
+                break;
+            }
+        }
+        self.len += count;
+    }
 }
 
 impl Default for Ends {
