@@ -178,6 +178,18 @@ class AsyncTokenizerClient(BaseClient):
             return self._joined(whole, [answer async for answer in answers])
 
     async def _run_unary(self, call: Call[Response, Any]) -> Response:
+        kept_by = self._counts.key(call)
+        if kept_by is None:
+            return await self._run_sent(call)
+        if self._closed:
+            raise self._closed_error()
+        answer: Any = self._counts.get(kept_by)
+        if answer is None:
+            answer = await self._run_sent(call)
+            self._counts.put(kept_by, answer)
+        return cast(Response, answer)
+
+    async def _run_sent(self, call: Call[Response, Any]) -> Response:
         key = None if self._coalescer is None else key_of(call)
         if key is None:
             return await self._run_alone(call, call.timeout)

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from bytepair_client import options
 from bytepair_client.call import Method, Whole
+from bytepair_client.count_cache import CountCache
 from bytepair_client.errors import ClientClosed, InputTooLarge, InternalError, TokenizerError
 from bytepair_client.failures import FailedCall, from_call
 from bytepair_client.lanes import Lanes
@@ -42,6 +43,7 @@ class BaseClient(ABC):
         max_response_bytes: int = options.DEFAULT_MAX_RESPONSE_BYTES,
         keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
         coalesce: bool = options.DEFAULT_COALESCE,
+        count_cache_bytes: int = 0,
         user_agent: str | None = None,
     ) -> None:
         """Make a client. It is safe to be used by many threads, or by many tasks of one loop.
@@ -69,6 +71,8 @@ class BaseClient(ABC):
                 checked by a ping; None for no pings.
             coalesce: True: send calls that come together as one of a batch RPC, each with its
                 own answer, error and deadline. False: send each as it is.
+            count_cache_bytes: Memory for answers to `count` that are given again without a
+                call, where the call is bound to a fingerprint; 0 for none. See `count_cache`.
             user_agent: What stands before the client's own name in the user agent.
         Raises:
             InvalidOption: One is outside its domain, or a certificate cannot be read.
@@ -93,6 +97,7 @@ class BaseClient(ABC):
             server_name=None if settings is None else settings.server_name,
         )
         self._coalescer: Any = self._joining(Lanes(max_request_bytes)) if coalesce else None
+        self._counts = CountCache(count_cache_bytes)
         self._lock = Lock()  # for opening and closing
         self._closed = False
         self._channel: Any = None
