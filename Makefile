@@ -166,8 +166,12 @@ soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads a
 	PYTHONPATH=tests:. $(BIN)/python -m bench.reliability.soak --minutes $(MINUTES)
 
 .PHONY: bench-service
-bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: ten minutes; QUICK=1 one (needs h2load)
-	PYTHONPATH=tests:. $(BIN)/python -m bench.service.measure $(if $(QUICK),--quick)
+bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: 15 minutes; QUICK=1, PARTS="…"
+	PYTHONPATH=tests:. $(BIN)/python -m bench.service.measure $(PARTS) $(if $(QUICK),--quick)
+
+.PHONY: bench-scaling
+bench-scaling: $(VENV)/.dev ## Measure and draw how the service grows: 15 minutes; CURVES="…", DRAW=1
+	PYTHONPATH=tests:. $(BIN)/python -m bench.scaling.measure $(CURVES) $(if $(DRAW),--draw)
 
 SECONDS ?= 3600
 .PHONY: fuzz-request fuzz-stream fuzz-text fuzz-vocabulary

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 
 from bytepair_client import AsyncTokenizerClient, TokenizerClient
 
-from bench.service.load import Server, service
+from bench.service.load import LOAD_CORE, SERVER_CORE, Server, service
 from bench.service.shapes import ENCODING
 from bench.service.text import prose
 
-SERVER_CORE, LOAD_CORE = 0, 1
 CALLERS = (1, 4, 16, 64, 256)
 MOST_CALLERS = (256,)
 ROUNDS, SECONDS = 3, 1.0

@@ -7,13 +7,19 @@ import os
 import subprocess
 import sys
 import tempfile
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.service.shapes import Shape
+from prometheus_client.parser import text_string_to_metric_families
 
+from bench.service.shapes import ENCODING, Shape
+
+#: Where servers run and where their load does: the first core has a system's own work too.
+SERVER_CORE, LOAD_CORE = 1, 0
 WARM_SECONDS = 0.3
 #: What answers nothing in so long is broken, not slow.
 MOST_SECONDS = 30.0
@@ -28,11 +34,13 @@ class Server:
         pid: Its process, or the one whose children answer.
         port: Of 127.0.0.1.
         is_http: It speaks JSON over HTTP/1.1.
+        pages: Where its metrics are, if it shows them; "" if not.
     """
 
     pid: int
     port: int
     is_http: bool = False
+    pages: str = ""
 
     @property
     def pids(self) -> list[int]:
@@ -57,6 +65,18 @@ class Server:
         ]
         return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
+    def ended(self) -> Counter[str]:
+        """How many calls ended so far, by status code. Only of a server that shows its metrics:
+        h2load takes every answer of gRPC for a good one."""
+        with urllib.request.urlopen(f"http://{self.pages}/metrics") as page:
+            families = text_string_to_metric_families(page.read().decode())
+        codes: Counter[str] = Counter()
+        for family in families:
+            for sample in family.samples:
+                if sample.name == "bytepair_requests_total":
+                    codes[sample.labels["code"]] += int(sample.value)
+        return codes
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -69,18 +89,25 @@ class Figures:
 
 
 @contextmanager
-def service(workers: int, core: int | None) -> Iterator[Server]:
-    """The real server. Its only encoding is loaded when this returns."""
-    flags = ["--grpc-address", "127.0.0.1:0", "--http-address", "none", "--workers", str(workers)]
+def service(
+    workers: int,
+    core: int | None,
+    *,
+    encodings: Sequence[str] = (ENCODING,),
+    shows_metrics: bool = False,
+) -> Iterator[Server]:
+    """The real server. Its encodings are loaded when this returns."""
+    http = "127.0.0.1:0" if shows_metrics else "none"
+    flags = ["--grpc-address", "127.0.0.1:0", "--http-address", http, "--workers", str(workers)]
     command = [sys.executable, "-m", "bytepair_server.cli", *flags]
-    command += ["--builtin-encodings", "cl100k_base"]
+    command += ["--builtin-encodings", ",".join(encodings)]
     with _running(command, core, subprocess.PIPE, None) as process:
         assert process.stderr is not None
         for line in process.stderr:
             told = json.loads(line)
             if told["event"] == "serving":
                 port = int(told["grpc_address"].rpartition(":")[2])
-                yield Server(process.pid, port)
+                yield Server(process.pid, port, pages=told["http_address"])
                 return
         raise RuntimeError("the server ended")
 

@@ -1,10 +1,12 @@
 """What does the service cost beside its own transport, and beside what a team writes itself?
 
-    make bench-service            every shape: some ten minutes
-    make bench-service QUICK=1    the shapes of the aims, once: a minute
+    make bench-service               every shape: some fifteen minutes
+    make bench-service QUICK=1       the shapes of the aims, once: a minute
+    make bench-service PARTS=clients one part alone: shapes, workers, clients, or the shapes of one
+                                     RPC, as Count
 
 The service, an echo of it (the same gRPC server with an empty handler) and naive peers each run
-on the first core, the load (h2load) on the second. In each round all are started anew, and a shape
+on a core, the load (h2load) on another. In each round all are started anew, and a shape
 is measured on one after the other; ratios are taken within a round, and their medians shown.
 """
 
@@ -21,10 +23,11 @@ from contextlib import ExitStack
 import grpc
 
 from bench.service import clients
-from bench.service.load import Figures, measure, other, service
+from bench.service.load import LOAD_CORE, SERVER_CORE, Figures, measure, other, service
 from bench.service.shapes import Shape, shapes
 
-SERVER_CORE, LOAD_CORE = 0, 1
+PARTS = ("shapes", "workers", "clients")
+RPCS = {"Count", "Encode", "BatchCount", "Decode"}
 IN_FLIGHT = (1, 8, 64)
 ROUNDS, SECONDS = 3, 0.7
 QUICK = {
@@ -46,7 +49,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.service.measure", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the shapes of the aims, once")
-    quick = parser.parse_args().quick
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
+    given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS) - RPCS:
+        parser.error(f"no such part: {', '.join(unknown)}")
+    quick, parts = given.quick, given.parts or PARTS
+    chosen = RPCS if "shapes" in parts else RPCS & set(parts)
     print(
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
         f"grpcio {grpc.__version__}, {len(os.sched_getaffinity(0))} cores, "
@@ -56,11 +64,14 @@ def main() -> None:
         (shape, in_flight)
         for shape in shapes()
         for in_flight in IN_FLIGHT
-        if not quick or (shape.name, in_flight) in QUICK
+        if shape.rpc in chosen and (not quick or (shape.name, in_flight) in QUICK)
     ]
-    show_one_process(wanted, 1 if quick else ROUNDS, QUICK_SECONDS if quick else SECONDS)
-    show_two_processes([s for s in shapes() if s.name in ("Count 1,000 B", "Count 100,000 B")])
-    clients.show(clients.MOST_CALLERS if quick else clients.CALLERS)
+    if chosen:
+        show_one_process(wanted, 1 if quick else ROUNDS, QUICK_SECONDS if quick else SECONDS)
+    if "workers" in parts:
+        show_two_processes([s for s in shapes() if s.name in ("Count 1,000 B", "Count 100,000 B")])
+    if "clients" in parts:
+        clients.show(clients.MOST_CALLERS if quick else clients.CALLERS)
 
 
 def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: float) -> None:
