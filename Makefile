@@ -150,7 +150,7 @@ bench-corpus: $(VENV)/.ray ## Measure counting, encoding and Ray over a corpus o
 
 .PHONY: bench-worst-case
 bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, how it grows, and memory: half an hour
-	PYTHONPATH=tests $(BIN)/python bench/engine/worst_case.py --megabytes $(MEGABYTES) --only $(SHAPES)
+	PYTHONPATH=tests $(BIN)/python bench/engine/worst_case.py --megabytes $(MEGABYTES) --only $(SHAPES) $(ARGS)
 
 .PHONY: bench-streams
 bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: two idle cores, two minutes

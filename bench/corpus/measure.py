@@ -1,5 +1,5 @@
 """Time, processor time and memory of counting the pre-tokens of a corpus: on processes of this
-machine, on Ray, and on Spark where it is installed (pip install pyspark; it needs Java).
+machine, on Ray, and on Spark where it is installed (pip install pyspark pandas; it needs Java).
 
 Memory is the peak of what all processes together have, shared pages counted once (Linux).
 """

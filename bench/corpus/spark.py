@@ -1,10 +1,12 @@
 """Counting pre-tokens on Spark: the same splitter in each worker, and Spark's own aggregation.
 
-What was compared with `bytepair corpus --ray`; docs/scaling.md has the outcome.
+What was compared with `bytepair corpus --ray`; docs/scaling.md has the outcome. It needs Java 17 or
+newer, and `pip install pyspark pandas`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -27,6 +29,7 @@ def main(source: str, output: str, workers: str) -> None:
             words, numbers = zip(*counts.items(start, start + (1 << 16)), strict=True)
             yield pyarrow.RecordBatch.from_pydict({"pretoken": words, "count": numbers})
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     sql: Any = import_module("pyspark.sql")
     spark = (
         sql.SparkSession.builder.master(f"local[{workers}]")

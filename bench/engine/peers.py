@@ -11,7 +11,7 @@ text, with a line that says so. Documents of a fixed number of characters are gi
 engines take turns for some rounds; in each an engine makes two passes, of which the second counts:
 warm, since the comparison was the first of all. Time is the process's CPU time, so that a busy
 machine shows less. Printed are medians of MB of UTF-8 per second, and the medians of the ratios
-within a round.
+within a round; "the best" is on each text the peer that is fastest there.
 """
 
 from __future__ import annotations
@@ -82,11 +82,15 @@ def compare(
         print(
             f"  {kind:8}" + "".join(f" {engine} {speed:6.0f}" for engine, speed in speeds.items())
         )
+        beside = {}
         for engine, theirs in seconds.items():
             if engine != "ours":
                 ours = zip(theirs, seconds["ours"], strict=True)
-                ratio = statistics.median(their / our for their, our in ours)
-                ratios.setdefault(f"{kind} / {engine}", []).append(ratio)
+                beside[engine] = statistics.median(their / our for their, our in ours)
+        if len(beside) > 1:
+            beside["the best"] = min(beside.values())
+        for engine, ratio in beside.items():
+            ratios.setdefault(f"{kind} / {engine}", []).append(ratio)
 
 
 def in_turns(works: dict[str, Work], items: Sequence[Any]) -> dict[str, list[float]]:
