@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -12,6 +13,11 @@ from support.serving import RunningServer
 # How long an example takes says more of what else runs on the machine than of the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start
+# inherits that: programs that are to be interrupted would go on.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Serve = Callable[..., RunningServer]
 
