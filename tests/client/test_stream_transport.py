@@ -1,4 +1,4 @@
-"""How streams travel: when they start, are tried again, are cancelled and end."""
+"""How streams travel: when they start, are cancelled and end."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from bytepair_client import (
 )
 from conftest import Serve
 from support.clients import Clients
-from support.scripted_streams import Open, ScriptedStreams, echo, refuse, text
+from support.scripted_streams import Open, ScriptedStreams, echo
 from support.serving import RunningServer
-
-UNAVAILABLE = refuse(grpc.StatusCode.UNAVAILABLE)
 
 
 class Model:
@@ -79,27 +77,6 @@ def test_nothing_is_sent_before_the_first_piece_is_asked_for(clients: Clients) -
         client.decode_stream([1])
         assert not server.metadata
         assert "".join(client.decode_stream([1, 2])) == "1 2 "
-        assert len(server.metadata) == 1
-
-
-def test_a_stream_is_tried_again_until_something_was_answered(clients: Clients) -> None:
-    with ScriptedStreams(UNAVAILABLE, UNAVAILABLE, echo) as server:
-        client = clients(server.target, encoding="e")
-        assert "".join(client.decode_stream(iter([1, 2, 3]))) == "1 2 3 "
-        assert len(server.metadata) == 3
-
-
-def test_a_stream_is_not_tried_again_once_something_was_answered(clients: Clients) -> None:
-    def break_off(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        next(requests)
-        yield text("first")
-        context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
-
-    with ScriptedStreams(break_off, echo) as server:
-        stream = clients(server.target, encoding="e").decode_stream([1])
-        assert next(stream) == "first"
-        with pytest.raises(Unavailable, match="gone"):
-            next(stream)
         assert len(server.metadata) == 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -142,8 +142,7 @@ class AsyncTokenizerClient(BaseClient):
 
     async def close(self) -> None:
         """Close the connections. Calls that still run are Cancelled, later ones ClientClosed."""
-        channel = self._take_channel()
-        if channel is not None:
+        for channel in self._take_channels():
             await channel.close()
 
     async def __aenter__(self) -> Self:
@@ -157,10 +156,10 @@ class AsyncTokenizerClient(BaseClient):
     ) -> None:
         await self.close()
 
-    def _open(self) -> grpc.aio.Channel:
+    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
         if self._credentials is None:
-            return grpc.aio.insecure_channel(self.target, self._arguments)
-        return grpc.aio.secure_channel(self.target, self._credentials, self._arguments)
+            return grpc.aio.insecure_channel(self.target, arguments)
+        return grpc.aio.secure_channel(self.target, self._credentials, arguments)
 
     async def _run(self, call: Call[Response, Any]) -> Response:
         if call.whole is not None and call.is_large:
@@ -213,11 +212,12 @@ class AsyncTokenizerClient(BaseClient):
     def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
         method, timeout = call.method, call.timeout  # and not the source, which may end before
 
-        def start() -> Duplex[Response]:
+        def start(seconds: float | None) -> Duplex[Response]:
             rpc = self._rpc(method)
-            return Duplex(rpc(timeout=timeout, metadata=self._metadata))
+            return Duplex(rpc(timeout=seconds, metadata=self._metadata))
 
-        return AsyncStream(call, start, lambda read: self._wait(read, timeout))
+        attempts = self._attempts(timeout)
+        return AsyncStream(call, attempts, start, lambda read: self._wait(read, timeout))
 
     async def _wait(self, answer: Awaitable[Any], timeout: float | None) -> Any:
         try:

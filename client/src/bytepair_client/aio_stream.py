@@ -10,7 +10,9 @@ from typing import Any, Generic, Self, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client.aio_duplex import Duplex
+from bytepair_client.attempts import Attempts
 from bytepair_client.call import StreamCall
+from bytepair_client.errors import TokenizerError
 from bytepair_client.exchange import Exchange
 
 Response = TypeVar("Response", bound=Message)
@@ -31,18 +33,21 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     def __init__(
         self,
         call: StreamCall[Response, Plain],
-        start: Callable[[], Duplex[Response]],
+        attempts: Attempts,
+        start: Callable[[float | None], Duplex[Response]],
         wait: Callable[[Awaitable[Any]], Awaitable[Any]],
     ) -> None:
         """Start nothing yet.
 
         Args:
             call: What is to be carried out.
-            start: Begins the RPC.
+            attempts: How often it is begun.
+            start: Begins the RPC, which has these seconds to end in.
             wait: Waits for something of gRPC's, and raises what the client raises.
         """
         self._source: Iterable[Any] | AsyncIterable[Any] | None = call.source
         self._requests: _Requests[Response, Plain] = _Requests(Exchange(call))
+        self._attempts = attempts
         self._start = start
         self._wait = wait
 
@@ -54,7 +59,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         try:
             if self._source is not None:
                 source, self._source = self._source, None
-                requests.begin(self._start(), source)
+                requests.begin(self._start(self._attempts.begin()), source)
             while (call := requests.call) is not None:
                 piece = await self._read(requests, call)
                 if piece:
@@ -94,10 +99,18 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     async def _read(
         self, requests: _Requests[Response, Plain], call: Duplex[Response]
     ) -> Plain | None:
-        """The piece of the next answer; None at the end, which drops the call."""
+        """The piece of the next answer; None at the end, which drops the call, and if the stream
+        has begun again."""
         requests.raise_failure()
         try:
             response: Response | None = await self._wait(call.read())
+        except TokenizerError as failure:
+            requests.raise_failure()  # for which the call was cancelled
+            seconds = self._attempts.wait(failure)
+            if seconds is None or not await requests.wait_to_begin_again(seconds):
+                raise
+            requests.begin_again(self._start(self._attempts.begin()))
+            return None
         except BaseException:
             if not is_being_cancelled():
                 requests.raise_failure()  # for which the call was cancelled
@@ -134,6 +147,21 @@ class _Requests(Generic[Response, Plain]):
             self._loop.create_task(self._fill(source)),
             self._loop.create_task(self._send(call)),
         ]
+
+    async def wait_to_begin_again(self, seconds: float) -> bool:
+        """Wait, and prepare for another attempt. Returns False if there can be none."""
+        if not self.exchange.can_begin_again:
+            return False
+        self._tasks.pop().cancel()  # what sends to the last attempt
+        self.exchange.begin_again()
+        await asyncio.sleep(seconds)
+        return not self.exchange.over
+
+    def begin_again(self, call: Duplex[Response]) -> None:
+        """Send to another attempt, from the start, what the last one was sent, and go on."""
+        assert self._loop is not None  # it has begun
+        self.call = call
+        self._tasks.append(self._loop.create_task(self._send(call)))
 
     def read(self, response: Response) -> Plain:
         """Note an answer, and let requests go that waited for it to be read."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client import options
+from bytepair_client.attempts import Attempts
 from bytepair_client.call import Method, Whole
 from bytepair_client.count_cache import CountCache
 from bytepair_client.errors import ClientClosed, InputTooLarge, InternalError, TokenizerError
@@ -86,6 +87,7 @@ class BaseClient(ABC):
         )
         self._metadata = options.call_metadata(api_key, metadata)
         self._max_request_bytes = max_request_bytes
+        self._max_attempts = max_attempts
         settings = Tls() if tls is True else tls or None
         self._credentials = None if settings is None else settings.credentials()
         self._arguments = options.channel_arguments(
@@ -100,14 +102,14 @@ class BaseClient(ABC):
         self._counts = CountCache(count_cache_bytes)
         self._lock = Lock()  # for opening and closing
         self._closed = False
-        self._channel: Any = None
+        self._channels: dict[bool, Any] = {}  # by whether it is for streams
         self._rpcs: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.target!r}, encoding={self._defaults.encoding!r})"
 
     @abstractmethod
-    def _open(self) -> Any:
+    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> Any:
         """A new channel to the target; a grpc.Channel or a grpc.aio.Channel."""
 
     @abstractmethod
@@ -121,19 +123,22 @@ class BaseClient(ABC):
             with self._lock:
                 if self._closed:
                     raise self._closed_error()
-                if self._channel is None:
-                    self._channel = self._open()
-                kind = self._channel.stream_stream if method.streamed else self._channel.unary_unary
+                streamed = method.streamed
+                channel = self._channels.get(streamed)
+                if channel is None:
+                    more = (options.NO_RETRIES,) if streamed else ()
+                    channel = self._channels[streamed] = self._open([*self._arguments, *more])
+                kind = channel.stream_stream if streamed else channel.unary_unary
                 rpc = kind(method.path, response_deserializer=method.parse)
                 self._rpcs[method.path] = rpc
         return rpc
 
-    def _take_channel(self) -> Any:
-        """Mark the client as closed and hand over its channel; None if there is none to close."""
+    def _take_channels(self) -> list[Any]:
+        """Mark the client as closed and hand over its channels, which are to be closed."""
         with self._lock:
             self._closed = True
-            channel, self._channel = self._channel, None
-        return channel
+            channels, self._channels = self._channels, {}
+        return list(channels.values())
 
     def _payload(self, request: Message) -> bytes:
         """The bytes of a request, if it may be sent."""
@@ -156,6 +161,10 @@ class BaseClient(ABC):
             message = f"{self.target}: the stream ended without an answer"
             raise InternalError(message, code="OK")
         return whole.join(answers)
+
+    def _attempts(self, timeout: float | None) -> Attempts:
+        """For one stream, which has so many seconds; None for no deadline."""
+        return Attempts(self._max_attempts, timeout, lambda: self._closed)
 
     def _closed_error(self) -> ClientClosed:
         return ClientClosed(f"the client of {self.target} is closed")

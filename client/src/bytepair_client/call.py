@@ -40,6 +40,8 @@ class StreamCall(Generic[Response, Plain]):
         source: Gives what is to be put in.
         timeout: Seconds for the whole stream; None for no deadline.
         plain: From an answer to the plain value. Empty ones are no pieces.
+        consumed: From the last answer to how much it was made of, in the unit of the outbox;
+            None if it is that of less on purpose.
         answers_each: Whether there is an answer to each request, or only one at the end.
     """
 
@@ -48,6 +50,7 @@ class StreamCall(Generic[Response, Plain]):
     source: Iterable[Any] | AsyncIterable[Any]
     timeout: float | None
     plain: Callable[[Response], Plain]
+    consumed: Callable[[Response], int | None]
     answers_each: bool = True
 
     def whole_answers(self) -> StreamCall[Response, Response]:
@@ -58,6 +61,7 @@ class StreamCall(Generic[Response, Plain]):
             self.source,
             self.timeout,
             lambda answer: answer,
+            self.consumed,
             self.answers_each,
         )
 

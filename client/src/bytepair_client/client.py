@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -136,8 +136,7 @@ class TokenizerClient(BaseClient):
 
     def close(self) -> None:
         """Close the connections. Calls that still run are Cancelled, later ones ClientClosed."""
-        channel = self._take_channel()
-        if channel is not None:
+        for channel in self._take_channels():
             channel.close()
 
     def __enter__(self) -> Self:
@@ -151,10 +150,10 @@ class TokenizerClient(BaseClient):
     ) -> None:
         self.close()
 
-    def _open(self) -> grpc.Channel:
+    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.Channel:
         if self._credentials is None:
-            return grpc.insecure_channel(self.target, self._arguments)
-        return grpc.secure_channel(self.target, self._credentials, self._arguments)
+            return grpc.insecure_channel(self.target, arguments)
+        return grpc.secure_channel(self.target, self._credentials, arguments)
 
     def _run(self, call: Call[Response, Any]) -> Response:
         if call.whole is not None and call.is_large:
@@ -211,7 +210,8 @@ class TokenizerClient(BaseClient):
         method, timeout = call.method, call.timeout  # and not the source, which may end before
         return Stream(
             call,
-            lambda requests: self._send(method, requests, timeout),
+            self._attempts(timeout),
+            lambda requests, seconds: self._send(method, requests, seconds),
             lambda failed: self._error(failed, timeout),
         )
 

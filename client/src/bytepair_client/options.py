@@ -35,6 +35,13 @@ KEEPALIVE_TIMEOUT_S = 10.0
 RETRY_INITIAL_BACKOFF_S = 0.1
 RETRY_MAX_BACKOFF_S = 2.0
 RETRY_BACKOFF_MULTIPLIER = 2.0
+#: For the channel of streams: `attempts` says why.
+NO_RETRIES: Final = ("grpc.enable_retries", 0)
+#: UNAVAILABLE may always be tried again, as every call of the service is idempotent: on another
+#: server, as round_robin picks the next. So may CANCELLED, with which gRPC ends what reaches a
+#: server while it stops (https://github.com/grpc/grpc/issues/41785); a call that its own caller
+#: gives up is never tried again. OVERLOADED is not: it asks for less.
+RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
 
 # gRPC's own second would outlast every retry of a call, and two minutes a server's absence.
 RECONNECT_INITIAL_BACKOFF_S = 0.1
@@ -161,11 +168,6 @@ def call_metadata(
 def service_config(max_attempts: int) -> str:
     """Balancing and retries, in gRPC's own form.
 
-    Every call of the service is idempotent, so UNAVAILABLE may always be tried again: on
-    another server, as round_robin picks the next. So may CANCELLED, with which gRPC ends what
-    reaches a server while it stops (https://github.com/grpc/grpc/issues/41785); a call that its
-    own caller gives up is never tried again. OVERLOADED is not: it asks for less.
-
     Args:
         max_attempts: The first attempt included, 1 (no retries) to MOST_ATTEMPTS.
     Raises:
@@ -180,7 +182,7 @@ def service_config(max_attempts: int) -> str:
             "initialBackoff": f"{RETRY_INITIAL_BACKOFF_S}s",
             "maxBackoff": f"{RETRY_MAX_BACKOFF_S}s",
             "backoffMultiplier": RETRY_BACKOFF_MULTIPLIER,
-            "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
+            "retryableStatusCodes": RETRIED_CODES,
         }
         config["methodConfig"] = [{"name": [{"service": SERVICE}], "retryPolicy": retry_policy}]
     return json.dumps(config)

@@ -11,6 +11,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
+from bytepair_client.attempts import Attempts
 from bytepair_client.call import StreamCall
 from bytepair_client.errors import TokenizerError
 from bytepair_client.exchange import Exchange
@@ -35,18 +36,21 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def __init__(
         self,
         call: StreamCall[Response, Plain],
-        start: Callable[[Iterator[bytes]], Any],
+        attempts: Attempts,
+        start: Callable[[Iterator[bytes], float | None], Any],
         error: Callable[[FailedCall], TokenizerError],
     ) -> None:
         """Start nothing yet.
 
         Args:
             call: What is to be carried out.
-            start: Begins the RPC with these requests.
+            attempts: How often it is begun.
+            start: Begins the RPC with these requests, and these seconds to end in.
             error: What a failed call is raised as.
         """
         self._source: Iterable[Any] | None = cast(Iterable[Any], call.source)
         self._requests: _Requests[Response, Plain] = _Requests(Exchange(call))
+        self._attempts = attempts
         self._start = start
         self._error = error
 
@@ -58,8 +62,8 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         try:
             if self._source is not None:
                 self._begin()
-            while requests.call is not None:
-                piece = self._read(requests)
+            while (call := requests.call) is not None:
+                piece = self._read(requests, call)
                 if piece:
                     return piece
         except BaseException:
@@ -94,30 +98,39 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
 
     def _begin(self) -> None:
         source, self._source = self._source, None
-        requests = self._requests
-        requests.call = self._start(requests)
+        self._begin_attempt()
         threading.Thread(
             target=copy_context().run,
-            args=(requests.fill, source),
+            args=(self._requests.fill, source),
             name="bytepair-stream",
             daemon=True,  # a source may wait for ever
         ).start()
 
-    def _read(self, requests: _Requests[Response, Plain]) -> Plain | None:
-        """The piece of the next answer; None at the end, which drops the call."""
+    def _begin_attempt(self) -> None:
+        requests = self._requests
+        requests.call = self._start(requests.of_attempt(), self._attempts.begin())
+
+    def _read(self, requests: _Requests[Response, Plain], call: Any) -> Plain | None:
+        """The piece of the next answer; None at the end, which drops the call, and if the stream
+        has begun again."""
         requests.raise_failure()
         try:
-            response: Response = next(requests.call)
+            response: Response = next(call)
         except StopIteration:
             requests.stop(cancel=False)
             return None
         except grpc.RpcError as error:
             requests.raise_failure()  # for which the call was cancelled
-            raise self._error(cast(FailedCall, error)) from error
+            failure = self._error(cast(FailedCall, error))
+            seconds = self._attempts.wait(failure)
+            if seconds is None or not requests.begin_again(seconds):
+                raise failure from error
+            self._begin_attempt()
+            return None
         return requests.read(response)
 
 
-class _Requests(Iterator[bytes], Generic[Response, Plain]):
+class _Requests(Generic[Response, Plain]):
     """The requests of a stream, between three threads: the source's, gRPC's and the reader's.
 
     It knows nothing of the Stream, so that one which is dropped is dropped at once.
@@ -131,6 +144,7 @@ class _Requests(Iterator[bytes], Generic[Response, Plain]):
         self.exchange = exchange
         self.call: Any = None
         self._changed = threading.Condition()
+        self._attempt = 0
 
     def fill(self, source: Iterable[Any]) -> None:
         """Put in all that `source` gives: what the source's thread does."""
@@ -158,18 +172,35 @@ class _Requests(Iterator[bytes], Generic[Response, Plain]):
         if call is not None:
             call.cancel()  # wakes the reader
 
-    def __next__(self) -> bytes:
-        """The next request: what gRPC's thread asks for."""
+    def of_attempt(self) -> Iterator[bytes]:
+        """The requests of the current attempt: what gRPC's thread asks for."""
+        return self._until_after(self._attempt)
+
+    def _until_after(self, attempt: int) -> Iterator[bytes]:
+        exchange = self.exchange
+
+        def is_over() -> bool:
+            return exchange.over or self._attempt != attempt or exchange.is_complete
+
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: is_over() or exchange.can_take)
+                if is_over():
+                    return
+                request = exchange.take()
+                self._changed.notify_all()
+            yield request
+
+    def begin_again(self, seconds: float) -> bool:
+        """Wait, and prepare for another attempt. Returns False if there can be none."""
         exchange = self.exchange
         with self._changed:
-            self._changed.wait_for(
-                lambda: exchange.over or exchange.can_take or exchange.is_complete
-            )
-            if exchange.over or exchange.is_complete:
-                raise StopIteration
-            request = exchange.take()
-            self._changed.notify_all()
-            return request
+            if not exchange.can_begin_again:
+                return False
+            self._attempt += 1
+            exchange.begin_again()
+            self._changed.notify_all()  # the last attempt's thread
+            return not self._changed.wait_for(lambda: exchange.over, seconds)
 
     def read(self, response: Response) -> Plain:
         """Note an answer, and let requests go that waited for it to be read."""

@@ -132,6 +132,7 @@ def decode_stream(
         _slices(ids, piece_ids) if isinstance(ids, Sequence) else ids,
         _stream_timeout(timeout),
         _data if as_bytes else _text,
+        lambda last: None if last.stop_matched else last.tokens_consumed,
     )
 
 
@@ -178,6 +179,7 @@ def encode_stream(
         _one_or_many(pieces),
         _stream_timeout(timeout),
         _ids,
+        lambda last: last.bytes_consumed,
     )
 
 
@@ -224,6 +226,7 @@ def count_stream(
         _one_or_many(pieces),
         _stream_timeout(timeout),
         _count,
+        lambda last: None if last.limit_exceeded else last.bytes_consumed,
         answers_each=False,
     )
     whole = Whole(stream.whole_answers(), lambda answers: answers[-1])
