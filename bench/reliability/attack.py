@@ -9,4 +9,5 @@ from support import hostile
 if __name__ == "__main__":
     name, address, seconds = sys.argv[1:]
     hostile.prepare()
-    print(hostile.ATTACKS[name](address, hostile.going_for(float(seconds))))
+    attack = (hostile.ATTACKS | hostile.BEYOND)[name]
+    print(attack(address, hostile.going_for(float(seconds))))

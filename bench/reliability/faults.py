@@ -24,7 +24,7 @@ from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import Draining, TokenizerClient
 from bytepair_client.options import RECONNECT_MAX_BACKOFF_S
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from support.hostile import ATTACKS
+from support.hostile import ATTACKS, BEYOND
 from support.serving import RunningServer
 
 from bench.reliability.watch import ENCODING, TEXT, Seen, bystanders, descriptors_of, tree
@@ -74,8 +74,8 @@ def nothing() -> Row:
     return Row("none", "–", seen)
 
 
-def hostile(name: str) -> Row:
-    with served(*TWO) as (server, seen):
+def hostile(name: str, *flags: str) -> Row:
+    with served(*TWO, *flags) as (server, seen):
         attack = subprocess.run(
             [sys.executable, "-m", "bench.reliability.attack", name, server.target, str(SECONDS)],
             capture_output=True,
@@ -83,7 +83,7 @@ def hostile(name: str) -> Row:
             timeout=120,
             check=True,
         )
-    return Row(name, attack.stdout.strip(), seen)
+    return Row(" ".join((name, *flags)), attack.stdout.strip(), seen)
 
 
 def killed_workers() -> Row:
@@ -204,40 +204,34 @@ def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
 
 
 def large_inputs() -> Row:
-    """1 MiB texts as fast as one client can send them."""
-    request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=(TEXT * MIB)[:MIB])
-    sent = 0
-    with served(*TWO) as (server, seen), ThreadPoolExecutor(4) as pool:
-        going = monotonic() + SECONDS
-
-        def flood() -> int:
-            n = 0
-            while monotonic() < going:
-                with suppress(grpc.RpcError):
-                    server.stub.Count(request, timeout=10)
-                    n += 1
-            return n
-
-        sent = sum(pool.map(lambda _: flood(), range(4)))
-    return Row("1 MiB texts, 4 at a time", f"{sent} MiB", seen)
+    """1 MiB texts as fast as one client can send them, beside what small ones took before."""
+    with served(*TWO) as (server, seen):
+        sleep(SECONDS)
+        median, p99 = seen.percentile_ms(50), seen.percentile_ms(99)
+        seen.latencies.clear()
+        with _load(server, MIB, 4, SECONDS) as load:
+            sent, _ = _result(load)
+    note = (
+        f"median of the others {seen.percentile_ms(50) / median:.1f} times that before, "
+        f"99th percentile {seen.percentile_ms(99) / p99:.1f} times"
+    )
+    return Row("1 MiB texts, 4 at a time", f"{sent * SECONDS:.0f} MiB", seen, note)
 
 
 def overload() -> Row:
     """Ten times as many calls at once of 64 KiB as keep the server busy."""
-    request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=(TEXT * 100)[: 64 * 1024])
     with served(*ONE, "--workers", "1", "--max-in-flight-bytes", str(MIB)) as (server, seen):
-        method = server.stub.Count
-        best, _ = _load(lambda: method(request, timeout=5), 4, 4.0)
+        with _load(server, 64 * 1024, 4, SECONDS) as load:
+            best, _ = _result(load)
         health: Any = health_pb2_grpc.HealthStub(server.channel)
         worst = 0.0
-        with ThreadPoolExecutor(1) as pool:
-            under = pool.submit(_load, lambda: method(request, timeout=5), 40, 6.0)
-            while not under.done():
+        with _load(server, 64 * 1024, 40, SECONDS) as load:
+            while load.poll() is None:
                 began = perf_counter()
                 health.Check(health_pb2.HealthCheckRequest(), timeout=10)
                 worst = max(worst, perf_counter() - began)
                 sleep(0.02)
-            good, shed = under.result()
+            good, shed = _result(load)
     note = (
         f"goodput {100 * good / best:.0f} % of that with 4 at once; {shed:.0f} shed/s; "
         f"health {1000 * worst:.0f} ms"
@@ -245,24 +239,20 @@ def overload() -> Row:
     return Row("ten times the calls it can carry", f"{good + shed:.0f} calls/s", seen, note)
 
 
-def _load(call: Callable[[], object], at_once: int, seconds: float) -> tuple[float, float]:
-    """Calls answered and shed, each by second."""
-    until = monotonic() + seconds
+def _load(
+    server: RunningServer, text_bytes: int, at_once: int, seconds: float
+) -> subprocess.Popen[str]:
+    """Callers of Count, in a process of their own."""
+    numbers = map(str, (text_bytes, at_once, seconds))
+    command = [sys.executable, "-m", "bench.reliability.load", server.target, *numbers]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    def run() -> tuple[int, int]:
-        good = shed = 0
-        while monotonic() < until:
-            try:
-                call()
-                good += 1
-            except grpc.RpcError as error:
-                shed += error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-                sleep(0.02)  # a patient client would wait for RetryInfo's 250 ms
-        return good, shed
 
-    with ThreadPoolExecutor(at_once) as pool:
-        done = [each.result() for each in [pool.submit(run) for _ in range(at_once)]]
-    return sum(g for g, _ in done) / seconds, sum(s for _, s in done) / seconds
+def _result(load: subprocess.Popen[str]) -> tuple[float, float]:
+    """Wait for a load. Returns the calls that were answered and that were shed, by second."""
+    printed, _ = load.communicate(timeout=120)
+    good, shed = map(float, printed.split())
+    return good, shed
 
 
 def cancelled_work() -> Row:
@@ -369,3 +359,9 @@ def all_faults() -> list[tuple[str, Callable[[], Row]]]:
     ]
     named = [(each.__name__, each) for each in ours]
     return named + [(name, partial(hostile, name)) for name in ATTACKS]
+
+
+def faults_beyond() -> list[tuple[str, Callable[[], Row]]]:
+    """Those that the server does not stand as it stands the others, each also with less let in."""
+    few = ("--max-connections", "32")
+    return [(name, partial(hostile, name, *flags)) for name in BEYOND for flags in ((), few)]

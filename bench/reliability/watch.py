@@ -42,10 +42,10 @@ class Seen:
     def worst_ms(self) -> float:
         return 1000 * max(self.latencies, default=0.0)
 
-    @property
-    def p99_ms(self) -> float:
+    def percentile_ms(self, percent: float) -> float:
+        """Of the calls so far; 0 before the first."""
         ordered = sorted(self.latencies)
-        return 1000 * ordered[int(0.99 * (len(ordered) - 1))] if ordered else 0.0
+        return 1000 * ordered[int(percent / 100 * (len(ordered) - 1))] if ordered else 0.0
 
 
 def tree(pid: int) -> list[int]:

@@ -337,3 +337,6 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "invalid protobuf": not_protobuf,
     "invalid UTF-8": not_utf8,
 }
+
+#: Not all of what the others ask holds under these: docs/reliability.md says what does not.
+BEYOND: Final[dict[str, Callable[[str, Going], int]]] = {"a flood of new connections": flooding}
