@@ -8,7 +8,7 @@ from bytepair_engine import _core
 from bytepair_engine.formats.merge_list import columns_slowly
 
 SEED = 20261121
-PARTS = ["a", "b", "é", "日", "##", "##a", "##é", "ab", "aé", "日b", "\ud800", " "]
+PARTS = ["a", "b", "é", "日", "##", "##a", "##é", "ab", "aé", "日b", "\ud800", " ", ""]
 
 
 def test_random_lists() -> None:
@@ -17,7 +17,8 @@ def test_random_lists() -> None:
     for _ in range(3000):
         prefix = rng.choice([0, 0, 1, 2])
         joined = [a + b for a in PARTS[:6] for b in PARTS[:6]]
-        vocabulary = {token: i for i, token in enumerate(dict.fromkeys([*PARTS[:10], *joined]))}
+        known = [*PARTS[:10], *joined, *([""] if rng.random() < 0.5 else [])]
+        vocabulary = {token: i for i, token in enumerate(dict.fromkeys(known))}
         pool = PARTS if rng.random() < 0.2 else PARTS[:2] if rng.random() < 0.5 else PARTS[:6]
         halves = rng.choices(pool, k=2 * rng.randrange(7))
         expected = columns_slowly(halves, vocabulary, prefix)

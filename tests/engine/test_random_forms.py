@@ -183,6 +183,7 @@ def test_random_forms(part: int) -> None:
                 try:
                     ids = backend.encode(text, *sets)  # type: ignore[arg-type]
                     places = backend.encode_with_offsets(text, unit, *sets)  # type: ignore[arg-type]
+                    assert places[1] == sorted(places[1]), (SEED, text, unit, form)
                     limited = backend.count(text, *sets, 2)  # type: ignore[arg-type]
                     found.append((ids, places, limited))
                 except SpecialTokenFound as error:

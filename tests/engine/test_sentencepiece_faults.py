@@ -16,6 +16,7 @@ from bytepair_engine.formats.sentencepiece import sentencepiece_form
 from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
 from support.sentencepiece_models import edited, oracle, trained
 
+SEED = 20261121
 SMALL = trained("case folding")
 
 
@@ -77,6 +78,11 @@ def two_ways(message: Any) -> None:
         (found[0] if found else message.pieces.add(piece=text)).type = kind
 
 
+def long_unused(message: Any) -> None:
+    for i in range(8):
+        message.pieces.add(piece=f"{i}" * 7_000, type=5)
+
+
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
@@ -101,6 +107,7 @@ def two_ways(message: Any) -> None:
         (silent_unknown, "unk_surface is empty"),
         (many_symbols, "user-defined symbol that 64 others are the start of"),
         (two_ways, "unused piece '123', which 2 pairs"),
+        (long_unused, "pieces hold unused ones that are too long"),
     ],
 )
 def test_what_cannot_be_served_exactly_is_refused(
@@ -231,6 +238,36 @@ def test_also_special_must_name_a_symbol(tmp_path: Path) -> None:
     spec = EncodingSpec(name="m", file=file, also_special=("<sep>",))
     with pytest.raises(VocabularyError, match="no user-defined symbol '<sep>'"):
         load_encoding(spec)
+
+
+def test_long_pieces_cost_what_they_are_long(tmp_path: Path) -> None:
+    """Looking at each cut of each of them would take many minutes."""
+    rng = random.Random(SEED)
+    print(f"seed {SEED}")
+
+    def long_pieces(message: Any) -> None:
+        for i in range(1500):
+            message.pieces.add(piece="".join(rng.choices("ab", k=7_990)), score=-i)
+
+    file = tmp_path / "long.model"
+    file.write_bytes(edited(SMALL, long_pieces))
+    encoding = load_encoding(EncodingSpec(name="long", file=file))
+    assert encoding.backend == "native"
+    assert encoding.encode("ab") == oracle(SMALL).encode("ab")
+
+
+def test_more_pairs_than_can_be_held_are_refused(tmp_path: Path) -> None:
+    """Each piece is made of two others in as many ways as it has places to cut it."""
+
+    def nested(message: Any) -> None:
+        for i in range(2, 4_200):
+            message.pieces.add(piece="~" * i, score=-i)
+
+    file = tmp_path / "nested.model"
+    file.write_bytes(edited(SMALL, nested))
+    with pytest.raises(VocabularyError, match="more than 8388608 ways") as caught:
+        load_encoding(EncodingSpec(name="nested", file=file))
+    assert caught.value.source == str(file)
 
 
 def test_the_package_refuses_what_we_refuse_as_no_model() -> None:

@@ -167,3 +167,27 @@ def test_one_large_id_takes_no_room_for_those_below_it(
     assert encoding.decode(ids) == "a hello"
     with pytest.raises(UnknownTokenId):
         encoding.decode([MAX_TOKEN_ID - 1])
+
+
+def test_offsets_never_decrease_where_tokens_stand_in_another_order(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """White space within what the added token before it took, and an unknown character that stands
+    behind the bytes of the next one."""
+    content = json.loads(made("some bytes"))
+    first = {**content["added_tokens"][0], "special": False}
+    added = len(content["model"]["vocab"])
+    content["added_tokens"] = [
+        {**first, "content": "<a>", "id": added, "rstrip": True},
+        {**first, "content": "\u2003", "id": added + 1, "lstrip": True},
+    ]
+    data = json.dumps(content).encode()
+    encoding, oracle = load(data, tmp_path, backend), judge(data)
+    text = "a☃éab☃☃é é☃"
+    ids, starts = encoding.encode_with_offsets(text)
+    assert ids == oracle.encode(text, add_special_tokens=False).ids
+    assert starts == sorted(starts)
+    # `tokenizers` panics: the second token would start behind its own end.
+    ids, starts = encoding.encode_with_offsets("<a> \u2003\u2003 a")
+    assert (ids[:3], starts[:3]) == ([added, added + 1, added + 1], [0, 4, 5])
+    assert starts == sorted(starts)

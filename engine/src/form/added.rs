@@ -85,7 +85,8 @@ impl AddedTokens {
                 continue;
             }
             if token.left_strip {
-                start = text[..start].trim_end().len().max(end);
+                let taken = end.min(start); // white space may be within what was taken
+                start = text[..start].trim_end().len().max(taken);
             }
             if token.right_strip {
                 stop = text.len() - text[stop..].trim_start().len();

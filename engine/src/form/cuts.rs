@@ -9,6 +9,9 @@ use crate::hash::fold;
 /// Bits for each pair of characters that is in some token: then a cut that is missed is rare.
 const BITS_FOR_EACH: usize = 16;
 
+/// So many pairs are gathered before those that are there twice go.
+const AT_ONCE: usize = 1 << 22;
+
 /// Pairs of characters that stand next to each other in some token. A pair that does not may be
 /// taken for one that does, never the other way round: a cut that is not made changes nothing.
 pub struct Joined {
@@ -19,8 +22,15 @@ impl Joined {
     /// The pairs in these tokens; bytes that are not UTF-8 have no part in it.
     pub fn of<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut pairs: Vec<u64> = Vec::new();
+        let mut different = 0;
         for text in tokens.filter_map(|token| std::str::from_utf8(token).ok()) {
             pairs.extend(text.chars().zip(text.chars().skip(1)).map(packed));
+            // Long tokens have many, of which few are different.
+            if pairs.len() > 2 * different + AT_ONCE {
+                pairs.sort_unstable();
+                pairs.dedup();
+                different = pairs.len();
+            }
         }
         pairs.sort_unstable();
         pairs.dedup();

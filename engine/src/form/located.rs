@@ -11,7 +11,8 @@ use crate::offsets::{OffsetUnit, in_units};
 
 impl Form {
     /// The ids, and where in the text each token starts: in bytes exactly where the character that
-    /// it starts in is as it came, and else where what that was made from starts.
+    /// it starts in is as it came, and else where what that was made from starts; but never before
+    /// the token that it stands behind, as an unknown one may behind bytes that come after it.
     pub fn encode_with_offsets(
         &self,
         text: &str,
@@ -20,25 +21,17 @@ impl Form {
         disallowed: &NameSet,
     ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
         let (mut ids, mut starts) = (Vec::new(), Vec::new());
+        let mut last = 0;
         self.check_spelled(text, disallowed)?;
         self.pool.with(|room| {
             self.locate(text, allowed, disallowed, room, &mut |id, start| {
+                last = start.max(last);
                 ids.push(id);
-                starts.push(start);
+                starts.push(last);
                 true
             })
         })?;
-        if unit == OffsetUnit::Byte || starts.is_sorted() {
-            return Ok((ids, in_units(text, starts, unit)));
-        }
-        // An unknown token may stand behind bytes that come after it, and white space twice.
-        let mut order: Vec<usize> = (0..starts.len()).collect();
-        order.sort_by_key(|&index| starts[index]);
-        let sorted = order.iter().map(|&index| starts[index]).collect();
-        for (index, start) in order.into_iter().zip(in_units(text, sorted, unit)) {
-            starts[index] = start;
-        }
-        Ok((ids, starts))
+        Ok((ids, in_units(text, starts, unit)))
     }
 
     /// Call `give` with each id of a text and where it starts, until it says that it has enough.

@@ -1,9 +1,6 @@
 //! Merges by how their halves are spelled, as columns of ids: the twin of `formats/merge_list.py`.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-use crate::hash::{fold, hash};
+use super::tokens::Tokens;
 
 /// Columns of merges, in order of priority.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,31 +11,22 @@ pub struct Columns {
     pub rights: Vec<u32>,
 }
 
-/// Hashes a string at once; tokens are short.
-#[derive(Default)]
-pub struct ShortHasher(u64);
-
-impl Hasher for ShortHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = fold(self.0 ^ hash(bytes), 0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// Spelling to id.
-pub type Spellings<'a> = HashMap<&'a str, u32, BuildHasherDefault<ShortHasher>>;
-
 /// Look up the tokens of merges, of which `halves` has the left and the right half, one after the
-/// other; None is in no vocabulary. Of the right half, `prefix` bytes are left out in what the two become. Of a pair that is
-/// listed twice the last place counts. An error is the index of a merge of which a token is missing.
+/// other; None is in no vocabulary. Of the right half, `prefix` bytes are left out in what the two
+/// become. Of a pair that is listed twice the last place counts. An error is the index of a merge of
+/// which a token is missing.
 pub fn merge_columns(
     halves: &[Option<&str>],
-    spellings: &Spellings<'_>,
+    vocabulary: &[(&str, u32)],
     prefix: usize,
 ) -> Result<Columns, usize> {
+    let (empty, spelled): (Vec<_>, Vec<_>) = vocabulary
+        .iter()
+        .copied()
+        .partition(|(token, _)| token.is_empty());
+    let empty = empty.first().map(|&(_, id)| id);
+    // Its tables hold short strings themselves: what lookups cost is waiting for memory.
+    let tokens = Tokens::new(&spelled);
     let pairs = halves.as_chunks::<2>().0;
     let mut columns = Columns::default();
     let mut name = String::new();
@@ -49,7 +37,10 @@ pub fn merge_columns(
         name.clear();
         name.push_str(left);
         name.push_str(right.get(prefix..).unwrap_or_default());
-        let find = |spelling: &str| spellings.get(spelling).copied().ok_or(index);
+        let find = |spelling: &str| match spelling {
+            "" => empty.ok_or(index),
+            _ => tokens.get(spelling.as_bytes()).ok_or(index),
+        };
         columns.lefts.push(find(left)?);
         columns.rights.push(find(right)?);
         columns.results.push(find(&name)?);
@@ -87,8 +78,7 @@ mod tests {
     #[test]
     fn of_a_pair_that_is_listed_twice_the_last_place_counts() {
         let ids = [("a", 0), ("b", 1), ("ab", 2), ("ba", 3)];
-        let spellings = ids.into_iter().collect();
-        let found = merge_columns(&["a", "b", "b", "a", "a", "b"].map(Some), &spellings, 0);
+        let found = merge_columns(&["a", "b", "b", "a", "a", "b"].map(Some), &ids, 0);
         let expected = Columns {
             priorities: vec![1, 2],
             results: vec![3, 2],
@@ -97,7 +87,7 @@ mod tests {
         };
         assert_eq!(found, Ok(expected));
         let missing = ["a", "b", "b", "b"].map(Some);
-        assert_eq!(merge_columns(&missing, &spellings, 0), Err(1));
-        assert_eq!(merge_columns(&[None, Some("a")], &spellings, 0), Err(0));
+        assert_eq!(merge_columns(&missing, &ids, 0), Err(1));
+        assert_eq!(merge_columns(&[None, Some("a")], &ids, 0), Err(0));
     }
 }

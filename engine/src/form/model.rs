@@ -6,7 +6,7 @@ use super::char_table::CharTable;
 use super::cuts::Joined;
 use super::pairs::{NO_SYMBOL, PairMerger, Pairs, Part};
 use super::parts::Parts;
-use super::rule::{Rule, rank_pairs, score_pairs, single_characters};
+use super::rule::{Rule, TooManyPairs, rank_pairs, score_pairs, single_characters};
 use super::tokens::Tokens;
 use super::units::{LookedUp, Unit, Units};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, long_hash};
@@ -67,7 +67,7 @@ impl Merging {
 }
 
 impl Model {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: Parts) -> Result<Self, TooManyPairs> {
         let tokens = Tokens::new(&parts.tokens);
         let mut byte_tokens = [None; 256];
         for &(byte, id) in &parts.byte_tokens {
@@ -78,12 +78,12 @@ impl Model {
         let needs_known = parts.needs_known();
         let (pairs, characters, strings) = match parts.rule {
             Rule::Ranks => {
-                let pairs = rank_pairs(&parts.tokens, &tokens);
+                let pairs = rank_pairs(&parts.tokens)?;
                 (pairs, single_characters(&parts.tokens), None)
             }
             Rule::Merges(pairs) => (pairs, single_characters(&parts.tokens), None),
             Rule::Scores(scores, taken_apart) => {
-                let (pairs, characters) = score_pairs(&parts.tokens, &scores);
+                let (pairs, characters) = score_pairs(&parts.tokens, &scores)?;
                 (pairs, characters, Some(Strings { taken_apart }))
             }
         };
@@ -105,7 +105,7 @@ impl Model {
             });
         let alone = CharTable::new(alone);
         let symbols = CharTable::new(characters);
-        Model {
+        Ok(Model {
             tokens,
             pairs,
             units: parts.units,
@@ -121,7 +121,7 @@ impl Model {
             alone,
             joined,
             lengths,
-        }
+        })
     }
 
     /// Give the ids of a piece to the sink. In units of characters the piece is UTF-8.

@@ -13,20 +13,21 @@ pub struct Tokens {
 
 impl Tokens {
     /// A map of tokens, all different and none of them empty.
-    pub fn new(tokens: &[(Vec<u8>, u32)]) -> Self {
+    pub fn new<T: AsRef<[u8]>>(tokens: &[(T, u32)]) -> Self {
+        let tokens = tokens.iter().map(|(token, id)| (token.as_ref(), *id));
+        let longest = tokens.clone().map(|(token, _)| token.len()).max();
         let (short_tokens, long_tokens): (Vec<_>, Vec<_>) =
-            tokens.iter().partition(|(token, _)| token.len() <= LONGEST);
+            tokens.partition(|(token, _)| token.len() <= LONGEST);
         let sizes = short_tokens.iter().map(|(token, id)| (token.len(), *id));
         let mut short = ShortTable::with_room(sizes);
         for (token, id) in short_tokens {
             let key = Key::of(token, 0, token.len());
-            short.insert(key, key.hash(), *id);
+            short.insert(key, key.hash(), id);
         }
         let long = long_tokens
             .into_iter()
-            .map(|(token, id)| (token.clone().into_boxed_slice(), *id))
+            .map(|(token, id)| (Box::from(token), id))
             .collect();
-        let longest = tokens.iter().map(|(token, _)| token.len()).max();
         Tokens {
             short,
             long,

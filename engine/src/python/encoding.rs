@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{Integers, array_of};
 use super::table::RankTable;
-use super::text::{decoded, offset_unit, on_text, on_texts, python_text, utf8};
+use super::text::{decoded, located, names_in_text, on_text, on_texts, python_text, utf8};
 use crate::bpe;
 use crate::parallel::Sharing;
 use crate::special;
@@ -76,13 +76,7 @@ impl Bpe {
     }
 
     fn special_set(&self, names: &Bound<'_, PyFrozenSet>) -> PyResult<SpecialSet> {
-        let mut strings = Vec::with_capacity(names.len());
-        for name in names {
-            // A name with a lone surrogate is in no text.
-            if let Ok(name) = name.cast::<PyString>()?.to_str() {
-                strings.push(name.to_owned());
-            }
-        }
+        let strings = names_in_text(names)?;
         let set = guarded(names.py(), || self.core.special_set(strings))?;
         Ok(SpecialSet(Box::new(set)))
     }
@@ -138,13 +132,10 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-        let unit = offset_unit(unit);
-        let encode = |text: &str| {
+        located(text, unit, &self.integers, |text, unit| {
             self.core
                 .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
-        };
-        let (ids, offsets) = on_text(text, encode)?;
-        Ok((self.integers.list(text.py(), &ids)?, offsets))
+        })
     }
 
     fn encode_batch<'py>(

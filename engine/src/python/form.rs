@@ -8,7 +8,7 @@ use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 use super::guard::{ERRORS, guarded, pattern_error, raise};
 use super::ids::{Integers, array_of};
 use super::merges::integers;
-use super::text::{decoded, offset_unit, on_text, python_text};
+use super::text::{decoded, located, names_in_text, on_text, python_text};
 use crate::form;
 use crate::form::{
     AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,
@@ -93,8 +93,9 @@ impl Form {
             suffix,
         };
         let (normalised, as_it_came) = added.into_iter().partition::<Vec<Added>, _>(|t| t.7);
+        let model = guarded(py, || Model::new(parts))?.map_err(|_| too_many_pairs(py))?;
         let core = guarded(py, || form::Form {
-            model: Model::new(parts),
+            model,
             normalisers: Normalisers {
                 steps,
                 younger: characters(&younger),
@@ -113,13 +114,7 @@ impl Form {
 
     #[staticmethod]
     fn names(py: Python<'_>, names: &Bound<'_, PyFrozenSet>) -> PyResult<FormNames> {
-        let mut strings = Vec::with_capacity(names.len());
-        for name in names {
-            // A name with a lone surrogate is in no text.
-            if let Ok(name) = name.cast::<PyString>()?.to_str() {
-                strings.push(name.to_owned());
-            }
-        }
+        let strings = names_in_text(names)?;
         Ok(FormNames(Box::new(guarded(py, || NameSet::new(strings))?)))
     }
 
@@ -164,13 +159,10 @@ impl Form {
         allowed: &FormNames,
         disallowed: &FormNames,
     ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-        let unit = offset_unit(unit);
-        let encode = |text: &str| {
+        located(text, unit, &self.integers, |text, unit| {
             self.core
                 .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
-        };
-        let (ids, offsets) = on_text(text, encode)?;
-        Ok((self.integers.list(text.py(), &ids)?, offsets))
+        })
     }
 
     fn count(
@@ -236,6 +228,17 @@ fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>))
 fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
     let problem = format!("the core knows no {part}");
     let args = ("the vocabulary", problem, "this is a bug: report it");
+    raise(py, ERRORS, "VocabularyError", args)
+}
+
+fn too_many_pairs(py: Python<'_>) -> PyErr {
+    let most = form::MOST_PAIRS;
+    let problem = format!("there are more than {most} ways to put its tokens together from two");
+    let args = (
+        "the vocabulary",
+        problem,
+        "serve a vocabulary of fewer long tokens",
+    );
     raise(py, ERRORS, "VocabularyError", args)
 }
 

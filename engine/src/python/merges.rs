@@ -47,13 +47,13 @@ pub(super) fn merge_columns<'py>(
         .iter()
         .map(|half| Ok(half.cast_into()?))
         .collect::<PyResult<_>>()?;
-    let mut spellings = form::Spellings::default();
-    for (token, id) in &tokens {
-        spellings.insert(token.to_str()?, *id);
-    }
+    let vocabulary: Vec<(&str, u32)> = tokens
+        .iter()
+        .map(|(token, id)| Ok((token.to_str()?, *id)))
+        .collect::<PyResult<_>>()?;
     // A lone surrogate is in no token.
     let halves: Vec<Option<&str>> = halves.iter().map(|half| half.to_str().ok()).collect();
-    match guarded(py, || form::merge_columns(&halves, &spellings, prefix))? {
+    match guarded(py, || form::merge_columns(&halves, &vocabulary, prefix))? {
         Err(index) => Ok(PyInt::new(py, index).into_any()),
         Ok(found) => {
             let columns = [found.priorities, found.results, found.lefts, found.rights];

@@ -2,10 +2,10 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes, PyInt, PyString};
+use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
 
 use super::guard::{ERRORS, raise, released};
-use super::ids::token_ids;
+use super::ids::{Integers, token_ids};
 use crate::bpe;
 use crate::offsets::OffsetUnit;
 
@@ -61,13 +61,31 @@ pub(super) fn on_texts<T: Send>(
     released(py, bytes, || core.on_each(&texts, work))?.map_err(|error| special_found(py, error))
 }
 
-/// The unit of this name.
-pub(super) fn offset_unit(name: &str) -> OffsetUnit {
-    match name {
+/// What `encode_with_offsets` gives: the ids of a text, and where their tokens start.
+pub(super) fn located<'py>(
+    text: &Bound<'py, PyString>,
+    unit: &str,
+    integers: &Integers,
+    encode: impl FnOnce(&str, OffsetUnit) -> Result<(Vec<u32>, Vec<usize>), bpe::SpecialFound> + Send,
+) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
+    let unit = match unit {
         "byte" => OffsetUnit::Byte,
         "utf16" => OffsetUnit::Utf16,
         _ => OffsetUnit::CodePoint,
+    };
+    let (ids, offsets) = on_text(text, |text| encode(text, unit))?;
+    Ok((integers.list(text.py(), &ids)?, offsets))
+}
+
+/// Names of special tokens as the core takes them: one with a lone surrogate is in no text.
+pub(super) fn names_in_text(names: &Bound<'_, PyFrozenSet>) -> PyResult<Vec<String>> {
+    let mut strings = Vec::with_capacity(names.len());
+    for name in names {
+        if let Ok(name) = name.cast::<PyString>()?.to_str() {
+            strings.push(name.to_owned());
+        }
     }
+    Ok(strings)
 }
 
 /// What `decode` gives for Python's ids, or the error for the first one that has no token.

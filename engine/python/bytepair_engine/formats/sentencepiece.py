@@ -28,6 +28,10 @@ MARK: Final = "\u2581"
 #: shortest 64.
 MAX_SYMBOLS_AT_ONE_PLACE: Final = 64
 
+#: The squares of the unused pieces' lengths, added up: what looking for their halves costs. A
+#: million pieces of 16 characters have as much.
+MAX_UNUSED: Final = 2**28
+
 _UNSUPPORTED: Final = "convert the model to another format that is supported, or serve it elsewhere"
 _MERGED: Final = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 _BYTE_NAMES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
@@ -107,6 +111,8 @@ class _Loader:
                     "could hold any more",
                     _UNSUPPORTED,
                 )
+        if sum(len(piece.text) ** 2 for _, piece in self._of(PieceType.UNUSED)) > MAX_UNUSED:
+            self._refuse("pieces", "hold unused ones that are too long to be taken apart")
 
     def _unknown(self) -> int:
         found = [i for i, _ in self._of(PieceType.UNKNOWN)]

@@ -65,7 +65,7 @@ class AddedTokens:
             ):
                 continue
             if token.left_strip and (space := _SPACE_BEFORE.match(text, 0, start)):
-                start = max(end, space.start())
+                start = max(min(end, start), space.start())
             if token.right_strip and (space := _SPACE_AFTER.match(text, stop)):
                 stop = space.end()
             if end < start:

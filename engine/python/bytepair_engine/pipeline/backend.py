@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from bytepair_engine import cancel
@@ -139,7 +140,8 @@ class FormBackend(FormTable, DerivedBackend[NameSet]):
         for token_id, character, byte in self._tokens(text, allowed, disallowed):
             ids.append(token_id)
             offsets.append(units[character] + (byte if unit == "byte" else 0))
-        return ids, offsets
+        # An unknown token may stand behind bytes that come after it.
+        return ids, list(accumulate(offsets, max))
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         state = DecoderState(self.form.decoder)

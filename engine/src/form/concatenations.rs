@@ -1,0 +1,103 @@
+//! Which strings of a set are two others of it joined, found in time that grows with their lengths
+//! and not with the squares of these.
+
+/// No string.
+const NONE: u32 = u32::MAX;
+
+/// Call `found` with each string that is two others joined, and with these: their indices.
+///
+/// Sorted, a string comes after those that it starts with, and what stands between them starts with
+/// them too; so a stack gives each string the longest of the others that it starts with, and these
+/// chains are all of them. The same backwards gives those that it ends with.
+///
+/// Args: `strings`, all different and none of them empty; `found`, which says whether it wants more.
+pub fn concatenations(strings: &[&[u8]], mut found: impl FnMut([u32; 3]) -> bool) {
+    let starts = longest_starts(strings);
+    let reversed: Vec<Vec<u8>> = strings
+        .iter()
+        .map(|string| string.iter().rev().copied().collect())
+        .collect();
+    let reversed: Vec<&[u8]> = reversed.iter().map(Vec::as_slice).collect();
+    let ends = longest_starts(&reversed);
+    let length = |index: u32| strings[index as usize].len();
+    let mut lefts = Vec::new();
+    for whole in 0..strings.len() as u32 {
+        lefts.clear();
+        lefts.extend(chain(&starts, whole));
+        for right in chain(&ends, whole) {
+            // Rights become shorter, so that their lefts are longer, and come from the end.
+            let rest = length(whole) - length(right);
+            while lefts.pop_if(|left| length(*left) < rest).is_some() {}
+            if let Some(&left) = lefts.last()
+                && length(left) == rest
+                && !found([whole, left, right])
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// What comes of following the links from an index: the longest first.
+fn chain(links: &[u32], from: u32) -> impl Iterator<Item = u32> {
+    let next = |&index: &u32| Some(links[index as usize]).filter(|&next| next != NONE);
+    std::iter::successors(next(&from), next)
+}
+
+/// For each string the longest of the others that it starts with, or `NONE`.
+fn longest_starts(strings: &[&[u8]]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..strings.len() as u32).collect();
+    order.sort_unstable_by_key(|&index| strings[index as usize]);
+    let mut starts = vec![NONE; strings.len()];
+    let mut open: Vec<u32> = Vec::new();
+    for index in order {
+        let string = strings[index as usize];
+        while let Some(&last) = open.last() {
+            if string.starts_with(strings[last as usize]) {
+                starts[index as usize] = last;
+                break;
+            }
+            open.pop();
+        }
+        open.push(index);
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn random_sets_give_what_trying_every_cut_gives() {
+        let seed = 20_261_121;
+        let mut random = Random::new(seed);
+        for round in 0..2000 {
+            let most = 1 + random.below(9);
+            let set: HashSet<Vec<u8>> = (0..random.below(40))
+                .map(|_| {
+                    let length = 1 + random.below(most);
+                    (0..length).map(|_| b"ab"[random.below(2)]).collect()
+                })
+                .collect();
+            let strings: Vec<&[u8]> = set.iter().map(Vec::as_slice).collect();
+            let mut found = HashSet::new();
+            concatenations(&strings, |indices| {
+                let [whole, left, right] = indices.map(|index| strings[index as usize]);
+                assert_eq!([left, right].concat(), whole);
+                assert!(found.insert((left, right)), "seed {seed}, round {round}");
+                true
+            });
+            let cuts = strings
+                .iter()
+                .flat_map(|whole| (1..whole.len()).map(|at| whole.split_at(at)));
+            let expected: HashSet<_> = cuts
+                .filter(|(left, right)| set.contains(*left) && set.contains(*right))
+                .collect();
+            assert_eq!(found, expected, "seed {seed}, round {round}");
+        }
+    }
+}
