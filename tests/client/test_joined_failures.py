@@ -26,8 +26,6 @@ from support.clients import Clients
 from support.joining import BATCH, SINGLE, Act, count, counts, noting, outcome, together
 from support.scripted import Answer, Held, ScriptedServer, details, fail, ok
 
-END = "<|endoftext|>"
-
 
 def test_every_caller_has_its_own_deadline(
     clients: Clients, gather: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
