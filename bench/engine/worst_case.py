@@ -40,6 +40,8 @@ MOST_BESIDE_ENGLISH = 50.0
 MOST_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
 #: A smaller text is over too soon to be measured.
 LEAST_BYTES = 3_000_000
+#: Dear texts are not counted again and again.
+MOST_SECONDS = 5.0
 #: The peak of a smaller one hides behind that of loading.
 LEAST_MEGABYTES_FOR_MEMORY = 64
 
@@ -117,10 +119,18 @@ def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, floa
     size = megabytes * 1_000_000
     while size >= LEAST_BYTES:
         text = of_size(unit, size)
-        taken.append(min(seconds(encoding, text) for _ in range(1 if size > 30_000_000 else 3)))
+        taken.append(fastest(encoding, text))
         size //= 2
     growth = max((whole / half for whole, half in pairwise(taken)), default=0.0)
     return taken[0] * 1e9 / (megabytes * 1_000_000), growth
+
+
+def fastest(encoding: Encoding, text: str) -> float:
+    """Of three times, or of as many as fit into some seconds."""
+    taken = [seconds(encoding, text)]
+    while len(taken) < 3 and sum(taken) < MOST_SECONDS:
+        taken.append(seconds(encoding, text))
+    return min(taken)
 
 
 def of_size(unit: str, size: int) -> str:
