@@ -52,11 +52,9 @@ def by_call(server: Server, size: int) -> Row:
     return {
         "bytes": size,
         "by": CALL,
-        "per_second": busy.per_second,
         "cpu": busy.cpu,
         "rate": size / busy.cpu,
         "median": alone.median,
-        "high": alone.high,
         **engine(size),
     }
 
@@ -71,7 +69,6 @@ def by_stream(server: Server, client: TokenizerClient, size: int) -> Row:
         "cpu": found.cpu,
         "rate": size / found.cpu,
         "median": found.median,
-        "high": found.high,
     }
 
 
@@ -106,11 +103,9 @@ CURVE = Curve(
     Column("bytes", "bytes of text"),
     (
         Column("by", "by"),
-        Column("per_second", f"calls/s, {IN_FLIGHT} in flight"),
-        Column("cpu", "server CPU µs"),
+        Column("cpu", f"server CPU µs, {IN_FLIGHT} under way"),
         Column("rate", "MB for a CPU second", ",.1f"),
         Column("median", "alone: median µs"),
-        Column("high", "99 % µs"),
         Column("same", "engine µs, same text", ",.1f"),
         Column("other", "other text each time", ",.1f"),
     ),
