@@ -99,13 +99,13 @@ def service(
     *,
     encodings: Sequence[str] = (ENCODING,),
     shows_metrics: bool = False,
+    command: Sequence[str] = ("-m", "bytepair_server.cli"),
 ) -> Iterator[Server]:
     """The real server. Its encodings are loaded when this returns."""
     http = "127.0.0.1:0" if shows_metrics else "none"
     flags = ["--grpc-address", "127.0.0.1:0", "--http-address", http, "--workers", str(workers)]
-    command = [sys.executable, "-m", "bytepair_server.cli", *flags]
-    command += ["--builtin-encodings", ",".join(encodings)]
-    with _running(command, core, subprocess.PIPE, None) as process:
+    flags += ["--builtin-encodings", ",".join(encodings)]
+    with _running([sys.executable, *command, *flags], core, subprocess.PIPE, None) as process:
         assert process.stderr is not None
         for line in process.stderr:
             told = json.loads(line)
