@@ -30,6 +30,9 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--workers", default="2")
     parser.add_argument("--encode", action="store_true", help="measure encode and count too")
+    parser.add_argument(
+        "--only", nargs="+", metavar="RUN", help="some of the lines, by their names"
+    )
     args = parser.parse_args()
     corpus = str(partitions(args.megabytes, args.partitions))
     (REPOSITORY / "build").mkdir(exist_ok=True)
@@ -51,6 +54,8 @@ def main() -> None:
                 runs[task] = [*bytepair, task, *encoding, "--output", f"{folder}/{task}"]
         print(f"{args.megabytes} MB, {args.workers} workers: seconds, CPU seconds, MB of memory")
         for name, command in runs.items():
+            if args.only and name not in args.only:
+                continue
             seconds, cpu, memory = run(command)
             print(f"  {name:10} {seconds:8.1f} {cpu:8.1f} {memory:8.0f}", flush=True)
 
