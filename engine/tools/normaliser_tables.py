@@ -68,6 +68,13 @@ def split_alone(step: object) -> set[str]:
     return {c for c in CHARACTERS if len(split(f"a{c}a")) > 1}
 
 
+def removed(**settings: bool) -> set[str]:
+    """What BERT's normaliser takes out of a word."""
+    steps = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+    normaliser = normalizers.BertNormalizer(**{**dict.fromkeys(steps, False), **settings})
+    return {c for c in CHARACTERS if normaliser.normalize_str(f"a{c}b") == "ab"}
+
+
 def matched(pattern: str) -> set[str]:
     """The characters that a pattern matches."""
     return set(regex.findall(pattern, "".join(CHARACTERS)))
@@ -96,6 +103,15 @@ def main() -> None:
     marks = split_alone(pre_tokenizers.Punctuation())
     write_set("MORE_MARKS", "Punctuation that is not in `\\p{P}`.", marks - matched(r"\p{P}"))
     write_set("NO_MARKS", "What is in `\\p{P}` and no punctuation.", matched(r"\p{P}") - marks)
+    accents, known = removed(strip_accents=True), matched(r"\p{Mn}")
+    what = "What BERT's normaliser takes for an accent, and is not in `\\p{Mn}`."
+    write_set("MORE_ACCENTS", what, accents - known)
+    what = "What is in `\\p{Mn}`, and no accent to BERT's normaliser."
+    write_set("NO_ACCENTS", what, known - accents)
+    controls, known = removed(clean_text=True), matched(r"[\p{Cc}\p{Cf}\p{Co}\ufffd]")
+    what = "What is in `\\p{Cc}` or `\\p{Cf}`, and no control character to BERT's normaliser."
+    write_set("NO_CONTROLS", what, known - controls)
+    assert not controls - known
     lower = normalizers.Lowercase()
     print("\n#: Lower-case mappings that some versions of Python lack.")
     print("LOWER_CASE: Final = {")

@@ -30,6 +30,7 @@ from bytepair_engine.pipeline.form import (
     Split,
     Strip,
     Substitute,
+    Surround,
     UnicodeForm,
 )
 from bytepair_engine.pipeline.native import build
@@ -56,6 +57,7 @@ def normaliser(rng: random.Random) -> Normaliser:
         lambda: Replace(
             rng.choice([" ", "a", r"\s+", "ab|é", r"[_.]"]), rng.choice(["▁", "", "é", "ab"])
         ),
+        lambda: Surround(rng.choice(["a", "[日①]", r"\s+", "ab|é"]), rng.choice([" ", "▁b"])),
         lambda: Strip(rng.random() < 0.7, rng.random() < 0.5),
         lambda: CharsMap(character_map()),
         lambda: Spacing(

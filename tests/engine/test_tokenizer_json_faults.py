@@ -120,7 +120,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
         step(type="Replace", pattern={"String": ""}, content="x"),
         "normalizer.pattern.String: it is empty",
     ),
-    "another pre-tokenizer": (pre(type="BertPreTokenizer"), "'BertPreTokenizer' is not supported"),
+    "another pre-tokenizer": (pre(type="UnicodeScripts"), "'UnicodeScripts' is not supported"),
     "a pattern that only Oniguruma has": (
         pre(type="Split", pattern={"Regex": r"ab\Kc"}, behavior="Isolated"),
         "pre_tokenizer.pattern.Regex: its regular expression cannot be run exactly: "

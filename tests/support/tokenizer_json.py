@@ -167,6 +167,23 @@ KINDS: dict[str, dict[str, Any]] = {
         "special": ["<unk>", *BYTE_TOKENS[0x80:0xE0]],
         "size": 600,
     },
+    "BERT's words": {
+        "norm": norm.BertNormalizer(),
+        "pre": pre_tokenizers.BertPreTokenizer(),
+        **_UNKNOWN,
+    },
+    "BERT's words, cased": {
+        "norm": norm.BertNormalizer(strip_accents=True, lowercase=False),
+        "pre": pre_tokenizers.BertPreTokenizer(),
+        **_UNKNOWN,
+    },
+    "BERT's cleaning, spaces kept": {
+        "norm": norm.Sequence(
+            [norm.BertNormalizer(strip_accents=False), norm.BertNormalizer(clean_text=False)]
+        ),
+        "pre": pre_tokenizers.Metaspace(),
+        **_UNKNOWN,
+    },
     "stripped": {
         "norm": norm.Strip(left=True, right=False),
         "pre": pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),

@@ -17,6 +17,7 @@ pub enum Normaliser {
     Lowercase(HashMap<char, String>),
     Prepend(String),
     Replace(Search, String),
+    Surround(Search, String),
     Strip {
         left: bool,
         right: bool,
@@ -123,6 +124,7 @@ fn whole(step: &Normaliser, text: &str, made: &mut impl Made) {
                 made.kept(0..text.len());
             }
         }
+        Normaliser::Surround(search, content) => surround(text, search, content, made),
         Normaliser::CharsMap(map) => map.apply(text, made),
         Normaliser::Spacing(spacing) => spacing.apply(text, made),
         Normaliser::Unicode(_) | Normaliser::Strip { .. } => made.kept(0..text.len()),
@@ -161,4 +163,16 @@ fn replace(text: &str, search: &Search, content: &str, made: &mut impl Made) -> 
         made.kept(at..text.len());
     }
     at > 0
+}
+
+fn surround(text: &str, search: &Search, content: &str, made: &mut impl Made) {
+    let mut at = 0;
+    search.each_match(text, |start, end| {
+        made.kept(at..start);
+        made.given(content, start);
+        made.kept(start..end);
+        made.given(content, start);
+        at = end;
+    });
+    made.kept(at..text.len());
 }

@@ -265,6 +265,10 @@ fn normaliser((kind, parts): &Step<'_>) -> PyResult<Normaliser> {
             let (pattern, content): (String, String) = parts.extract()?;
             Normaliser::Replace(search(parts.py(), &pattern)?, content)
         }
+        "surround" => {
+            let (pattern, content): (String, String) = parts.extract()?;
+            Normaliser::Surround(search(parts.py(), &pattern)?, content)
+        }
         "strip" => {
             let (left, right) = parts.extract()?;
             Normaliser::Strip { left, right }

@@ -15,7 +15,8 @@ from bytepair_engine.formats.json_file import Node, read_json
 from bytepair_engine.formats.tokenizer_json_added import read_added_tokens
 from bytepair_engine.formats.tokenizer_json_decoder import read_decoder
 from bytepair_engine.formats.tokenizer_json_model import read_model, read_vocabulary
-from bytepair_engine.formats.tokenizer_json_steps import normalisers, pre_tokenizers
+from bytepair_engine.formats.tokenizer_json_normalisers import normalisers
+from bytepair_engine.formats.tokenizer_json_steps import pre_tokenizers
 from bytepair_engine.formats.tokenizer_json_template import read_template
 from bytepair_engine.pipeline.form import ByteAlphabet, Form, PreTokenizer
 

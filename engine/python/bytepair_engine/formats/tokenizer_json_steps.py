@@ -1,34 +1,28 @@
-"""The normalisers and pre-tokenizers of a tokenizer.json, as steps of a form."""
+"""The pre-tokenizers of a tokenizer.json, as steps of a form; and what reads steps of any kind."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, TypeVar
 
 import regex
 
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.oniguruma import PatternFault, translate
 from bytepair_engine.patterns import COVERING, PATTERNS
-from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
 from bytepair_engine.pipeline.form import (
     Behaviour,
     ByteAlphabet,
-    CharsMap,
-    Lowercase,
-    Normaliser,
     Prefix,
-    Prepend,
     PreTokenizer,
-    Replace,
     Split,
-    Strip,
     Substitute,
-    UnicodeForm,
 )
-from bytepair_engine.pipeline.unicode_tables import MORE_MARKS, MORE_NUMBERS, NO_MARKS
+from bytepair_engine.pipeline.unicode_tables import (
+    MORE_MARKS,
+    MORE_NUMBERS,
+    NO_MARKS,
+)
 
 T = TypeVar("T")
 
@@ -81,74 +75,26 @@ def regular_expression(node: Node) -> str:
         expression.refuse(f"its regular expression cannot be run exactly: {fault}")
 
 
-def normalisers(node: Node | None) -> tuple[Normaliser, ...]:
-    """The steps of the member `normalizer`.
+def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
+    """The steps of the member `pre_tokenizer`; `ByteAlphabet` is among them wherever the file
+    says ByteLevel.
 
     Raises:
         VocabularyError: One is of a type, or has a setting, that is not known here.
     """
     return tuple(
         step
-        for member in flattened(node, "normalizers")
-        for step in _made(member, _NORMALISERS, "normalizer")
-    )
-
-
-def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
-    """The steps of the member `pre_tokenizer`; `ByteAlphabet` is among them wherever the file
-    says ByteLevel.
-
-    Raises:
-        VocabularyError: As for `normalisers`.
-    """
-    return tuple(
-        step
         for member in flattened(node, "pretokenizers")
-        for step in _made(member, _PRE_TOKENIZERS, "pre-tokenizer")
+        for step in made(member, _PRE_TOKENIZERS, "pre-tokenizer")
     )
 
 
-def _made(node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str) -> Iterator[T]:
+def made(node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str) -> Iterator[T]:
+    """One step of a file, as steps of a form, by a table from its type."""
     name = node["type"].a(str)
     if name not in makers:
         node.refuse(f"the {kind} {name!r} is not supported; known are {', '.join(makers)}")
     return makers[name](node)
-
-
-def _unicode(node: Node) -> Iterator[Normaliser]:
-    name = cast(Literal["NFC", "NFD", "NFKC", "NFKD"], node["type"].value)
-    yield UnicodeForm(name)
-
-
-def _lowercase(_node: Node) -> Iterator[Normaliser]:
-    yield Lowercase()
-
-
-def _prepend(node: Node) -> Iterator[Normaliser]:
-    if text := node["prepend"].a(str):
-        yield Prepend(text)
-
-
-def _replace(node: Node) -> Iterator[Normaliser]:
-    yield Replace(regular_expression(node["pattern"]), node["content"].a(str))
-
-
-def _strip(node: Node) -> Iterator[Normaliser]:
-    yield Strip(choice(node, "strip_left"), choice(node, "strip_right"))
-
-
-def _precompiled(node: Node) -> Iterator[Normaliser]:
-    member = node.get("precompiled_charsmap")
-    if member is None:
-        return
-    try:
-        table = base64.b64decode(member.a(str), validate=True)
-        CharsMapTable(table)
-    except binascii.Error:
-        member.refuse("it is not base64")
-    except CharsMapFault as fault:
-        member.refuse(f"it is no map of characters: {fault}")
-    yield CharsMap(table)
 
 
 def _byte_level(node: Node) -> Iterator[PreTokenizer]:
@@ -191,6 +137,11 @@ def _whitespace_split(_node: Node) -> Iterator[PreTokenizer]:
     yield Split(r"\s", "removed")
 
 
+def _bert_words(node: Node) -> Iterator[PreTokenizer]:
+    yield from _whitespace_split(node)
+    yield Split(_MARK)
+
+
 def _metaspace(node: Node) -> Iterator[PreTokenizer]:
     mark = node["replacement"].a(str)
     if len(mark) != 1:
@@ -211,15 +162,6 @@ def _metaspace(node: Node) -> Iterator[PreTokenizer]:
         yield Split(regex.escape(mark), "merged_with_next")
 
 
-_NORMALISERS: Final[dict[str, Callable[[Node], Iterator[Normaliser]]]] = {
-    **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD"), _unicode),
-    "Lowercase": _lowercase,
-    "Prepend": _prepend,
-    "Replace": _replace,
-    "Strip": _strip,
-    "Precompiled": _precompiled,
-}
-
 _PRE_TOKENIZERS: Final[dict[str, Callable[[Node], Iterator[PreTokenizer]]]] = {
     "ByteLevel": _byte_level,
     "Split": _split,
@@ -228,4 +170,5 @@ _PRE_TOKENIZERS: Final[dict[str, Callable[[Node], Iterator[PreTokenizer]]]] = {
     "Whitespace": _whitespace,
     "WhitespaceSplit": _whitespace_split,
     "Metaspace": _metaspace,
+    "BertPreTokenizer": _bert_words,
 }

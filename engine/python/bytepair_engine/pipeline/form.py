@@ -50,6 +50,15 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Surround:
+    """`content` before and after each match of a regular expression, successive and without
+    overlap."""
+
+    pattern: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class Strip:
     """Without the white space (Unicode's White_Space) at the chosen ends of a stretch."""
 
@@ -91,7 +100,7 @@ class Spacing:
     mark: str
 
 
-Normaliser = UnicodeForm | Lowercase | Prepend | Replace | Strip | CharsMap | Spacing
+Normaliser = UnicodeForm | Lowercase | Prepend | Replace | Surround | Strip | CharsMap | Spacing
 
 # Pre-tokenizers: a piece to pieces, applied one after the other, each to the pieces of the last.
 # Pieces that are empty are dropped after each.

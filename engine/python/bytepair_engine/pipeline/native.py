@@ -30,6 +30,7 @@ from bytepair_engine.pipeline.form import (
     Split,
     Strip,
     Substitute,
+    Surround,
     UnicodeForm,
 )
 from bytepair_engine.pipeline.normalising import lower
@@ -171,6 +172,8 @@ def _normaliser(step: Normaliser) -> Step:
             return "prepend", (text,)
         case Replace(pattern, content):
             return "replace", (pattern, content)
+        case Surround(pattern, content):
+            return "surround", (pattern, content)
         case Strip(left, right):
             return "strip", (left, right)
         case Spacing(table, kept, tidy, pad, mark):

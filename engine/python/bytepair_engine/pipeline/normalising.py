@@ -19,6 +19,7 @@ from bytepair_engine.pipeline.form import (
     Replace,
     Spacing,
     Strip,
+    Surround,
     UnicodeForm,
 )
 from bytepair_engine.pipeline.spacing import space
@@ -66,6 +67,8 @@ def _apply(stretch: Aligned, step: Normaliser) -> Aligned:
             )
         case Replace():
             return Aligned.joined(_replaced(stretch, step))
+        case Surround():
+            return Aligned.joined(_surrounded(stretch, step))
         case Strip():
             return _stripped(stretch, step)
         case CharsMap():
@@ -155,6 +158,18 @@ def _replaced(stretch: Aligned, step: Replace) -> Iterator[tuple[str, int]]:
         yield from stretch.part(end, match.start()).pairs()
         end = match.end()
         yield step.content, stretch.starts[end - 1] if end else (stretch.starts or (0,))[0]
+    yield from stretch.part(end, len(stretch.text)).pairs()
+
+
+def _surrounded(stretch: Aligned, step: Surround) -> Iterator[tuple[str, int]]:
+    end = 0
+    for match in compiled(step.pattern).finditer(stretch.text):
+        start = match.start()
+        yield from stretch.part(end, start).pairs()
+        end = match.end()
+        yield step.content, stretch.starts[start]
+        yield from stretch.part(start, end).pairs()
+        yield step.content, stretch.starts[start]
     yield from stretch.part(end, len(stretch.text)).pairs()
 
 
