@@ -104,7 +104,7 @@ REFUSED = {
     "byte level with an end of word",
     "stripped",
     "a map of characters",
-    *(kind for kind in KINDS if kind.startswith("split ")),
+    *(kind for kind in KINDS if kind.startswith(("split ", "BERT's "))),
 }
 
 
