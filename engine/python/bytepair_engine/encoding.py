@@ -181,7 +181,8 @@ class Encoding:
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
-            Ids, and as many offsets, which never decrease and begin with 0. In bytes they are
+            Ids, and as many offsets, which never decrease and begin with 0,
+            unless the vocabulary drops what the text begins with. In bytes they are
             exact; in the other units a token that starts inside a character has the offset
             of that character. What the template puts before the text has the offset 0, what
             comes after it the length of the text. ([], []) for "", but for the template.
