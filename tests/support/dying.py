@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 
 
 @contextmanager
@@ -26,7 +27,16 @@ def killing_its_reader(fifo: Path) -> Iterator[None]:
 @contextmanager
 def feeding(fifo: Path, content: bytes) -> Iterator[None]:
     """A named pipe that holds this, for one reader."""
-    yield from _meanwhile(lambda: fifo.write_bytes(content))
+
+    def feed() -> None:
+        # Opened for both, the pipe keeps what is written until it is read. Opened to write, it may
+        # still have found a reader that was killed, and what it wrote would have been lost.
+        with fifo.open("r+b", buffering=0) as pipe:
+            pipe.write(content)
+            while not readers(fifo):
+                sleep(0.001)
+
+    yield from _meanwhile(feed)
 
 
 def _meanwhile(work: Callable[[], object]) -> Iterator[None]:
