@@ -20,11 +20,7 @@ JITTER: Final = 0.2
 
 
 class Attempts:
-    """The attempts at one stream.
-
-    Attributes:
-        timeout: Seconds for all of them together; None for no deadline.
-    """
+    """The attempts at one stream."""
 
     def __init__(self, most: int, timeout: float | None, is_over: Callable[[], bool]) -> None:
         """Begin none yet.
@@ -34,7 +30,7 @@ class Attempts:
             timeout: Seconds for all of them together; None for no deadline.
             is_over: Whether nothing may be begun any more.
         """
-        self.timeout: Final = timeout
+        self._timeout: Final = timeout
         self._left = most
         self._is_over: Final = is_over
         self._wait = options.RETRY_INITIAL_BACKOFF_S
@@ -43,10 +39,10 @@ class Attempts:
     def begin(self) -> float | None:
         """Begin one. Returns the seconds that it has; None for no deadline."""
         self._left -= 1
-        if self.timeout is None:
+        if self._timeout is None:
             return None
         if self._until is None:
-            self._until = monotonic() + self.timeout
+            self._until = monotonic() + self._timeout
         return max(0.0, self._until - monotonic())
 
     def wait(self, failure: TokenizerError) -> float | None:
