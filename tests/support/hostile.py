@@ -46,12 +46,13 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     )
 
 
-def headers(rpc: str, *, encoding: str = "identity", size: int = 0) -> bytes:
+def headers(rpc: str, *, encoding: str = "identity", size: int = 0, key: str = "") -> bytes:
     """The headers of a call, none of them compressed (RFC 7541, section 6.2.2).
 
     Args:
         rpc: Which.
         encoding: How its message is compressed.
+        key: The API key; "" for none.
         size: What they come to as HTTP/2 counts them, by fields that mean nothing; 0 for as
             little as it is.
     """
@@ -64,6 +65,8 @@ def headers(rpc: str, *, encoding: str = "identity", size: int = 0) -> bytes:
         ("te", "trailers"),
         ("grpc-encoding", encoding),
     ]
+    if key:
+        fields.append(("authorization", f"Bearer {key}"))
     left = size - sum(len(name) + len(value) + FIELD_BYTES for name, value in fields)
     while left > 0:
         some = left if left < 2 * FIELD_BYTES + 2 else min(left - FIELD_BYTES - 1, 100)

@@ -16,11 +16,13 @@ import grpc
 from bytepair_server import logs
 from bytepair_server.call import Call
 from bytepair_server.callers import Callers
+from bytepair_server.door import Door
+from bytepair_server.errors import Unauthenticated
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.outcome import Context, Outcomes
 from bytepair_server.quotas import Quotas
-from bytepair_server.service import METHODS, SERVICE_NAME, Method, Service
+from bytepair_server.service import METHODS, Method, Service
 from bytepair_server.work import Work
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
@@ -69,9 +71,12 @@ class Endpoint:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a gRPC server. Messages stay bytes until `_answer`."""
-        return grpc.method_handlers_generic_handler(
-            SERVICE_NAME,
+        return Door(
+            self._callers,
             {rpc: grpc.unary_unary_rpc_method_handler(self._handler(rpc)) for rpc in METHODS},
+            # To the wire a stream that ends at once is no other than a call that fails; but gRPC
+            # reads the message of a call first, and of a stream nothing that is not asked for.
+            {rpc: grpc.stream_stream_rpc_method_handler(self._refusal(rpc)) for rpc in METHODS},
         )
 
     def _handler(self, rpc: str) -> Handler:
@@ -98,6 +103,14 @@ class Endpoint:
             return answer
 
         return handle
+
+    def _refusal(self, rpc: str) -> Callable[[object, Context], Awaitable[None]]:
+        outcomes = self._outcomes(rpc)
+
+        async def refuse(_: object, context: Context) -> None:
+            await outcomes.failed(context, outcomes.begin(context), Unauthenticated())
+
+        return refuse
 
     async def _admitted(self, call: Call, method: Method, raw: bytes) -> bytes:
         gate = self._gate
