@@ -10,9 +10,10 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from support.failures import failure
 from support.serving import RunningServer
+from support.streaming import DecodeRequest, EncodeRequest, answers_of, decode_config, encode_config
 
 LIMIT = 8
-FLAGS = ("input-bytes", "ids", "batch-items", "segments", "allowed-special")
+FLAGS = ("input-bytes", "ids", "batch-items", "segments", "allowed-special", "pending-bytes")
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,27 @@ def test_allowed_special_has_a_limit_of_its_own(small: RunningServer) -> None:
     ):
         request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=["x"] * size)
         assert failure(small.stub.Count, request).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("rpc", "field", "messages"),
+    [
+        ("DecodeStream", "config.prefill_ids", lambda n: [decode_config(prefill_ids=[0] * n)]),
+        ("DecodeStream", "ids", lambda n: [decode_config(), DecodeRequest(ids=[0] * n)]),
+        ("EncodeStream", "text", lambda n: [encode_config(), EncodeRequest(text="a" * n)]),
+    ],
+)
+def test_what_a_stream_takes_or_holds_at_once_is_limited(
+    small: RunningServer, rpc: str, field: str, messages: Any
+) -> None:
+    for size in (LIMIT - 1, LIMIT):
+        answers, failed = answers_of(getattr(small.stub, rpc), messages(size))
+        assert failed is None
+        assert answers[-1].finished
+    failed = answers_of(getattr(small.stub, rpc), messages(LIMIT + 1))[1]
+    assert failed is not None
+    assert failed.reason == "INPUT_TOO_LARGE"
+    assert failed.metadata == {"field": field, "limit": str(LIMIT), "size": str(LIMIT + 1)}
 
 
 def test_a_message_far_over_the_limits_is_refused_by_grpc(small: RunningServer) -> None:
