@@ -14,6 +14,7 @@ from bytepair_server.settings import (
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
     DEFAULT_MAX_IN_FLIGHT,
+    DEFAULT_MAX_IN_FLIGHT_BYTES,
     DEFAULT_MAX_INPUT_BYTES,
 )
 from bytepair_server.settings_types import split_address
@@ -104,6 +105,7 @@ def test_the_documented_limits_are_the_real_ones() -> None:
     assert shipped["max_in_flight"] == DEFAULT_MAX_IN_FLIGHT
     assert shipped["max_input_bytes"] == DEFAULT_MAX_INPUT_BYTES
     assert documented["`max_in_flight`"] == f"{DEFAULT_MAX_IN_FLIGHT} calls"
+    assert documented["`max_in_flight_bytes`"] == f"{DEFAULT_MAX_IN_FLIGHT_BYTES >> 20} MiB"
     assert documented["`max_input_bytes`"] == f"{DEFAULT_MAX_INPUT_BYTES >> 20} MiB"
     assert documented["memory of the server"] == limits["memory"].replace("g", " GiB")
     assert documented["CPUs of the server"] == limits["cpus"]
