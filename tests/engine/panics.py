@@ -13,10 +13,15 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import bytepair_engine
+import grpc
 import pytest
+from bytepair.v1 import tokenizer_pb2
 from bytepair_engine import Encoding, EncodingSpec, InternalError, load_encoding
+from support.failures import failure
+from support.serving import RunningServer
 
 PROBE = "panic, please"
 PROBE_ID = 60_000
@@ -99,3 +104,23 @@ def test_a_panic_does_not_end_a_process_whose_standard_error_is_closed(encoding:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+@pytest.mark.parametrize("text", TEXTS[:2], ids=["on the event loop", "on a thread"])
+def test_a_caller_is_told_nothing_but_a_request_id_and_the_server_goes_on(text: str) -> None:
+    folder = Path(__file__).parents[1] / "support/with_probed_core"
+    environment = {
+        "PYTHONPATH": str(folder),
+        "BYTEPAIR_PROBED_CORE": os.environ["BYTEPAIR_PROBED_CORE"],
+    }
+    with RunningServer("--builtin-encodings", "r50k_base", environment=environment) as server:
+        for number in range(3):
+            request = tokenizer_pb2.CountRequest(encoding="r50k_base", text=text)
+            metadata = (("x-request-id", f"asked-{number}"),)
+            failed = failure(server.stub.Count, request, metadata=metadata)
+            assert (failed.code, failed.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
+            assert failed.metadata == {"request_id": f"asked-{number}"}
+            assert server.wait_for_log("unexpected error", request_id=f"asked-{number}")
+            good = tokenizer_pb2.CountRequest(encoding="r50k_base", text="hello world")
+            assert server.stub.Count(good).count == 2
+        assert "secret" not in server.raw_log
