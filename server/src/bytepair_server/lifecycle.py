@@ -24,6 +24,7 @@ from bytepair_server.http import HttpServer, Pages
 from bytepair_server.ledger import Ledger
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
+from bytepair_server.priority import transport_gives_way
 from bytepair_server.quotas import Quotas
 from bytepair_server.reload import Reloader, contents
 from bytepair_server.service import SERVICE_NAME, Service
@@ -150,7 +151,8 @@ class Server:
         self._loop = asyncio.get_running_loop()
         inherited = self._inherited
         options = grpc_options(settings, shares_port=inherited is not None)
-        self._grpc = grpc.aio.server(options=options)
+        with transport_gives_way():
+            self._grpc = grpc.aio.server(options=options)
         await self._set_health(_NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))

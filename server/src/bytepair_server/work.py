@@ -13,8 +13,6 @@ what runs for somebody who is gone is cancelled.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,12 +22,10 @@ from typing import Any, Final, TypeVar
 from bytepair_engine import CancelScope
 
 from bytepair_server.fair_queue import FairQueue
+from bytepair_server.priority import WORK, give_way
 
 T = TypeVar("T")
 
-#: Threads give way to the event loop where they share its core, by so much of `nice`: a large
-#: request takes no longer for it on a core that has time, and small ones do not wait for it.
-NICE: Final = 10
 #: What a function that was cancelled gets to come to its next look at the flag.
 CLOSE_SECONDS: Final = 0.25
 
@@ -132,7 +128,7 @@ class Work:
         thread.start()
 
     def _run(self) -> None:
-        _give_way()
+        give_way(threading.get_native_id(), WORK)
         while True:
             with self._changed:
                 while not (self._queue or self._closed):
@@ -204,10 +200,3 @@ def _settle(future: asyncio.Future[Any], result: object, error: BaseException | 
         future.set_result(result)
     else:
         future.set_exception(error)
-
-
-def _give_way() -> None:
-    """Let the event loop go first where it wants the core of this thread."""
-    if sys.platform == "linux":  # elsewhere it is the whole process that would give way
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

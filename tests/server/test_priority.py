@@ -1,0 +1,36 @@
+"""Which threads of a server give way to its event loop."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from bytepair_server.priority import TRANSPORT, WORK
+from conftest import Serve
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="priorities of single threads are Linux's"
+)
+
+
+def _nice(pid: int) -> Counter[int]:
+    """By how much of `nice` the threads of a process give way to its first, the event loop."""
+    own = os.getpriority(os.PRIO_PROCESS, pid)
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return Counter(os.getpriority(os.PRIO_PROCESS, int(task.name)) - own for task in threads)
+
+
+def test_the_loop_goes_before_grpc_and_grpc_before_large_texts(serve: Serve) -> None:
+    server = serve("--work-threads", "1", "--inline-max-bytes", "1000")
+    assert _nice(server.pid)[TRANSPORT] == 1
+    assert _nice(server.pid)[WORK] == 0
+
+    for size in (10, 1_000, 100_000):
+        server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * size))
+
+    assert _nice(server.pid)[TRANSPORT] == 1
+    assert _nice(server.pid)[WORK] == 1
