@@ -186,6 +186,26 @@ def never_reading(address: str, going: Going) -> int:
     return sent
 
 
+def never_whole(address: str, going: Going) -> int:
+    """Begins as many calls as one connection may have, and sends the half of each message."""
+    half = message(bytes(60_000), length=1_000_000)
+    sent = 0
+    with suppress(OSError), connection(address) as link:
+        for stream in range(1, 2 * 1_000, 2):
+            if not going():
+                break
+            link.settimeout(0.5)  # the server takes no more of this connection
+            link.sendall(frame(HEADERS, END_HEADERS, stream, headers("Count")))
+            for start in range(0, len(half), 16_000):
+                link.sendall(frame(DATA, 0, stream, half[start : start + 16_000]))
+            sent += 1
+            _drain(link)
+        while going():
+            sleep(0.05)
+            _drain(link)
+    return sent
+
+
 def _reset_calls(first: int) -> bytes:
     """A hundred calls that are reset at once, in streams from `first`."""
     calls = []
@@ -332,6 +352,7 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "200 connections that say nothing": silent,
     "50 connections, a byte a second": dribbling,
     "500 large answers never read": never_reading,
+    "1,000 messages that are never whole": never_whole,
     "streams opened and reset (rapid reset)": resetting,
     "gzip bombs of 64 MiB": bombing,
     "10,000 headers in 10 KB": swelling,
