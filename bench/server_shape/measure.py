@@ -1,9 +1,9 @@
 """Which shape should the server have? Measures Count in three shapes, with h2load.
 
-    python bench/server_shape/measure.py
+    PYTHONPATH=. python -m bench.server_shape.measure
 
-Needs h2load (Debian: nghttp2-client). Each server is pinned to the first core and the load to
-the second; shapes alternate, and the median of their rounds is shown. Figures of one run may be
+Needs h2load (Debian: nghttp2-client). Each server is pinned to one core and the load to
+another; shapes alternate, and the median of their rounds is shown. Figures of one run may be
 compared with each other, not with those of another.
 """
 
@@ -19,14 +19,18 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from bytepair.v1 import tokenizer_pb2
 
+from bench.server_shape import streams
+
 ROUNDS = 3
 SECONDS = 2
 SMALL_BYTES, LARGE_BYTES = 1024, 1 << 20
-SERVER_CORE, LOAD_CORE = "0", "1"
+#: As in bench.service.load: the first core has a system's own work too.
+SERVER_CORE, LOAD_CORE = "1", "0"
 PROSE = "The river ran high that spring, and 47 of the old boats – naïvely moored – were lost. "
 RPC = "/bytepair.v1.TokenizerService/Count"
 #: More than any request of this benchmark.
@@ -36,7 +40,10 @@ SHAPES = {
     "sync, 16 threads": ["sync"],
     "asyncio": ["asyncio", "--inline-max-bytes", "16384"],
     "uvloop": ["uvloop", "--inline-max-bytes", "16384"],
+    "sync, and uvloop for streams": ["both"],
 }
+#: Those that can have streams open by the hundred.
+WITH_STREAMS = ("uvloop", "sync, and uvloop for streams")
 SIZES = (256, 1024, 4096, 16_384, 65_536, 262_144)
 
 
@@ -51,23 +58,34 @@ def main() -> None:
         small = write_request(Path(folder), SMALL_BYTES)
         large = write_request(Path(folder), LARGE_BYTES)
         print("\nCount of 1 KiB: requests/s with 64 in flight, and one at a time (median µs)")
-        for shape, figures in alternate(SHAPES, lambda port: throughput(port, small)).items():
-            print(f"  {shape:20} {figures[0]:8.0f} {figures[1]:8.0f}")
+        for shape, figures in alternate(SHAPES, lambda port, _: throughput(port, small)).items():
+            print(f"  {shape:30} {figures[0]:8.0f} {figures[1]:8.0f}")
         print("\nCount of 1 KiB, one at a time, while 1 MiB are counted, 4 in flight: µs, p50 p99")
         shapes = {
             **SHAPES,
             "uvloop, all inline": ["uvloop", "--inline-max-bytes", str(ALWAYS_INLINE)],
         }
-        mixed = alternate(shapes, lambda port: latency_beside(port, small, large))
+        mixed = alternate(shapes, lambda port, _: latency_beside(port, small, large))
         for shape, figures in mixed.items():
-            print(f"  {shape:20} {figures[0]:8.0f} {figures[1]:8.0f}")
+            print(f"  {shape:30} {figures[0]:8.0f} {figures[1]:8.0f}")
+        print(f"\n{streams.OPEN} busy streams: messages/s alone; and beside Count of 1 KiB, one at")
+        print("a time: messages/s, its median and 99th percentile in µs; and beside 64 in flight:")
+        print("messages/s, requests/s")
+        busy = alternate(
+            {shape: SHAPES[shape] for shape in WITH_STREAMS},
+            lambda port, other: beside_streams(port, other, small),
+        )
+        for shape, figures in busy.items():
+            print(f"  {shape:30} {' '.join(f'{figure:8.0f}' for figure in figures)}")
         print("\nuvloop: requests/s with 8 in flight by size, on the loop and on a thread")
         ways = {
             "loop": ["uvloop", "--inline-max-bytes", str(ALWAYS_INLINE)],
             "thread": ["uvloop", "--inline-max-bytes", "0"],
         }
         requests = [write_request(Path(folder), size) for size in SIZES]
-        by_way = alternate(ways, lambda port: [h2load(port, request, 8)[0] for request in requests])
+        by_way = alternate(
+            ways, lambda port, _: [h2load(port, request, 8)[0] for request in requests]
+        )
         for index, size in enumerate(SIZES):
             loop, thread = by_way["loop"][index], by_way["thread"][index]
             print(f"  {size:8} B {loop:8.0f} {thread:8.0f}   thread/loop {thread / loop:.2f}")
@@ -87,8 +105,8 @@ def alternate(shapes: dict[str, list[str]], measure: object) -> dict[str, list[f
     rounds: dict[str, list[list[float]]] = {shape: [] for shape in shapes}
     for _ in range(ROUNDS):
         for shape, arguments in shapes.items():
-            with running(arguments) as port:
-                rounds[shape].append(list(measure(port)))  # type: ignore[operator]
+            with running(arguments) as ports:
+                rounds[shape].append(list(measure(*ports)))  # type: ignore[operator]
     return {
         shape: [statistics.median(column) for column in zip(*figures, strict=True)]
         for shape, figures in rounds.items()
@@ -96,8 +114,8 @@ def alternate(shapes: dict[str, list[str]], measure: object) -> dict[str, list[f
 
 
 @contextmanager
-def running(arguments: list[str]) -> Iterator[int]:
-    """A server on the first core; its port."""
+def running(arguments: list[str]) -> Iterator[tuple[int, int]]:
+    """A server on its core; its port for calls, and the one for streams."""
     script = Path(__file__).with_name("server.py")
     process = subprocess.Popen(
         ["taskset", "-c", SERVER_CORE, sys.executable, str(script), *arguments],
@@ -106,7 +124,8 @@ def running(arguments: list[str]) -> Iterator[int]:
     )
     assert process.stdout is not None
     try:
-        yield int(process.stdout.readline())
+        calls, for_streams = map(int, process.stdout.readline().split())
+        yield calls, for_streams
     finally:
         process.kill()
         process.wait()
@@ -128,6 +147,17 @@ def latency_beside(port: int, small: Path, large: Path) -> list[float]:
     return [median, high]
 
 
+def beside_streams(port: int, for_streams: int, small: Path) -> list[float]:
+    """Busy streams by themselves, beside small requests one at a time, and beside many."""
+    figures = [streams.messages_per_second(for_streams, LOAD_CORE, SECONDS, lambda: None)[0]]
+    for in_flight in (1, 64):
+        messages, (per_second, median, high) = streams.messages_per_second(
+            for_streams, LOAD_CORE, SECONDS + 1, partial(h2load, port, small, in_flight)
+        )
+        figures += [messages, median, high] if in_flight == 1 else [messages, per_second]
+    return figures
+
+
 def h2load(port: int, request: Path, in_flight: int) -> tuple[float, float, float]:
     """Requests per second, median and 99th percentile of latency in µs."""
     with tempfile.NamedTemporaryFile("r") as log:
@@ -139,7 +169,7 @@ def h2load(port: int, request: Path, in_flight: int) -> tuple[float, float, floa
 
 
 def h2load_command(port: int, request: Path, in_flight: int, seconds: int) -> list[str]:
-    """h2load on the second core, for some seconds."""
+    """h2load on its core, for some seconds."""
     headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
     return [
         *("taskset", "-c", LOAD_CORE, "h2load", "-c", "1", "-m", str(in_flight)),

@@ -15,6 +15,7 @@ tuning.prepare()
 import grpc  # noqa: E402  # it reads what was prepared
 import uvloop  # noqa: E402
 from bytepair_server.lifecycle import grpc_options  # noqa: E402
+from bytepair_server.priority import transport_gives_way  # noqa: E402
 from bytepair_server.settings import Settings  # noqa: E402
 
 from bench.service.shapes import shapes  # noqa: E402
@@ -36,7 +37,8 @@ async def serve() -> None:
         rpc: grpc.unary_unary_rpc_method_handler(handler(by_size))
         for rpc, by_size in answers.items()
     }
-    server = grpc.aio.server(options=grpc_options(Settings(), shares_port=False))
+    with transport_gives_way():
+        server = grpc.aio.server(options=grpc_options(Settings(), shares_port=False))
     service = "bytepair.v1.TokenizerService"
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -32,15 +34,17 @@ class Server:
 
     Attributes:
         pid: Its process, or the one whose children answer.
-        port: Of 127.0.0.1.
+        port: Of 127.0.0.1; 0 where it has a Unix socket instead.
         is_http: It speaks JSON over HTTP/1.1.
         pages: Where its metrics are, if it shows them; "" if not.
+        path: Its Unix socket; "" if it has none.
     """
 
     pid: int
     port: int
     is_http: bool = False
     pages: str = ""
+    path: str = ""
 
     @property
     def pids(self) -> list[int]:
@@ -65,6 +69,11 @@ class Server:
         ]
         return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
+    def forget_peak(self) -> None:
+        """Let `peak_kib` begin anew, with what is resident now (proc(5): clear_refs)."""
+        for pid in self.pids:
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+
     def ended(self) -> Counter[str]:
         """How many calls ended so far, by status code. Only of a server that shows its metrics:
         h2load takes every answer of gRPC for a good one."""
@@ -84,12 +93,13 @@ class Stalled(Exception):
 
 @dataclass(frozen=True)
 class Figures:
-    """What one measurement gave; times in microseconds."""
+    """What one measurement gave; times in microseconds, the most memory in KiB."""
 
     per_second: float
     cpu: float
     median: float
     high: float
+    peak_kib: int
 
 
 @contextmanager
@@ -100,18 +110,21 @@ def service(
     encodings: Sequence[str] = (ENCODING,),
     shows_metrics: bool = False,
     command: Sequence[str] = ("-m", "bytepair_server.cli"),
+    flags: Sequence[str] = (),
 ) -> Iterator[Server]:
     """The real server. Its encodings are loaded when this returns."""
     http = "127.0.0.1:0" if shows_metrics else "none"
-    flags = ["--grpc-address", "127.0.0.1:0", "--http-address", http, "--workers", str(workers)]
-    flags += ["--builtin-encodings", ",".join(encodings)]
-    with _running([sys.executable, *command, *flags], core, subprocess.PIPE, None) as process:
+    own = ["--grpc-address", "127.0.0.1:0", "--http-address", http, "--workers", str(workers)]
+    own += ["--builtin-encodings", ",".join(encodings)]
+    with _running([sys.executable, *command, *own, *flags], core, subprocess.PIPE, None) as process:
         assert process.stderr is not None
         for line in process.stderr:
             told = json.loads(line)
             if told["event"] == "serving":
-                port = int(told["grpc_address"].rpartition(":")[2])
-                yield Server(process.pid, port, pages=told["http_address"])
+                kind, _, last = told["grpc_address"].rpartition(":")
+                port, path = (0, last) if kind == "unix" else (int(last), "")
+                threading.Thread(target=_drain, args=(process.stderr,), daemon=True).start()
+                yield Server(process.pid, port, pages=told["http_address"], path=path)
                 return
         raise RuntimeError("the server ended")
 
@@ -123,6 +136,14 @@ def other(module: str, *arguments: str, core: int | None) -> Iterator[Server]:
     with _running(command, core, None, subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Server(process.pid, int(process.stdout.readline()), "http" in arguments)
+
+
+def _drain(lines: IO[str]) -> None:
+    """Read what is written, so that nobody waits for it, and away from the servers."""
+    os.sched_setaffinity(0, {LOAD_CORE})  # of this thread
+    with suppress(ValueError):  # it was closed meanwhile
+        for _ in lines:
+            pass
 
 
 @contextmanager
@@ -169,18 +190,21 @@ def measure(
             how = ["-c", str(connections), "-m", str(in_flight // connections)]
             how += ["-H", "content-type: application/grpc", "-H", "te: trailers"]
             path = f"/bytepair.v1.TokenizerService/{shape.rpc}"
+        if server.path:
+            how += ["--base-uri", f"unix:{server.path}"]
         command = ["taskset", "-c", str(core), "h2load", *how, "-d", request.name]
         url = f"http://127.0.0.1:{server.port}{path}"
         subprocess.run(
             [*command, "-D", _duration(WARM_SECONDS), url], check=True, stdout=subprocess.DEVNULL
         )
+        server.forget_peak()
         before = server.cpu_seconds()
         subprocess.run(
             [*command, "-D", _duration(seconds), "--log-file", log.name, url],
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        used = server.cpu_seconds() - before
+        used, peak = server.cpu_seconds() - before, server.peak_kib()
         rows = [line.split() for line in log]
     times = sorted(int(row[2]) for row in rows if row[1] == "200")
     if len(times) < len(rows):
@@ -191,9 +215,8 @@ def measure(
         how_long = 4 * seconds
         return measure(server, shape, in_flight, how_long, connections=connections, core=core)
     done = len(times)
-    return Figures(
-        done / seconds, used / done * 1e6, times[done // 2], times[min(done - 1, done * 99 // 100)]
-    )
+    high = times[min(done - 1, done * 99 // 100)]
+    return Figures(done / seconds, used / done * 1e6, times[done // 2], high, peak)
 
 
 def _duration(seconds: float) -> str:

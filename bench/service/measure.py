@@ -2,8 +2,8 @@
 
     make bench-service               every shape: some fifteen minutes
     make bench-service QUICK=1       the shapes of the aims, once: a minute
-    make bench-service PARTS=clients one part alone: shapes, workers, clients, or the shapes of one
-                                     RPC, as Count
+    make bench-service PARTS=clients one part alone: shapes, workers, ghz, clients, or the shapes of
+                                     one RPC, as Count
 
 The service, an echo of it (the same gRPC server with an empty handler) and naive peers each run
 on a core, the load (h2load) on another. In each round all are started anew, and a shape
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shutil
 import signal
 import statistics
 import time
@@ -23,7 +24,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 import grpc
 
-from bench.service import clients
+from bench.service import clients, ghz
 from bench.service.load import (
     LOAD_CORE,
     SERVER_CORE,
@@ -45,7 +46,7 @@ SERVERS: dict[str, Callable[[], AbstractContextManager[Server]]] = {
 PEERS = ("grpcio", "FastAPI")
 #: How long servers may work on what the load left behind.
 SETTLE_SECONDS = 10.0
-PARTS = ("shapes", "workers", "clients")
+PARTS = ("shapes", "workers", "ghz", "clients")
 RPCS = {"Count", "Encode", "BatchCount", "Decode"}
 IN_FLIGHT = (1, 8, 64)
 ROUNDS, SECONDS = 3, 0.7
@@ -60,6 +61,7 @@ QUICK = {
 QUICK_SECONDS = 1.0
 #: Several processes: enough connections that both get about as many.
 SPREAD, TWO_IN_FLIGHT = 16, 64
+IN_TWO = ("Count 1,000 B", "Count 100,000 B")
 
 Rows = dict[tuple[str, int], list[dict[str, Figures]]]
 
@@ -88,7 +90,12 @@ def main() -> None:
     if chosen:
         show_one_process(wanted, 1 if quick else ROUNDS, QUICK_SECONDS if quick else SECONDS)
     if "workers" in parts:
-        show_two_processes([s for s in shapes() if s.name in ("Count 1,000 B", "Count 100,000 B")])
+        show_two_processes([shape for shape in shapes() if not quick or shape.name in IN_TWO])
+    if "ghz" in parts:
+        if shutil.which(ghz.PROGRAM) is None:
+            print(f"\nLeft out, as {ghz.PROGRAM} is not on PATH: {ghz.WHENCE}")
+        else:
+            ghz.show()
     if "clients" in parts:
         clients.show(clients.MOST_CALLERS if quick else clients.CALLERS)
 
@@ -96,7 +103,6 @@ def main() -> None:
 def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: float) -> None:
     """The table of shapes."""
     rows: Rows = {}
-    peaks: dict[str, int] = {}
     for _ in range(rounds):
         with ExitStack() as stack:
             servers = {name: stack.enter_context(start()) for name, start in SERVERS.items()}
@@ -117,13 +123,12 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
                         os.kill(server.pid, signal.SIGKILL)
                         servers[name] = stack.enter_context(SERVERS[name]())
                 rows.setdefault((shape.name, in_flight), []).append(found)
-            for name, server in servers.items():
-                peaks[name] = max(peaks.get(name, 0), server.peak_kib())
     print(
         "\nOne process on one core; requests/s as a multiple of the other's, and by CPU time\n"
         "| shape | in flight | requests/s | CPU µs | echo's CPU µs | median µs | 99 % µs "
-        "| of the echo | grpcio + tiktoken | FastAPI + tiktoken |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| of the echo | grpcio + tiktoken | FastAPI + tiktoken "
+        f"| peak MB: {', '.join(SERVERS)} |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     for (shape_name, in_flight), measured in rows.items():
         mine, echo = ([found[name] for found in measured] for name in ("service", "echo"))
@@ -132,10 +137,8 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
             f"| {median(mine, lambda f: f.cpu):,.0f} | {median(echo, lambda f: f.cpu):,.0f} "
             f"| {median(mine, lambda f: f.median):,.0f} "
             f"| {median(mine, lambda f: f.high):,.0f} | {ratio(measured, 'echo')} "
-            f"| {ratio(measured, 'grpcio')} | {ratio(measured, 'FastAPI')} |"
+            f"| {ratio(measured, 'grpcio')} | {ratio(measured, 'FastAPI')} | {peaks(measured)} |"
         )
-    shown = ", ".join(f"{name} {kib / 1024:.0f} MiB" for name, kib in peaks.items())
-    print(f"\nPeak memory over all shapes: {shown}")
 
 
 def settle(servers: dict[str, Server]) -> None:
@@ -151,29 +154,47 @@ def settle(servers: dict[str, Server]) -> None:
 
 def show_two_processes(chosen: list[Shape]) -> None:
     """Workers that share the load's cores with it."""
-    print(f"\nOne and two workers on all cores, beside the load; {SPREAD} connections")
-    print("| shape | 1 worker | 2 workers | |\n|---|---:|---:|---:|")
-    for shape in chosen:
-        rates: dict[int, list[float]] = {1: [], 2: []}
-        for _ in range(ROUNDS):
-            for workers, found in rates.items():
-                with service(workers, None) as server:
+    ways = {
+        "1 worker": (1, ()),
+        "2 workers, on no core of their own": (2, ("--pin-workers", "false")),
+        "2 workers": (2, ()),
+    }
+    wanted = [(shape, connections) for shape in chosen for connections in (1, SPREAD)]
+    rates: dict[tuple[str, int, str], list[float]] = {}
+    for _ in range(ROUNDS):
+        for way, (workers, flags) in ways.items():
+            with service(workers, None, flags=flags) as server:
+                for shape, connections in wanted:
                     figures = measure(
                         server,
                         shape,
                         TWO_IN_FLIGHT,
                         SECONDS,
-                        connections=SPREAD,
+                        connections=connections,
                         core=LOAD_CORE,
                     )
+                    found = rates.setdefault((shape.name, connections, way), [])
                     found.append(figures.per_second)
-        one, two = (statistics.median(rates[workers]) for workers in (1, 2))
-        print(f"| {shape.name} | {one:,.0f} | {two:,.0f} | {two / one:.2f}× |")
+    print("\nOne and two workers on all cores, beside the load: requests/s")
+    print(f"| shape | connections | {' | '.join(ways)} | |\n|---|---:|---:|---:|---:|---:|")
+    for shape, connections in wanted:
+        seen = [statistics.median(rates[shape.name, connections, way]) for way in ways]
+        cells = " | ".join(f"{rate:,.0f}" for rate in seen)
+        print(f"| {shape.name} | {connections} | {cells} | {seen[-1] / seen[0]:.2f}× |")
 
 
 def median(figures: list[Figures], of: Callable[[Figures], float]) -> float:
     """The median of one of the figures."""
     return statistics.median(map(of, figures))
+
+
+def peaks(measured: list[dict[str, Figures]]) -> str:
+    """The most memory that each server had while it answered a shape."""
+    most = (
+        max((found[name].peak_kib for found in measured if name in found), default=None)
+        for name in SERVERS
+    )
+    return ", ".join("–" if kib is None else f"{kib * 1024 / 1e6:.0f}" for kib in most)
 
 
 def ratio(measured: list[dict[str, Figures]], beside: str) -> str:

@@ -22,10 +22,12 @@ ANSWER = b"\x08\xfa\x01" + b"x" * 86
 PARTS = {
     "empty": "the server with an empty handler",
     "caller": "metadata and who calls",
-    "admitted": "limits of calls, metrics, request id in the trailer",
+    "admitted": "limits of calls, request id in the trailer",
+    "counted": "metrics",
     "read": "reading the request",
     "answered": "options, limits of text, the answer's message",
     "all": "the engine",
+    "logged": "a line of the log for each call, which is off unless asked for",
 }
 
 
@@ -38,8 +40,9 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name, found in costs.items():
             command = ("-m", "bench.service.parts", name)
+            flags = ("--log-calls", "info") if name == "logged" else ()
             started = other("echo", core=SERVER_CORE) if name == "echo" else None
-            with started or service(1, SERVER_CORE, command=command) as server:
+            with started or service(1, SERVER_CORE, command=command, flags=flags) as server:
                 figures = measure(server, shape, IN_FLIGHT, SECONDS, connections=1, core=LOAD_CORE)
             found.append(figures.cpu)
     print("| | CPU µs | more |\n|---|---:|---:|")
@@ -54,7 +57,7 @@ def main() -> None:
 def serve(part: str) -> int:
     """Serve with the handler up to a part."""
     tuning.prepare()
-    from bytepair_server import command, endpoint
+    from bytepair_server import command, endpoint, metrics
     from bytepair_server import service as rpcs
 
     def shortened(self: Any, rpc: str) -> Any:
@@ -76,8 +79,11 @@ def serve(part: str) -> int:
     patched: Any = endpoint.Endpoint
     if part in ("empty", "caller"):
         patched._handler = shortened
-    elif part in ("admitted", "read"):
+    elif part in ("admitted", "counted", "read"):
         patched._answer = read
+        if part == "admitted":
+            rpc_metrics: Any = metrics.RpcMetrics
+            rpc_metrics.succeeded = lambda *_: None
     elif part == "answered":
         module: Any = rpcs
         module._count = lambda *_: (250, False)
