@@ -15,8 +15,6 @@ from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 from support.streaming import CountRequest, count_config
 
 SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
-#: The least that the setting takes.
-LEAST_IN_FLIGHT_BYTES = 1 << 20
 ONE_THREAD = (*SLOW_FLAGS, "--work-threads", "1")
 
 
@@ -104,18 +102,15 @@ def test_a_caller_s_small_request_overtakes_large_ones_that_wait(
 
 
 def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None:
-    large = slow_request()
-    while large.ByteSize() * 5 // 2 < LEAST_IN_FLIGHT_BYTES:  # on a machine as slow as that
-        large.text *= 2
-    room_for_two = large.ByteSize() * 5 // 2
+    room_for_two = slow_request().ByteSize() * 5 // 2
     flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two))
     server = serve(*flags, environment=WITHOUT_CORE)
-    running = [server.stub.Count.future(large) for _ in range(2)]
+    running = [server.stub.Count.future(slow_request()) for _ in range(2)]
     wait_for(server, "bytepair_in_flight", len(running))
     with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Count(large)
+        server.stub.Count(slow_request())
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert server.metric("bytepair_shed_total", rpc="Count") == 1
     for each in running:
         each.cancel()
-    assert server.stub.Count(large).count > 0  # what was given up has given its bytes back
+    assert server.stub.Count(slow_request()).count > 0  # what was given up has given its bytes back
