@@ -49,10 +49,13 @@ def test_every_way_to_encode_agrees(name: str, text: str) -> None:
         assert encoding.count(text, **free) == len(ids)
         assert encoding.encode_array(text, **free) == array("I", ids)
         assert encoding.encode_packed(text, **free) == pack(ids)
+        assert encoding.count(text.encode(), **free) == len(ids)
+        assert encoding.encode_packed(text.encode(), **free) == pack(ids)
         assert encoding.encode_batch([text, "", text], **free) == [ids, [], ids]
         assert encoding.count_batch([text, ""], **free) == [len(ids), 0]
         for limit in {0, max(len(ids) - 1, 0), len(ids), len(ids) + 1}:
             assert encoding.count(text, limit=limit, **free) == min(len(ids), limit + 1)
+            assert encoding.count(text.encode(), limit=limit, **free) == min(len(ids), limit + 1)
         lengths: dict[OffsetUnit, Callable[[bytes], int]] = {
             "byte": len,
             "code_point": lambda before: len(before.decode(errors="ignore")),
@@ -111,6 +114,36 @@ def test_lone_surrogates_are_refused(encoding: Encoding, text: str, offset: int)
         assert caught.value.byte_offset == offset
     with pytest.raises(UnknownToken):
         encoding.encode_single_token(text)
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (b"\xff", 0),
+        (b"a\xc3", 1),
+        (b"\xc0\x80", 0),
+        (("é" * 9000).encode() + b"\xed\xa0\x80", 18000),
+    ],
+)
+def test_bytes_that_are_no_utf8_are_refused(encoding: Encoding, data: bytes, offset: int) -> None:
+    """Cut off, longer than need be, a surrogate; also where counting could stop before."""
+    calls: list[Callable[[bytes], object]] = [
+        encoding.encode_packed,
+        encoding.count,
+        lambda data: encoding.count(data, limit=0),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidUnicode) as caught:
+            call(data)
+        assert caught.value.byte_offset == offset
+
+
+def test_what_is_no_text_is_refused(encoding: Encoding) -> None:
+    values: list[Any] = [None, 1, bytearray(b"a"), memoryview(b"a")]
+    for bad in values:
+        for call in (encoding.count, encoding.encode_packed):
+            with pytest.raises(TypeError):
+                call(bad)
 
 
 @pytest.mark.parametrize("bad", [-1, 2**31, 2**32 - 1, 2**32, 2**64, -(2**63)])

@@ -65,6 +65,8 @@ def test_a_framed_text_is_that_of_tokenizers(
         assert encoding.encode(text, **AS_TEXT) == ids
         assert encoding.encode_array(text, **AS_TEXT) == array("I", ids)
         assert encoding.encode_packed(text, **AS_TEXT) == pack(ids)
+        assert encoding.encode_packed(text.encode(), **AS_TEXT) == pack(ids)
+        assert encoding.count(text.encode(), **AS_TEXT) == len(ids)
         for limit in range(len(ids) + 3):
             assert encoding.count(text, limit=limit, **AS_TEXT) == min(len(ids), limit + 1)
             batch = encoding.count_batch([text, ""], limit=limit, **AS_TEXT)

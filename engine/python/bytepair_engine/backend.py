@@ -13,6 +13,8 @@ from typing import Literal, Protocol, TypeVar
 
 OffsetUnit = Literal["byte", "code_point", "utf16"]
 DecodeErrors = Literal["replace", "strict"]
+#: A text, or its UTF-8.
+Text = str | bytes
 
 S = TypeVar("S")
 
@@ -45,7 +47,7 @@ class Backend(Protocol[S]):
     def encode_array(self, text: str, allowed: S, disallowed: S) -> array[int]:
         """As `encode`, as an array of 32-bit unsigned integers (typecode "I")."""
 
-    def encode_packed(self, text: str, allowed: S, disallowed: S) -> bytes:
+    def encode_packed(self, text: Text, allowed: S, disallowed: S) -> bytes:
         """As `encode`, as the ids' base-128 varints one after the other, which is the
         content of a packed `repeated uint32` field on the wire."""
 
@@ -57,7 +59,7 @@ class Backend(Protocol[S]):
 
     def encode_batch(self, texts: Sequence[str], allowed: S, disallowed: S) -> list[list[int]]: ...
 
-    def count(self, text: str, allowed: S, disallowed: S, limit: int | None) -> int:
+    def count(self, text: Text, allowed: S, disallowed: S, limit: int | None) -> int:
         """The number of tokens, or `limit` + 1 where there are more than `limit`."""
 
     def count_batch(

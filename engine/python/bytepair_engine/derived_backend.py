@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Generic
 
 from bytepair_engine import varint
-from bytepair_engine.backend import DecodeErrors, S
+from bytepair_engine.backend import DecodeErrors, S, Text
 from bytepair_engine.errors import InvalidUnicode
 
 
@@ -24,14 +24,14 @@ class DerivedBackend(ABC, Generic[S]):
     def encode_array(self, text: str, allowed: S, disallowed: S) -> array[int]:
         return array("I", self.encode(text, allowed, disallowed))
 
-    def encode_packed(self, text: str, allowed: S, disallowed: S) -> bytes:
-        return varint.pack(self.encode(text, allowed, disallowed))
+    def encode_packed(self, text: Text, allowed: S, disallowed: S) -> bytes:
+        return varint.pack(self.encode(_decoded(text), allowed, disallowed))
 
     def encode_batch(self, texts: Sequence[str], allowed: S, disallowed: S) -> list[list[int]]:
         return [self.encode(text, allowed, disallowed) for text in texts]
 
-    def count(self, text: str, allowed: S, disallowed: S, limit: int | None) -> int:
-        count = len(self.encode(text, allowed, disallowed))
+    def count(self, text: Text, allowed: S, disallowed: S, limit: int | None) -> int:
+        count = len(self.encode(_decoded(text), allowed, disallowed))
         return count if limit is None else min(count, limit + 1)
 
     def count_batch(
@@ -40,8 +40,13 @@ class DerivedBackend(ABC, Generic[S]):
         return [self.count(text, allowed, disallowed, limit) for text in texts]
 
     def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
-        data = self.decode_bytes(ids)
-        try:
-            return data.decode("utf-8", errors)
-        except UnicodeDecodeError as error:
-            raise InvalidUnicode(error.start, "invalid UTF-8") from None
+        return _decoded(self.decode_bytes(ids), errors)
+
+
+def _decoded(text: Text, errors: DecodeErrors = "strict") -> str:
+    if not isinstance(text, bytes):
+        return text
+    try:
+        return text.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise InvalidUnicode(error.start, "invalid UTF-8") from None

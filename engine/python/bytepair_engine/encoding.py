@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit
+from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit, Text
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
 from bytepair_engine.fingerprint import with_template
 from bytepair_engine.pipeline.form import NO_TEMPLATE, Decoder, Form, Template
@@ -149,14 +149,15 @@ class Encoding:
 
     def encode_packed(
         self,
-        text: str,
+        text: Text,
         *,
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
     ) -> bytes:
         """As `encode`, as the varints that a packed `repeated uint32` field holds on the
-        wire of Protocol Buffers; b"" for ""."""
+        wire of Protocol Buffers; b"" for "". The text may come as its UTF-8, in bytes, which spares
+        Python the text: bytes that are not UTF-8 are InvalidUnicode."""
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
         packed = self._backend.encode_packed(text, *sets)
         if not add_special_tokens:
@@ -220,7 +221,7 @@ class Encoding:
 
     def count(
         self,
-        text: str,
+        text: Text,
         *,
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
@@ -230,7 +231,8 @@ class Encoding:
         """Count the ids that `encode` gives, without building them.
 
         Args:
-            text: Any text without lone surrogates.
+            text: Any text without lone surrogates, or its UTF-8 as bytes, which spares Python the
+                text.
             limit: If given, at least 0: counting may stop once there are more tokens.
             allowed_special: See the class.
             disallowed_special: See the class.
@@ -240,7 +242,7 @@ class Encoding:
             the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
-            InvalidUnicode: `text` holds a lone surrogate.
+            InvalidUnicode: `text` holds a lone surrogate, or bytes that are not UTF-8.
             InvalidOption: `limit` is negative.
         """
         sets = self._special_sets.resolve(allowed_special, disallowed_special)

@@ -40,7 +40,7 @@ class SpecialSets:
                 return self._every, self.none
             names = self._allowed(allowed)
             return self._compiled(names), self._compiled(self._names - names)
-        if not allowed and disallowed == ():
+        if not allowed and disallowed in ((), frozenset()):
             return self._nothing
         names = self._names if allowed == "all" else self._allowed(allowed)
         rejected = _checked("disallowed_special", disallowed)

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
+use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{Integers, array_of};
 use super::table::RankTable;
-use super::text::{decoded, located, names_in_text, on_text, on_texts, python_text, utf8};
+use super::text::{decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, utf8};
 use crate::bpe;
 use crate::parallel::Sharing;
 use crate::special;
@@ -117,12 +117,12 @@ impl Bpe {
 
     fn encode_packed<'py>(
         &self,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
-        Ok(PyBytes::new(text.py(), &on_text(text, encode)?))
+        Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
     }
 
     fn encode_with_offsets<'py>(
@@ -155,12 +155,12 @@ impl Bpe {
 
     fn count(
         &self,
-        text: &Bound<'_, PyString>,
+        text: &Bound<'_, PyAny>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> PyResult<usize> {
-        on_text(text, |text| {
+        on_utf8(text, |text| {
             self.core.count(text, &allowed.0, &disallowed.0, limit)
         })
     }

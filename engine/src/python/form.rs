@@ -8,7 +8,7 @@ use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 use super::guard::{ERRORS, guarded, pattern_error, raise};
 use super::ids::{Integers, array_of};
 use super::merges::integers;
-use super::text::{decoded, located, names_in_text, on_text, python_text};
+use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
 use crate::form;
 use crate::form::{
     AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,
@@ -144,12 +144,12 @@ impl Form {
 
     fn encode_packed<'py>(
         &self,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         allowed: &FormNames,
         disallowed: &FormNames,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
-        Ok(PyBytes::new(text.py(), &on_text(text, encode)?))
+        Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
     }
 
     fn encode_with_offsets<'py>(
@@ -167,12 +167,12 @@ impl Form {
 
     fn count(
         &self,
-        text: &Bound<'_, PyString>,
+        text: &Bound<'_, PyAny>,
         allowed: &FormNames,
         disallowed: &FormNames,
         limit: Option<usize>,
     ) -> PyResult<usize> {
-        on_text(text, |text| {
+        on_utf8(text, |text| {
             self.core.count(text, &allowed.0, &disallowed.0, limit)
         })
     }

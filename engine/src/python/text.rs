@@ -1,5 +1,7 @@
 //! Python's text as UTF-8, and work on it.
 
+use std::str::Utf8Error;
+
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
@@ -47,6 +49,26 @@ pub(super) fn on_text<T: Send>(
 ) -> PyResult<T> {
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || work(utf8))?.map_err(|error| special_found(text.py(), error))
+}
+
+/// As `on_text`, for a text that may also come as its UTF-8, in `bytes`.
+pub(super) fn on_utf8<T: Send>(
+    text: &Bound<'_, PyAny>,
+    work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
+) -> PyResult<T> {
+    let Ok(bytes) = text.cast::<PyBytes>() else {
+        return on_text(text.cast::<PyString>()?, work);
+    };
+    let (py, bytes) = (text.py(), bytes.as_bytes());
+    match released(py, bytes.len(), || std::str::from_utf8(bytes).map(work))? {
+        Ok(done) => done.map_err(|error| special_found(py, error)),
+        Err(error) => Err(not_utf8(py, error)),
+    }
+}
+
+fn not_utf8(py: Python<'_>, error: Utf8Error) -> PyErr {
+    let args = (error.valid_up_to(), "invalid UTF-8");
+    raise(py, ERRORS, "InvalidUnicode", args)
 }
 
 /// Run `work` on each text's UTF-8.
@@ -117,8 +139,7 @@ pub(super) fn python_text<'py>(
     if errors == "strict"
         && let Err(error) = std::str::from_utf8(bytes)
     {
-        let args = (error.valid_up_to(), "invalid UTF-8");
-        return Err(raise(py, ERRORS, "InvalidUnicode", args));
+        return Err(not_utf8(py, error));
     }
     // Python's own notion of what one replacement character stands for.
     // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;

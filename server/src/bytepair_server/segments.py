@@ -109,8 +109,8 @@ def encode_text(encoding: Encoding, text: str, rule: SpecialRule) -> list[int]:
     return encoding.encode(text, **_keywords(rule))
 
 
-def encode_text_packed(encoding: Encoding, text: str, rule: SpecialRule) -> bytes:
-    """As `encode_text`, as what a packed field of ids holds on the wire."""
+def encode_text_packed(encoding: Encoding, text: str | bytes, rule: SpecialRule) -> bytes:
+    """As `encode_text`, of a text or its UTF-8, as what a packed field of ids holds on the wire."""
     return encoding.encode_packed(text, **_keywords(rule))
 
 
@@ -121,8 +121,8 @@ def encode_text_with_offsets(
     return encoding.encode_with_offsets(text, unit=unit, **_keywords(rule))
 
 
-def count_text(encoding: Encoding, text: str, rule: SpecialRule, limit: int | None) -> int:
-    """Count the tokens of one text by a rule."""
+def count_text(encoding: Encoding, text: str | bytes, rule: SpecialRule, limit: int | None) -> int:
+    """Count the tokens of one text, or of its UTF-8, by a rule."""
     return encoding.count(text, limit=limit, **_keywords(rule))
 
 

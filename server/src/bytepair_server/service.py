@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
-from bytepair_engine import UnknownTokenId
+from bytepair_engine import InvalidUnicode, UnknownTokenId
 from google.protobuf.message import Message
 
-from bytepair_server import limits, segments, wire, wire_ids
+from bytepair_server import limits, segments, wire, wire_fields, wire_ids
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.errors import InvalidField
+from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.failures import Failure, failure_of
 from bytepair_server.metrics import POLICY_ACTIONS
 from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.segments import Part, Unit
 from bytepair_server.settings import Settings
+from bytepair_server.taken import TakenIds, TakenItems, TakenText, take_ids, take_items, take_text
 
 _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
@@ -31,8 +32,8 @@ _UNITS: Final[dict[int, Unit | None]] = {
 
 SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
 
-#: A text, or its parts where the request has segments.
-Content = str | list[Part]
+#: A text or its UTF-8, or its parts where the request has segments.
+Content = str | bytes | list[Part]
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
 
@@ -64,10 +65,11 @@ class Service:
 
     # Text to ids
 
-    def encode(self, request: tokenizer_pb2.EncodeRequest, call: Call) -> bytes:
+    def encode(self, taken: TakenText, call: Call) -> bytes:
+        request = cast(tokenizer_pb2.EncodeRequest, taken.request)
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
-        content = self._content(request, entry, call)
+        content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)
         fields, call.tokens = _encode(entry, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
@@ -84,13 +86,14 @@ class Service:
                 fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
             else:
                 call.tokens += tokens
-            parts.append(wire_ids.element(wire_ids.RESULTS, fields))
+            parts.append(wire_fields.element(wire_ids.RESULTS, fields))
         parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
         return b"".join(parts)
 
-    def count(self, request: tokenizer_pb2.CountRequest, call: Call) -> bytes:
+    def count(self, taken: TakenText, call: Call) -> bytes:
+        request = cast(tokenizer_pb2.CountRequest, taken.request)
         entry, rule = self.options.text(request, call, AS_TEXT)
-        content = self._content(request, entry, call)
+        content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)
         count, exceeded = _count(entry, content, rule, limit_of(request))
         call.tokens = count
@@ -126,7 +129,7 @@ class Service:
 
     # Ids to text
 
-    def decode(self, taken: Taken, call: Call) -> bytes:
+    def decode(self, taken: TakenIds, call: Call) -> bytes:
         request, ids = taken.request, taken.ids
         entry, errors = self.options.decode(request, call)
         limits.check("ids", len(ids), self._settings.max_ids, "ids")
@@ -176,10 +179,10 @@ class Service:
 
     # Text
 
-    def _content(self, item: _HasText, entry: Entry, call: Call) -> Content:
+    def _content(self, item: _HasText, text: str | bytes, entry: Entry, call: Call) -> Content:
         if not item.segments:
-            return item.text
-        if item.text:
+            return text
+        if text:
             raise InvalidField("segments", "text and segments are both set; set one of them")
         limit = self._settings.max_segments
         limits.check("segments", len(item.segments), limit, "segments")
@@ -212,7 +215,7 @@ class Service:
         contents: list[Content | Exception] = []
         for item in items:
             try:
-                contents.append(self._content(item, entry, call))
+                contents.append(self._content(item, item.text, entry, call))
             except Exception as error:
                 _item_failure(error, call)
                 contents.append(error)
@@ -223,28 +226,14 @@ class Service:
     def _check_sizes(self, field: str, contents: Iterable[Content], call: Call) -> None:
         total = 0
         for content in contents:
-            if isinstance(content, str):
+            if isinstance(content, bytes):
+                total += len(content)
+            elif isinstance(content, str):
                 total += limits.utf8_size(content)
             else:
                 total += sum(limits.utf8_size(p.text) for p in content if not p.is_special_token)
         limits.check(field, total, self._settings.max_input_bytes, "bytes")
         call.input_bytes = total
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A request apart from its ids."""
-
-    request: tokenizer_pb2.DecodeRequest
-    ids: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class TakenItems:
-    """A request of a batch apart from the ids of its items."""
-
-    request: tokenizer_pb2.BatchDecodeRequest
-    items: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,31 +249,13 @@ class Method:
         return self._read(self.request_class, raw)
 
 
-def _take(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> Taken:
-    taken = wire_ids.take_ids(raw, request_class.IDS_FIELD_NUMBER)
-    if taken is None:
-        request = wire.parse(request_class, raw)
-        return Taken(request, request.ids[:])  # a list is read far faster than protobuf's own
-    rest, ids = taken
-    return Taken(wire.parse(request_class, rest), ids)
-
-
-def _take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> TakenItems:
-    taken = wire_ids.take_items(raw, request_class.ITEMS_FIELD_NUMBER)
-    if taken is None:
-        request = wire.parse(request_class, raw)
-        return TakenItems(request, [item.ids[:] for item in request.items])
-    rest, items = taken
-    return TakenItems(wire.parse(request_class, rest), items)
-
-
 #: Every RPC by its name in the proto.
 METHODS: Final = {
-    "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode),
-    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, _take),
-    "Count": Method(tokenizer_pb2.CountRequest, Service.count),
+    "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
+    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
+    "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text),
     "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode),
-    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, _take_items),
+    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, take_items),
     "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count),
     "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
@@ -301,13 +272,18 @@ def _encode(
     entry: Entry, content: Content, rule: SpecialRule, unit: Unit | None
 ) -> tuple[bytes, int]:
     """The fields `ids` and `offsets` of an answer, and how many ids there are."""
-    if not isinstance(content, str):
-        ids, offsets = segments.encode(entry.encoding, content, rule, unit)
+    encoding = entry.encoding
+    if isinstance(content, list):
+        ids, offsets = segments.encode(encoding, content, rule, unit)
     elif unit is None:
-        packed = segments.encode_text_packed(entry.encoding, content, rule)
-        return wire_ids.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
+        try:
+            packed = segments.encode_text_packed(encoding, content, rule)
+        except InvalidUnicode as error:
+            raise InvalidText("text", error.byte_offset) from None
+        return wire_fields.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
     else:
-        ids, offsets = segments.encode_text_with_offsets(entry.encoding, content, rule, unit)
+        text = content if isinstance(content, str) else _decoded(content)
+        ids, offsets = segments.encode_text_with_offsets(encoding, text, rule, unit)
     return tokenizer_pb2.EncodeResult(ids=ids, offsets=offsets).SerializeToString(), len(ids)
 
 
@@ -315,11 +291,21 @@ def _count(
     entry: Entry, content: Content, rule: SpecialRule, limit: int | None
 ) -> tuple[int, bool]:
     """The count and whether it is over `limit`; then it is `limit` + 1."""
-    if isinstance(content, str):
-        count = segments.count_text(entry.encoding, content, rule, limit)
-    else:
+    if isinstance(content, list):
         count = segments.count(entry.encoding, content, rule, limit)
+    else:
+        try:
+            count = segments.count_text(entry.encoding, content, rule, limit)
+        except InvalidUnicode as error:
+            raise InvalidText("text", error.byte_offset) from None
     return count, limit is not None and count > limit
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidText("text", error.start) from None
 
 
 def _decode(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from bytepair.v1 import stream_pb2
 from bytepair_engine import InvalidUnicode, PieceTooLong, StreamCounter, StreamEncoder, can_stream
 
-from bytepair_server import wire, wire_ids
+from bytepair_server import wire, wire_fields, wire_ids
 from bytepair_server.call import Call
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InputTooLarge, InvalidField, InvalidText
@@ -134,7 +134,7 @@ class EncodeSession(_TextSession):
             answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
         self._call.tokens += wire_ids.number_of(packed)
         rest: bytes = answer.SerializeToString()
-        return wire_ids.field(wire_ids.IDS, packed) + rest
+        return wire_fields.field(wire_ids.IDS, packed) + rest
 
 
 class CountSession(_TextSession):

@@ -12,9 +12,10 @@ from array import array
 from typing import Final
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_engine.varint import pack, unpack
+from bytepair_engine.varint import unpack
 
-_LENGTH_DELIMITED: Final = 2
+from bytepair_server.wire_fields import take
+
 #: The numbers of the fields that are read and written here.
 IDS: Final = tokenizer_pb2.EncodeResponse.IDS_FIELD_NUMBER
 RESULTS: Final = tokenizer_pb2.BatchEncodeResponse.RESULTS_FIELD_NUMBER
@@ -26,21 +27,6 @@ assert tokenizer_pb2.EncodeResult.IDS_FIELD_NUMBER == IDS
 
 #: All bytes of a varint but its last one.
 _CONTINUED: Final = bytes(range(0x80, 0x100))
-
-
-def field(number: int, content: bytes) -> bytes:
-    """A field of a message, up to number 15: a packed one, a string, bytes or a message.
-
-    Args:
-        number: The field's.
-        content: What it holds; b"" for a field that is not set, which is none.
-    """
-    return element(number, content) if content else b""
-
-
-def element(number: int, content: bytes) -> bytes:
-    """As `field`, of a repeated field, which has empty elements too."""
-    return b"%c%b%b" % (number << 3 | _LENGTH_DELIMITED, pack((len(content),)), content)
 
 
 def number_of(packed: bytes) -> int:
@@ -58,7 +44,7 @@ def take_ids(raw: bytes, number: int) -> tuple[bytes, array[int]] | None:
         The message without the field, and its ids. None where that is not to be had simply, as
         for a message that is malformed or has its ids in another form: protobuf knows.
     """
-    taken = _take(raw, number)
+    taken = take(raw, number)
     if taken is None:
         return None
     rest, found = taken
@@ -77,7 +63,7 @@ def take_items(raw: bytes, number: int) -> tuple[bytes, list[array[int]]] | None
     Returns:
         The request without them, and the ids of each. None as of `take_ids`.
     """
-    taken = _take(raw, number)
+    taken = take(raw, number)
     if taken is None:
         return None
     rest, found = taken
@@ -88,42 +74,3 @@ def take_items(raw: bytes, number: int) -> tuple[bytes, list[array[int]]] | None
             return None  # there is nothing but ids in an item that is usual
         items.append(inner[1])
     return rest, items
-
-
-def _take(raw: bytes, number: int) -> tuple[bytes, list[bytes]] | None:
-    """The message without a field, and what the field holds, each time that it is there."""
-    wanted = number << 3 | _LENGTH_DELIMITED
-    at, size = 0, len(raw)
-    rest, found = [], []
-    while at < size:
-        start, key = at, raw[at]
-        at += 1
-        if key < 8:
-            return None  # there is no field 0
-        if key & 7 != _LENGTH_DELIMITED:
-            # A number or an enum: one byte, in every request that is usual.
-            if key & 7 or key > 127 or at >= size or raw[at] > 127 or key >> 3 == number:
-                return None
-            at += 1
-        else:
-            length, at = _length(raw, at)
-            if key > 127 or at + length > size:
-                return None
-            if key == wanted:
-                found.append(raw[at : at + length])
-                start = at + length
-            at += length
-        rest.append(raw[start:at])
-    return b"".join(rest), found
-
-
-def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """A varint, and where what follows it begins; beyond the end where it is none."""
-    length = shift = 0
-    for at_byte in range(at, min(at + 5, len(raw))):
-        byte = raw[at_byte]
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return length, at_byte + 1
-    return 0, len(raw) + 1

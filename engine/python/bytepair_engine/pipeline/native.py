@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import regex
 
-from bytepair_engine.backend import DecodeErrors, OffsetUnit
+from bytepair_engine.backend import DecodeErrors, OffsetUnit, Text
 from bytepair_engine.derived_backend import DerivedBackend
 from bytepair_engine.pipeline.backend import FormTable
 from bytepair_engine.pipeline.form import (
@@ -66,7 +66,7 @@ class NativeFormBackend(FormTable, DerivedBackend["_core.FormNames"]):
         return self._core.encode_array(text, allowed, disallowed)
 
     def encode_packed(
-        self, text: str, allowed: _core.FormNames, disallowed: _core.FormNames
+        self, text: Text, allowed: _core.FormNames, disallowed: _core.FormNames
     ) -> bytes:
         return self._core.encode_packed(text, allowed, disallowed)
 
@@ -81,7 +81,7 @@ class NativeFormBackend(FormTable, DerivedBackend["_core.FormNames"]):
 
     def count(
         self,
-        text: str,
+        text: Text,
         allowed: _core.FormNames,
         disallowed: _core.FormNames,
         limit: int | None,

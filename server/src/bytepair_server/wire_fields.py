@@ -1,0 +1,76 @@
+"""Fields of messages as the bytes that they are on the wire: written, and taken out as they came.
+
+What is large in a message, its ids or its text, protobuf would copy and turn into objects that
+nothing needs. Whatever stands here gives byte for byte what protobuf would.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bytepair_engine.varint import pack
+
+_LENGTH_DELIMITED: Final = 2
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field of a message, up to number 15: a packed one, a string, bytes or a message.
+
+    Args:
+        number: The field's.
+        content: What it holds; b"" for a field that is not set, which is none.
+    """
+    return element(number, content) if content else b""
+
+
+def element(number: int, content: bytes) -> bytes:
+    """As `field`, of a repeated field, which has empty elements too."""
+    return b"%c%b%b" % (number << 3 | _LENGTH_DELIMITED, pack((len(content),)), content)
+
+
+def take(raw: bytes, number: int) -> tuple[bytes, list[bytes]] | None:
+    """Take a field out of a message: a packed one, a string, bytes or a message.
+
+    Args:
+        raw: The message.
+        number: The field's, up to 15.
+    Returns:
+        The message without the field, and what the field holds, each time that it is there.
+        None where that is not to be had simply, as for a message that is malformed: protobuf
+        knows.
+    """
+    wanted = number << 3 | _LENGTH_DELIMITED
+    at, size = 0, len(raw)
+    rest, found = [], []
+    while at < size:
+        start, key = at, raw[at]
+        at += 1
+        if key < 8:
+            return None  # there is no field 0
+        if key & 7 != _LENGTH_DELIMITED:
+            # A number or an enum: one byte, in every request that is usual.
+            if key & 7 or key > 127 or at >= size or raw[at] > 127 or key >> 3 == number:
+                return None
+            at += 1
+        else:
+            length, at = _length(raw, at)
+            if key > 127 or at + length > size:
+                return None
+            if key == wanted:
+                found.append(raw[at : at + length])
+                start = at + length
+            at += length
+        rest.append(raw[start:at])
+    return b"".join(rest), found
+
+
+def _length(raw: bytes, at: int) -> tuple[int, int]:
+    """A varint, and where what follows it begins; beyond the end where it is none."""
+    length = shift = 0
+    for at_byte in range(at, min(at + 5, len(raw))):
+        byte = raw[at_byte]
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return length, at_byte + 1
+    return 0, len(raw) + 1

@@ -1,0 +1,70 @@
+"""The text that is taken out of a request by hand is byte for byte what protobuf reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server.errors import InvalidField, InvalidText
+from bytepair_server.taken import take_text
+from bytepair_server.wire_fields import element
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+from support.failures import failure
+from support.serving import RunningServer
+
+Count = tokenizer_pb2.CountRequest
+Encode = tokenizer_pb2.EncodeRequest
+NUMBER = Count.TEXT_FIELD_NUMBER
+assert Encode.TEXT_FIELD_NUMBER == NUMBER
+TEXTS = st.text(max_size=300).map(str.encode) | st.binary(max_size=8)
+PARTS = st.lists(
+    TEXTS.map(lambda text: element(NUMBER, text))
+    | st.binary(max_size=4)
+    | st.sampled_from(
+        [
+            Count(encoding="gpt-4", limit=3).SerializeToString(),
+            Count(limit=2**40, allowed_special=["x"]).SerializeToString(),
+            Encode(segments=[text_pb2.Segment(text="text")]).SerializeToString(),
+            Encode(text="x", offsets=text_pb2.OFFSET_UNIT_BYTE).SerializeToString(),
+            b"\x10\x05",  # a number where the text belongs
+            b"\x12\x80\x00",  # a length that is longer than it need be
+            b"\x12\x7fx",  # a length beyond the end
+        ]
+    ),
+    max_size=5,
+).map(b"".join)
+
+
+@given(st.sampled_from([Count, Encode]), PARTS | st.binary(max_size=40))
+def test_of_any_bytes_the_same_becomes_as_by_protobuf(kind: Any, raw: bytes) -> None:
+    try:
+        expected = kind.FromString(raw)
+    except DecodeError:
+        try:
+            taken = take_text(kind, raw)
+        except (InvalidField, InvalidText):
+            return
+        # All but the text is well; that is left to who reads it.
+        assert isinstance(taken.text, bytes)
+        with pytest.raises(UnicodeDecodeError):
+            taken.text.decode()
+        return
+    taken = take_text(kind, raw)
+    text = taken.text if isinstance(taken.text, str) else taken.text.decode()
+    assert text == expected.text
+    expected.ClearField("text")
+    taken.request.ClearField("text")  # protobuf read it where it was not taken out
+    assert taken.request == expected
+
+
+@pytest.mark.parametrize("offsets", text_pb2.OffsetUnit.values())
+def test_a_text_that_is_not_utf8_is_named_whatever_is_asked(
+    server: RunningServer, offsets: Any
+) -> None:
+    rest = Encode(encoding="gpt-4", offsets=offsets).SerializeToString()
+    method: Any = server.channel.unary_unary("/bytepair.v1.TokenizerService/Encode")
+    found = failure(method, rest + element(NUMBER, "é".encode() + b"\xff"))
+    assert (found.reason, found.metadata) == ("INVALID_UTF8", {"byte_offset": "2"})
