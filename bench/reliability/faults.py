@@ -23,6 +23,7 @@ import grpc
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import Draining, TokenizerClient
 from bytepair_client.options import RECONNECT_MAX_BACKOFF_S
+from bytepair_server.settings import DEFAULT_MAX_IN_FLIGHT
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.hostile import ATTACKS, BEYOND
 from support.serving import RunningServer
@@ -33,6 +34,8 @@ SECONDS: Final = 6.0
 #: Of a replica that is replaced: several times what the streams take that must come whole.
 GRACE_SECONDS: Final = 5.0
 MIB: Final = 1 << 20
+#: As many callers as keep one worker busy.
+BUSY_CALLERS: Final = 16
 ONE: Final = ("--builtin-encodings", ENCODING, "--log-level", "info")
 TWO: Final = (*ONE, "--workers", "2")
 
@@ -218,25 +221,28 @@ def large_inputs() -> Row:
     return Row("1 MiB texts, 4 at a time", f"{sent * SECONDS:.0f} MiB", seen, note)
 
 
-def overload() -> Row:
-    """Ten times as many calls at once of 64 KiB as keep the server busy."""
-    with served(*ONE, "--workers", "1", "--max-in-flight-bytes", str(MIB)) as (server, seen):
-        with _load(server, 64 * 1024, 4, SECONDS) as load:
+def overload(text_bytes: int) -> Row:
+    """Ten times the callers that are let in at once, who call again as soon as they are told
+    anything, beside what the server does for as many as keep it busy."""
+    with served(*ONE, "--workers", "1") as (server, seen):
+        with _load(server, text_bytes, BUSY_CALLERS, SECONDS) as load:
             best, _ = _result(load)
         health: Any = health_pb2_grpc.HealthStub(server.channel)
         worst = 0.0
-        with _load(server, 64 * 1024, 40, SECONDS) as load:
+        with _load(server, text_bytes, 10 * DEFAULT_MAX_IN_FLIGHT, SECONDS) as load:
             while load.poll() is None:
                 began = perf_counter()
                 health.Check(health_pb2.HealthCheckRequest(), timeout=10)
                 worst = max(worst, perf_counter() - began)
                 sleep(0.02)
-            good, shed = _result(load)
+            good, refused = _result(load)
     note = (
-        f"goodput {100 * good / best:.0f} % of that with 4 at once; {shed:.0f} shed/s; "
+        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {refused:.0f} refused/s; "
         f"health {1000 * worst:.0f} ms"
     )
-    return Row("ten times the calls it can carry", f"{good + shed:.0f} calls/s", seen, note)
+    size = f"{text_bytes // 1000} KB"
+    fault = f"{10 * DEFAULT_MAX_IN_FLIGHT} callers of {size} that never pause"
+    return Row(fault, f"{good + refused:.0f} calls/s", seen, note)
 
 
 def _load(
@@ -352,12 +358,12 @@ def all_faults() -> list[tuple[str, Callable[[], Row]]]:
         rolling,
         killed_workers,
         large_inputs,
-        overload,
         cancelled_work,
         no_descriptors,
         full_disk,
     ]
     named = [(each.__name__, each) for each in ours]
+    named[4:4] = [(f"overload {size}", partial(overload, size)) for size in (1_000, 100_000)]
     return named + [(name, partial(hostile, name)) for name in ATTACKS]
 
 

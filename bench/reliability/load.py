@@ -3,42 +3,63 @@ not the wait of those who are watched."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from time import monotonic, sleep
-from typing import Any
+from contextlib import AsyncExitStack
+from time import monotonic
+from typing import Any, Final
 
 import grpc
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 
 from bench.reliability.watch import ENCODING, TEXT
 
-TIMEOUT_S = 10.0
+TIMEOUT_S: Final = 10.0
+#: Callers of one connection: fewer than a server lets call at once on it.
+ON_EACH: Final = 160
 
 
-def main(target: str, text_bytes: int, at_once: int, seconds: float) -> None:
-    """Print the calls that were answered and that were shed, each by second."""
+async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> None:
+    """Print the calls that were answered and that were refused, each by second.
+
+    Args:
+        target: Where to call.
+        text_bytes: Of each text.
+        at_once: Callers; each calls again as soon as it was answered, or refused.
+        seconds: How long, after as much again as a tenth that does not count.
+    """
     text = (TEXT * (1 + text_bytes // len(TEXT)))[:text_bytes]
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
-    with grpc.insecure_channel(target) as channel, ThreadPoolExecutor(at_once) as pool:
-        stub: Any = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
-        until = monotonic() + seconds
+    good = refused = 0
 
-        def run() -> tuple[int, int]:
-            good = shed = 0
-            while monotonic() < until:
-                try:
-                    stub.Count(request, timeout=TIMEOUT_S)
-                    good += 1
-                except grpc.RpcError as error:
-                    code: grpc.StatusCode = error.code()
-                    shed += code is grpc.StatusCode.RESOURCE_EXHAUSTED
-                    sleep(0.02)  # a patient client would wait for RetryInfo's 250 ms
-            return good, shed
+    async def call(stub: Any) -> None:
+        nonlocal good, refused
+        while True:
+            try:
+                await stub.Count(request, timeout=TIMEOUT_S)
+            except grpc.aio.AioRpcError:
+                refused += 1
+            else:
+                good += 1
 
-        done = [each.result() for each in [pool.submit(run) for _ in range(at_once)]]
-    print(*(sum(part) / seconds for part in zip(*done, strict=True)))
+    async with AsyncExitStack() as stack:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        stubs = []
+        for _ in range(0, at_once, ON_EACH):
+            channel = await stack.enter_async_context(
+                grpc.aio.insecure_channel(target, options=options)
+            )
+            stubs.append(tokenizer_pb2_grpc.TokenizerServiceStub(channel))  # type: ignore[no-untyped-call]
+        callers = [asyncio.create_task(call(stubs[i // ON_EACH])) for i in range(at_once)]
+        await asyncio.sleep(seconds / 10)
+        began, good, refused = monotonic(), 0, 0
+        await asyncio.sleep(seconds)
+        took = monotonic() - began
+        print(good / took, refused / took)
+        for each in callers:
+            each.cancel()
+        await asyncio.wait(callers)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])))

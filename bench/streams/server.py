@@ -47,6 +47,8 @@ async def serve() -> None:
         max_in_flight_bytes=settings.max_in_flight_bytes,
         max_open_streams=settings.max_open_streams,
         max_streams_bytes=settings.max_streams_bytes,
+        max_waiting=settings.max_waiting,
+        max_wait_seconds=settings.max_wait_seconds,
     )
     shared: dict[str, Any] = {
         "gate": gate,

@@ -22,13 +22,6 @@ def slow_request() -> tokenizer_pb2.CountRequest:
     return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
 
 
-def wait_for(server: RunningServer, name: str, value: float) -> None:
-    until = monotonic() + 60
-    while server.metric(name) != value:
-        assert monotonic() < until, f"{name} is {server.metric(name)}"
-        sleep(0.001)
-
-
 @pytest.fixture
 def slow_server(serve: Serve) -> RunningServer:
     """A server with one thread, on which all is computed."""
@@ -38,7 +31,7 @@ def slow_server(serve: Serve) -> RunningServer:
 def cancelled(server: RunningServer) -> None:
     """Cancel a call while the server computes it."""
     running = server.stub.Count.future(slow_request())
-    wait_for(server, "bytepair_in_flight", 1)
+    server.wait_for_metric("bytepair_in_flight", 1)
     running.cancel()
 
 
@@ -53,7 +46,7 @@ def given_up(server: RunningServer) -> None:
     """Cancel a stream while the server computes one of its messages."""
     messages = [count_config("cl100k_base"), CountRequest(text=slow_text())]
     running: Any = server.stub.CountStream.future(iter(messages))
-    wait_for(server, "bytepair_open_streams", 1)
+    server.wait_for_metric("bytepair_open_streams", 1)
     sleep(0.1)  # nothing tells that its second message has come
     running.cancel()
 
@@ -76,12 +69,12 @@ def test_the_thread_is_free_for_the_next_call_at_once(
 
 def test_what_waits_for_a_thread_and_is_cancelled_never_starts(slow_server: RunningServer) -> None:
     first = slow_server.stub.Count.future(slow_request())
-    wait_for(slow_server, "bytepair_in_flight", 1)
+    slow_server.wait_for_metric("bytepair_in_flight", 1)
     waiting = [slow_server.stub.Count.future(slow_request()) for _ in range(3)]
-    wait_for(slow_server, "bytepair_queued", 3)
+    slow_server.wait_for_metric("bytepair_queued", 3)
     for each in waiting:
         each.cancel()
-    wait_for(slow_server, "bytepair_queued", 0)
+    slow_server.wait_for_metric("bytepair_queued", 0)
     assert first.result().count > 0
     assert slow_server.stub.Count(SMALL).count == 2
     assert slow_server.metric("bytepair_input_bytes_total", rpc="Count") == len(
@@ -93,7 +86,7 @@ def test_a_caller_s_small_request_overtakes_large_ones_that_wait(
     slow_server: RunningServer,
 ) -> None:
     running = [slow_server.stub.Count.future(slow_request()) for _ in range(4)]
-    wait_for(slow_server, "bytepair_queued", 3)
+    slow_server.wait_for_metric("bytepair_queued", 3)
     assert slow_server.stub.Count(SMALL).count == 2
     # The one that had the thread, and the next where that ended before the small one had come.
     assert sum(each.done() for each in running) <= 2
@@ -106,7 +99,7 @@ def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None
     flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two))
     server = serve(*flags, environment=WITHOUT_CORE)
     running = [server.stub.Count.future(slow_request()) for _ in range(2)]
-    wait_for(server, "bytepair_in_flight", len(running))
+    server.wait_for_metric("bytepair_in_flight", len(running))
     with pytest.raises(grpc.RpcError) as caught:
         server.stub.Count(slow_request())
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

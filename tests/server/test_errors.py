@@ -239,7 +239,8 @@ def test_another_fingerprint_is_told_both(server: RunningServer) -> None:
 
 
 def test_one_call_too_many_is_shed_with_a_time_to_retry(serve: Serve) -> None:
-    server = serve(*SLOW_FLAGS, "--max-in-flight", "1", environment=WITHOUT_CORE)
+    flags = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-waiting", "0")
+    server = serve(*flags, environment=WITHOUT_CORE)
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(server.stub.Count, slow)
@@ -309,7 +310,14 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
     log = StringIO()
 
     async def call() -> Failed:
-        gate = Gate(max_in_flight=1, max_in_flight_bytes=1, max_open_streams=1, max_streams_bytes=1)
+        gate = Gate(
+            max_in_flight=1,
+            max_in_flight_bytes=1,
+            max_open_streams=1,
+            max_streams_bytes=1,
+            max_waiting=0,
+            max_wait_seconds=0,
+        )
         gate.open()
         endpoint = Endpoint(
             gate=gate,

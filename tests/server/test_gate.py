@@ -14,6 +14,17 @@ LIMIT = 8
 Step = Callable[[Gate], None]
 
 
+def gate_of(limit: int) -> Gate:
+    return Gate(
+        max_in_flight=limit,
+        max_in_flight_bytes=limit,
+        max_open_streams=limit,
+        max_streams_bytes=limit,
+        max_waiting=0,
+        max_wait_seconds=0,
+    )
+
+
 def hold(gate: Gate) -> None:
     gate.hold(1)
     gate.check_held()
@@ -33,12 +44,7 @@ BOUNDS: dict[str, tuple[Step, Step]] = {
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_bound_is_inclusive_and_what_goes_out_makes_room(bound: str) -> None:
-    gate = Gate(
-        max_in_flight=LIMIT,
-        max_in_flight_bytes=LIMIT,
-        max_open_streams=LIMIT,
-        max_streams_bytes=LIMIT,
-    )
+    gate = gate_of(LIMIT)
     come, go = BOUNDS[bound]
     for _ in range(LIMIT):
         come(gate)
@@ -53,7 +59,7 @@ def test_a_bound_is_inclusive_and_what_goes_out_makes_room(bound: str) -> None:
 
 
 def test_one_call_is_taken_whatever_its_size() -> None:
-    gate = Gate(max_in_flight=1, max_in_flight_bytes=LIMIT, max_open_streams=1, max_streams_bytes=1)
+    gate = gate_of(LIMIT)
     gate.take_in(LIMIT + 1)
     with pytest.raises(Overloaded):
         gate.take_in(1)

@@ -10,6 +10,7 @@ import sys
 import threading
 from itertools import islice
 from pathlib import Path
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Self
 from urllib.error import HTTPError
@@ -168,6 +169,17 @@ class RunningServer:
                 if sample.name == name and labels.items() <= sample.labels.items():
                     return sample.value
         return 0.0
+
+    def wait_for_metric(self, name: str, value: float) -> None:
+        """Wait until a metric has a value.
+
+        Raises:
+            AssertionError: It has not come to it in time.
+        """
+        until = monotonic() + START_SECONDS
+        while (found := self.metric(name)) != value:
+            assert monotonic() < until, f"{name} is {found}"
+            sleep(0.001)
 
     def terminate(self) -> None:
         """Send SIGTERM and do not wait."""

@@ -98,33 +98,22 @@ class Callers:
         Raises:
             Unauthenticated: The key is unknown, or there is none and no known certificate.
         """
-        if self._keys is not None and authorization is not None:
-            caller = self._key_holder(self._keys, authorization)
+        keys = self._keys
+        if keys is not None and authorization is not None:
+            if not isinstance(authorization, str) or not authorization.lower().startswith(_SCHEME):
+                raise Unauthenticated
+            # A table lookup by the hash is safe against timing: what it compares is the hash,
+            # and to learn a prefix of a hash helps nobody to find a key that has it.
+            caller = keys.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
         elif self._certificates:
             caller = self._certificates.caller(peer())
-        elif self._keys is None:
+        elif keys is None:
             return ANONYMOUS
         else:
             caller = None
         if caller is None:
             raise Unauthenticated
         return caller
-
-    def are_strangers(self, authorization: str | bytes | None) -> bool:
-        """Whether `identify` will find nobody, whatever is known of the connection."""
-        if self._keys is None:
-            return False
-        if authorization is None:
-            return not self._certificates
-        return self._key_holder(self._keys, authorization) is None
-
-    @staticmethod
-    def _key_holder(keys: Keys, authorization: str | bytes) -> str | None:
-        if not isinstance(authorization, str) or not authorization.lower().startswith(_SCHEME):
-            return None
-        # A table lookup by the hash is safe against timing: what it compares is the hash,
-        # and to learn a prefix of a hash helps nobody to find a key that has it.
-        return keys.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
 
 
 def load(settings: Settings, base_dir: Path) -> Callers:

@@ -7,25 +7,25 @@ call several Python frames.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Final, NoReturn
 
 import grpc
 
 from bytepair_server import logs
 from bytepair_server.call import Call
 from bytepair_server.callers import Callers
-from bytepair_server.door import Door
-from bytepair_server.errors import Unauthenticated
+from bytepair_server.errors import InvalidField
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
-from bytepair_server.outcome import Context, Outcomes
+from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
 from bytepair_server.quotas import Quotas
-from bytepair_server.service import METHODS, Method, Service
+from bytepair_server.service import METHODS, SERVICE_NAME, Method, Service
 from bytepair_server.work import Work
 
-Handler = Callable[[bytes, Context], Awaitable[bytes]]
+Handler = Callable[[object, Context], Awaitable[bytes]]
 
 
 class Endpoint:
@@ -71,23 +71,29 @@ class Endpoint:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a gRPC server. Messages stay bytes until `_answer`."""
-        return Door(
-            self._callers,
-            {rpc: grpc.unary_unary_rpc_method_handler(self._handler(rpc)) for rpc in METHODS},
-            # To the wire a stream that ends at once is no other than a call that fails; but gRPC
-            # reads the message of a call first, and of a stream nothing that is not asked for.
-            {rpc: grpc.stream_stream_rpc_method_handler(self._refusal(rpc)) for rpc in METHODS},
+        # To the wire a stream of one message is no other than a call; but gRPC reads the message
+        # of a call first, and of a stream nothing that is not asked for.
+        handler = grpc.stream_unary_rpc_method_handler
+        return grpc.method_handlers_generic_handler(
+            SERVICE_NAME, {rpc: handler(self._handler(rpc)) for rpc in METHODS}
         )
 
     def _handler(self, rpc: str) -> Handler:
         method = METHODS[rpc]
         outcomes, admitted = self._outcomes(rpc), self._admitted
         identify, quota_of = self._callers.identify, self._quotas.of
+        line = self._gate.line
 
-        async def handle(raw: bytes, context: Context) -> bytes:
+        async def handle(_: object, context: Context) -> bytes:
             call = outcomes.begin(context)
             try:
                 call.caller = identify(call.authorization, context.auth_context)
+                if not line.passes(call):
+                    await line.turn(call, context.time_remaining())
+                raw = await context.read()
+                if raw is END:
+                    line.leave(call)
+                    await _no_message()
                 quota = quota_of(call.caller)
                 if quota is None:
                     answer = await admitted(call, method, raw)
@@ -98,22 +104,17 @@ class Endpoint:
                     finally:
                         quota.leave()
             except BaseException as error:
-                await outcomes.failed(context, call, error)
+                raw = b""  # nothing holds it while the call waits to be told
+                line.leave(call)
+                await outcomes.refused(context, call, error)
             outcomes.answered(context, call)
             return answer
 
         return handle
 
-    def _refusal(self, rpc: str) -> Callable[[object, Context], Awaitable[None]]:
-        outcomes = self._outcomes(rpc)
-
-        async def refuse(_: object, context: Context) -> None:
-            await outcomes.failed(context, outcomes.begin(context), Unauthenticated())
-
-        return refuse
-
     async def _admitted(self, call: Call, method: Method, raw: bytes) -> bytes:
         gate = self._gate
+        gate.line.read(call)
         gate.enter()
         try:
             if not gate.is_open:
@@ -133,3 +134,9 @@ class Endpoint:
     def _answer(self, method: Method, raw: bytes, call: Call) -> bytes:
         assert self.service is not None  # the gate opens once it is set
         return method.function(self.service, method.read(raw), call)
+
+
+async def _no_message() -> NoReturn:
+    # gRPC gives no message also where the caller is gone, of which it tells a moment later.
+    await asyncio.sleep(GONE_SECONDS)
+    raise InvalidField("request", "there is none")

@@ -11,7 +11,7 @@ next of n items costs log n.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -43,6 +43,11 @@ class FairQueue(Generic[T]):
         self._ends[flow] = start + cost
         self._count += 1  # items of one start go in the order they came
         heapq.heappush(self._heap, (start, self._count, flow, item))
+
+    def keep(self, wanted: Callable[[T], bool]) -> None:
+        """Take out all other items."""
+        self._heap[:] = [entry for entry in self._heap if wanted(entry[3])]
+        heapq.heapify(self._heap)
 
     def get(self) -> T:
         """Take the next item; there must be one."""

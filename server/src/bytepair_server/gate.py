@@ -9,10 +9,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from bytepair_server.errors import Draining, Overloaded
+from bytepair_server.line import RETRY_SECONDS, Line
 
-#: When a caller that was shed may try again: a few times the usual call, so that what is in
-#: flight has a chance to end.
-RETRY_SECONDS: Final = 0.25
 #: Time for the calls that are cut off to tell their callers.
 CUT_OFF_SECONDS: Final = 1.0
 
@@ -23,6 +21,7 @@ class Gate:
     """Admission of calls. For one event loop only.
 
     Attributes:
+        line: Where unary calls wait that find no room, before they are read.
         in_flight: Unary calls that are inside.
         open_streams: Streaming calls that are inside. They do not count as in flight: most
             of the time they wait for their callers.
@@ -37,7 +36,12 @@ class Gate:
         max_in_flight_bytes: int,
         max_open_streams: int,
         max_streams_bytes: int,
+        max_waiting: int,
+        max_wait_seconds: float,
     ) -> None:
+        self.line: Final = Line(
+            lambda: max_in_flight - self.in_flight, max_waiting, max_wait_seconds
+        )
         self._max: Final = max_in_flight
         self._max_bytes: Final = max_in_flight_bytes
         self._bytes = 0
@@ -71,9 +75,13 @@ class Gate:
             raise Overloaded(RETRY_SECONDS, "calls in flight")
         self.in_flight += 1
 
+    def _free(self) -> int:
+        return self._max - self.in_flight
+
     def leave(self) -> None:
         """Go out."""
         self.in_flight -= 1
+        self.line.advance()
         self._left()
 
     def take_in(self, size: int) -> None:
@@ -161,6 +169,7 @@ class Gate:
             How many were cancelled.
         """
         self.draining = True
+        self.line.dismiss()
         if self._inside:
             # Before the gate has opened, calls inside wait for what will never come.
             with suppress(TimeoutError):

@@ -105,11 +105,14 @@ class Server:
             max_in_flight_bytes=settings.max_in_flight_bytes,
             max_open_streams=settings.max_open_streams,
             max_streams_bytes=settings.max_streams_bytes,
+            max_waiting=settings.max_waiting,
+            max_wait_seconds=settings.max_wait_seconds,
         )
         share = cores.usable_cores() if inherited is None else inherited.work_threads
         self._work: Final = Work(settings.work_threads or share, settings.inline_max_bytes)
         self._metrics: Final = Metrics() if inherited is None else inherited.metrics
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
+        self._metrics.waiting.set_function(lambda: self._gate.line.waiting)
         self._metrics.queued.set_function(lambda: self._work.queued)
         self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
         base_dir = configuration.base_dir

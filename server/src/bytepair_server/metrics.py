@@ -106,6 +106,9 @@ class Metrics:
         self.in_flight: Final = self._gauge(
             "in_flight", "Calls being answered or waiting for a thread."
         )
+        self.waiting: Final = self._gauge(
+            "waiting", "Calls that wait until they are read, or are refused."
+        )
         self.queued: Final = self._gauge("queued", "Requests that wait for a thread.")
         self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
         self.ready: Final = self._gauge(

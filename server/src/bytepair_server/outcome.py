@@ -7,18 +7,23 @@ one costs each message of a stream.
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import grpc
 
 from bytepair_server import logs
 from bytepair_server.call import REQUEST_ID, Call
-from bytepair_server.errors import Draining
+from bytepair_server.errors import Draining, Overloaded, QuotaExceeded
 from bytepair_server.failures import Failure, failure_of, internal
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
+
+#: What gRPC reads after the last message.
+END: Final[Any] = grpc.aio.EOF
+#: So long after the last message a call without a good end may turn out to be given up.
+GONE_SECONDS: Final = 0.01
 
 
 class Outcomes:
@@ -57,6 +62,17 @@ class Outcomes:
         if self._log_call is not None:
             self._tell(call, "OK", "")
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
+
+    async def refused(self, context: Context, call: Call, error: BaseException) -> NoReturn:
+        """As `failed`, for a call that did nothing yet: one that is told to try again later is
+        told so after that pause, where it can be."""
+        if isinstance(error, Overloaded | QuotaExceeded):
+            error.__traceback__ = None  # its frames hold the message
+            try:
+                await self._gate.line.pause(error, call.caller, context.time_remaining())
+            except BaseException as instead:
+                error = instead
+        await self.failed(context, call, error)
 
     async def failed(self, context: Context, call: Call, error: BaseException) -> NoReturn:
         """End a call that came to an error: abort it with the status for that, or, where

@@ -36,6 +36,10 @@ DEFAULT_MAX_SEGMENTS: Final = 16_384
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are being answered or wait for a worker thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
+#: Calls that wait unread until there is room: an unread one costs some KiB.
+DEFAULT_MAX_WAITING: Final = 4096
+#: Longer than `DEFAULT_MAX_IN_FLIGHT` calls of 100 KB take, ten times over.
+DEFAULT_MAX_WAIT_SECONDS: Final = 2.0
 #: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
 DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
 #: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming-service.md).
@@ -144,7 +148,20 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_IN_FLIGHT,
         ge=1,
         le=1 << 20,
-        description="Calls being answered or waiting for a thread; more are OVERLOADED.",
+        description="Calls being answered or waiting for a thread; more wait unread.",
+    )
+    max_waiting: Whole = Field(
+        default=DEFAULT_MAX_WAITING,
+        ge=0,
+        le=1 << 20,
+        description="Calls that wait unread until there is room; more are OVERLOADED at once.",
+    )
+    max_wait_seconds: Seconds = Field(
+        default=DEFAULT_MAX_WAIT_SECONDS,
+        ge=0,
+        le=3600,
+        description="Time that a call waits for room, at the most half of the time until its "
+        "deadline; then it is OVERLOADED. 0: none waits.",
     )
     max_in_flight_bytes: Whole = Field(
         default=DEFAULT_MAX_IN_FLIGHT_BYTES,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import grpc
 
@@ -20,7 +20,7 @@ from bytepair_server.errors import Overloaded, StreamIdle
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.options import Options
-from bytepair_server.outcome import Context, Outcomes
+from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
 from bytepair_server.quotas import Quota, Quotas
 from bytepair_server.service import SERVICE_NAME
 from bytepair_server.streams_decode import DecodeSession
@@ -29,11 +29,6 @@ from bytepair_server.streams_session import Session
 from bytepair_server.streams_text import CountSession, EncodeSession
 from bytepair_server.work import Work
 
-#: So long after the last message a stream without a good end may turn out to be given up.
-GONE_SECONDS: Final = 0.01
-
-#: What gRPC reads after the last message.
-_END: Final[Any] = grpc.aio.EOF
 Handler = Callable[[object, Context], Awaitable[None]]
 
 #: Every streaming RPC by its name in the proto.
@@ -108,13 +103,13 @@ class Streams:
                 quota = self._quotas.of(call.caller)
                 gate.enter_stream()
             except Exception as error:
-                await outcomes.failed(context, call, error)
+                await outcomes.refused(context, call, error)
             try:
                 if quota is not None:
                     quota.enter_stream()
             except Exception as error:
                 gate.leave_stream()
-                await outcomes.failed(context, call, error)
+                await outcomes.refused(context, call, error)
             try:
                 with self._watched() as stream:
                     if not gate.is_open:
@@ -167,9 +162,9 @@ class Streams:
                 await self._cut_off(context, session, stream)
                 raise
             stream.active_at = now()
-            if quota is not None and raw is not _END:
+            if quota is not None and raw is not END:
                 quota.charge(len(raw))
-            if raw is _END:
+            if raw is END:
                 answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:
                 answer = take(raw)

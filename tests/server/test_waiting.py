@@ -1,0 +1,136 @@
+"""Calls that come while the server is full wait unread, and go in, or are told why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from conftest import Serve
+from support import hostile
+from support.failures import Failed, read
+from support.serving import RunningServer, write_config
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+
+Code = grpc.StatusCode
+
+SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+#: More than a test takes.
+LONG = "60"
+ONE_PLACE = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-wait-seconds")
+#: Of texts, one of which is as much as may be in flight, and fits in one message.
+LARGE = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello " * (1 << 18))
+
+
+@contextmanager
+def full(server: RunningServer) -> Iterator[Any]:
+    """Meanwhile the only place is taken, unless what this gives is cancelled."""
+    text = slow_text() * 4
+    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
+    options = [("grpc.max_send_message_length", -1)]
+    with grpc.insecure_channel(server.target, options=options) as channel:
+        count: Any = channel.unary_unary(
+            "/bytepair.v1.TokenizerService/Count", type(slow).SerializeToString
+        )
+        running = count.future(slow)
+        server.wait_for_metric("bytepair_in_flight", 1)
+        yield running
+        running.cancel()
+
+
+def told(call: Any) -> Failed:
+    """What a call failed with that was begun before."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call.result()
+    return read(caught.value)
+
+
+def test_a_call_waits_and_is_answered_as_soon_as_there_is_room(serve: Serve) -> None:
+    server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
+    with full(server) as running:
+        calls = [server.stub.Count.future(SMALL) for _ in range(3)]
+        server.wait_for_metric("bytepair_waiting", 3)
+        calls.pop().cancel()
+        server.wait_for_metric("bytepair_waiting", 2)
+        assert server.metric("bytepair_in_flight") == 1
+        running.cancel()
+        assert [each.result().count for each in calls] == [2, 2]
+    assert server.metric("bytepair_waiting") == 0
+    assert not server.metric("bytepair_shed_total", rpc="Count")
+
+
+def test_who_waits_in_vain_hears_of_it_before_the_deadline(serve: Serve) -> None:
+    server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
+    with full(server):
+        failed = told(server.stub.Count.future(SMALL, timeout=2))
+        assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+        assert failed.retry_seconds == 0  # it has waited already
+        assert server.metric("bytepair_shed_total", rpc="Count") == 1
+
+
+def test_who_waits_is_told_when_the_server_drains(serve: Serve) -> None:
+    server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
+    with full(server) as running:
+        call = server.stub.Count.future(SMALL)
+        server.wait_for_metric("bytepair_waiting", 1)
+        server.terminate()
+        failed = told(call)
+        assert not running.done()
+    assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
+    assert server.wait() == 0
+
+
+def test_what_does_not_fit_by_its_bytes_is_refused_after_as_long(serve: Serve) -> None:
+    """It was read to know that, so it is not kept."""
+    flags = ("--max-in-flight-bytes", str(1 << 20), "--max-wait-seconds")
+    server = serve(*SLOW_FLAGS, *flags, LONG, environment=WITHOUT_CORE)
+    with full(server):
+        given_up = server.stub.Count.future(LARGE)
+        server.wait_for_metric("bytepair_waiting", 1)
+        given_up.cancel()
+        server.wait_for_metric("bytepair_waiting", 0)
+        failed = told(server.stub.Count.future(LARGE, timeout=2))
+    assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert failed.retry_seconds == 0
+
+
+def test_who_is_over_quota_takes_the_pause_that_it_would_be_told(
+    serve: Serve, tmp_path: Path
+) -> None:
+    quota = "[quotas.default]\nrequests_per_second = 0.001\nrequest_burst = 1\n"
+    server = serve("--config", write_config(tmp_path, quota), "--max-wait-seconds", LONG)
+    assert server.stub.Count(SMALL).count == 2
+    call = server.stub.Count.future(SMALL)
+    server.wait_for_metric("bytepair_waiting", 1)
+    assert server.metric("bytepair_in_flight") == 0
+    failed = told(server.stub.Count.future(SMALL, timeout=1))
+    assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")
+    assert failed.retry_seconds is not None
+    assert 900 < failed.retry_seconds < 1000
+    call.cancel()
+    server.wait_for_metric("bytepair_waiting", 0)
+
+
+def test_messages_that_do_not_come_keep_nobody_out(serve: Serve) -> None:
+    server = serve("--max-in-flight", "2")
+    whole = hostile.message(hostile.count())
+    with hostile.connection(server.target) as link:
+        for stream in (1, 3, 5):
+            call = hostile.frame(
+                hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers("Count")
+            )
+            link.sendall(call + hostile.frame(hostile.DATA, 0, stream, whole[:9]))
+        for _ in range(8):
+            assert server.stub.Count(SMALL).count == 2
+
+
+def test_a_call_without_a_message_is_told(serve: Serve) -> None:
+    server = serve()
+    call: Any = server.channel.stream_unary("/bytepair.v1.TokenizerService/Count")
+    failed = told(call.future(iter(())))
+    assert (failed.code, failed.reason) == (Code.INVALID_ARGUMENT, "INVALID_OPTION")
+    assert failed.field == "request"
