@@ -36,10 +36,10 @@ DEFAULT_MAX_SEGMENTS: Final = 16_384
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are being answered or wait for a worker thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
-#: Calls that wait unread until there is room: an unread one costs some KiB.
+#: Calls that wait unread until there is room: ten times those inside, and more.
 DEFAULT_MAX_WAITING: Final = 4096
-#: Longer than `DEFAULT_MAX_IN_FLIGHT` calls of 100 KB take, ten times over.
-DEFAULT_MAX_WAIT_SECONDS: Final = 2.0
+#: In so long one core answers as many calls of 100 KB.
+DEFAULT_MAX_WAIT_SECONDS: Final = 4.0
 #: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
 DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
 #: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming-service.md).
