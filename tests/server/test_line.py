@@ -182,6 +182,20 @@ def test_who_is_not_read_soon_loses_the_place() -> None:
     run(scene)
 
 
+def test_the_places_of_those_who_are_not_read_are_no_more_than_there_are() -> None:
+    async def scene() -> None:
+        places = Places(2)
+        assert all(places.line.passes(Call(())) for _ in range(2))
+        places.free = 0  # both were thought gone, and others are inside
+        last = places.call("b")
+        await asyncio.wait([last], timeout=2 * READ_SECONDS)
+        assert places.line.waiting == 1
+        places.leave()
+        await last
+
+    run(scene)
+
+
 def test_who_waits_is_told_of_draining_and_so_is_who_comes_later() -> None:
     async def scene() -> None:
         places = Places()

@@ -132,8 +132,9 @@ class Line:
     def advance(self) -> None:
         """Give the places that are free to those whose turn it is."""
         while self._queue:
-            if len(self._reading) >= self._free() and not self._forget_slowest():
-                return
+            while len(self._reading) >= self._free():
+                if not self._forget_slowest():
+                    return
             answer, call = self._queue.get()
             if not answer.done():
                 answer.set_result(True)
