@@ -213,7 +213,7 @@ def large_inputs() -> Row:
         median, p99 = seen.percentile_ms(50), seen.percentile_ms(99)
         seen.latencies.clear()
         with _load(server, MIB, 4, SECONDS) as load:
-            sent, _ = _result(load)
+            sent, _, _ = _result(load)
     note = (
         f"median of the others {seen.percentile_ms(50) / median:.1f} times that before, "
         f"99th percentile {seen.percentile_ms(99) / p99:.1f} times"
@@ -226,7 +226,7 @@ def overload(text_bytes: int) -> Row:
     anything, beside what the server does for as many as keep it busy."""
     with served(*ONE, "--workers", "1") as (server, seen):
         with _load(server, text_bytes, BUSY_CALLERS, SECONDS) as load:
-            best, _ = _result(load)
+            best, _, _ = _result(load)
         health: Any = health_pb2_grpc.HealthStub(server.channel)
         worst = 0.0
         with _load(server, text_bytes, 10 * DEFAULT_MAX_IN_FLIGHT, SECONDS) as load:
@@ -235,14 +235,14 @@ def overload(text_bytes: int) -> Row:
                 health.Check(health_pb2.HealthCheckRequest(), timeout=10)
                 worst = max(worst, perf_counter() - began)
                 sleep(0.02)
-            good, refused = _result(load)
+            good, refused, failed = _result(load)
     note = (
-        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {refused:.0f} refused/s; "
-        f"health {1000 * worst:.0f} ms"
+        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {refused:.0f} refused/s, "
+        f"{failed:.0f} failed/s; health {1000 * worst:.0f} ms"
     )
     size = f"{text_bytes // 1000} KB"
     fault = f"{10 * DEFAULT_MAX_IN_FLIGHT} callers of {size} that never pause"
-    return Row(fault, f"{good + refused:.0f} calls/s", seen, note)
+    return Row(fault, f"{good + refused + failed:.0f} calls/s", seen, note)
 
 
 def _load(
@@ -254,11 +254,11 @@ def _load(
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def _result(load: subprocess.Popen[str]) -> tuple[float, float]:
-    """Wait for a load. Returns the calls that were answered and that were shed, by second."""
+def _result(load: subprocess.Popen[str]) -> tuple[float, float, float]:
+    """Wait for a load. Returns the calls that were answered, refused and failed, by second."""
     printed, _ = load.communicate(timeout=120)
-    good, shed = map(float, printed.split())
-    return good, shed
+    good, refused, failed = map(float, printed.split())
+    return good, refused, failed
 
 
 def cancelled_work() -> Row:

@@ -20,7 +20,7 @@ ON_EACH: Final = 160
 
 
 async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> None:
-    """Print the calls that were answered and that were refused, each by second.
+    """Print the calls that were answered, refused, and failed otherwise, each by second.
 
     Args:
         target: Where to call.
@@ -30,15 +30,17 @@ async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> No
     """
     text = (TEXT * (1 + text_bytes // len(TEXT)))[:text_bytes]
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
-    good = refused = 0
+    good = refused = failed = 0
 
     async def call(stub: Any) -> None:
-        nonlocal good, refused
+        nonlocal good, refused, failed
         while True:
             try:
                 await stub.Count(request, timeout=TIMEOUT_S)
-            except grpc.aio.AioRpcError:
-                refused += 1
+            except grpc.aio.AioRpcError as error:
+                is_refused = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                refused += is_refused
+                failed += not is_refused
             else:
                 good += 1
 
@@ -52,10 +54,10 @@ async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> No
             stubs.append(tokenizer_pb2_grpc.TokenizerServiceStub(channel))  # type: ignore[no-untyped-call]
         callers = [asyncio.create_task(call(stubs[i // ON_EACH])) for i in range(at_once)]
         await asyncio.sleep(seconds / 10)
-        began, good, refused = monotonic(), 0, 0
+        began, good, refused, failed = monotonic(), 0, 0, 0
         await asyncio.sleep(seconds)
         took = monotonic() - began
-        print(good / took, refused / took)
+        print(good / took, refused / took, failed / took)
         for each in callers:
             each.cancel()
         await asyncio.wait(callers)
