@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
+from bytepair_server.lifecycle import MAX_UNHEARD_CALLS
 from conftest import Serve
 from support import hostile
 from support.failures import Failed, read
@@ -113,6 +114,21 @@ def test_who_is_over_quota_takes_the_pause_that_it_would_be_told(
     assert 900 < failed.retry_seconds < 1000
     call.cancel()
     server.wait_for_metric("bytepair_waiting", 0)
+
+
+def test_calls_that_come_all_at_once_are_answered(serve: Serve) -> None:
+    """By its own defaults gRPC would end some of them before the server hears of them."""
+    server = serve()
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    with ExitStack() as stack:
+        stubs: list[Any] = [
+            tokenizer_pb2_grpc.TokenizerServiceStub(  # type: ignore[no-untyped-call]
+                stack.enter_context(grpc.insecure_channel(server.target, options=own))
+            )
+            for _ in range(4)
+        ]
+        calls = [stub.Count.future(SMALL) for _ in range(MAX_UNHEARD_CALLS // 8) for stub in stubs]
+        assert {each.result().count for each in calls} == {2}
 
 
 def test_messages_that_do_not_come_keep_nobody_out(serve: Serve) -> None:

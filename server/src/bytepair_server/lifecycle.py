@@ -39,6 +39,10 @@ MIN_PING_INTERVAL_MS: Final = 10_000
 #: The server looks for dead connections this often.
 KEEPALIVE_MS: Final = 60_000
 KEEPALIVE_TIMEOUT_MS: Final = 20_000
+#: So many calls of which the loop has not yet heard are kept; of more, gRPC ends some by chance,
+#: with CANCELLED, and all of twice as many. Its own are 1,000 and 3,000, which callers that all
+#: call at once come to; unbounded, a flood of calls took gigabytes.
+MAX_UNHEARD_CALLS: Final = 4096
 #: The loop that does not answer a probe for so long is stuck.
 HEALTHY_LOOP_SECONDS: Final = 2.0
 #: What is left to gRPC once no call is inside.
@@ -369,6 +373,8 @@ def grpc_options(settings: Settings, *, shares_port: bool) -> list[tuple[str, in
         ("grpc.max_metadata_size", settings.max_metadata_bytes + 1),
         ("grpc.absolute_max_metadata_size", settings.max_metadata_bytes + 1),
         ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ("grpc.server.max_pending_requests", MAX_UNHEARD_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * MAX_UNHEARD_CALLS),
         ("grpc.max_allowed_incoming_connections", settings.max_connections),
         ("grpc.server_handshake_timeout_ms", int(settings.handshake_seconds * 1000)),
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
