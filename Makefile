@@ -213,7 +213,7 @@ check-compose: check-image ## Bring the compose file up for real, with three ser
 # Supply chain
 
 .PHONY: sbom
-sbom: build/audit/.installed ## Write build/sbom/: what the image holds, as CycloneDX
+sbom: build/audit/.installed build/audit/bin/cargo-cyclonedx ## Write build/sbom/: what the image holds, as CycloneDX
 	rm -rf build/sbom && mkdir -p build/sbom
 	$(PYTHON) -m venv --without-pip build/sbom/image
 	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
@@ -228,7 +228,7 @@ sbom: build/audit/.installed ## Write build/sbom/: what the image holds, as Cycl
 	@ls build/sbom
 
 .PHONY: audit
-audit: sbom ## Check what the image holds for advisories, licences and sources; ARGS="--allow-unchecked"
+audit: build/audit/python.cdx.json ## Check what the image holds for advisories, licences and sources; ARGS="--allow-unchecked"
 	build/audit/bin/python deploy/audit.py $(ARGS)
 
 .PHONY: clean
@@ -276,12 +276,27 @@ build/proto/.installed: Makefile
 	build/proto/bin/pip install --quiet --disable-pip-version-check 'grpcio-tools==1.63.2' 'setuptools==78.1.1'
 	@touch $@
 
-# The Rust tools are compiled here, once: some ten minutes on two cores.
 build/audit/.installed: deploy/requirements-audit.txt Makefile
 	$(PYTHON) -m venv build/audit
 	build/audit/bin/pip install --quiet --disable-pip-version-check --requirement deploy/requirements-audit.txt
-	cargo install --quiet --locked --root build/audit \
-	    cargo-deny@$(CARGO_DENY_VERSION) cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION)
+	@touch $@
+
+# What the image has of others, installed with its hashes compared, and described with its licences.
+build/audit/python.cdx.json: build/audit/.installed deploy/requirements.txt
+	rm -rf build/audit/image
+	$(PYTHON) -m venv --without-pip build/audit/image
+	build/audit/bin/pip --python build/audit/image/bin/python install --quiet --disable-pip-version-check \
+	    --require-hashes --only-binary :all: --requirement deploy/requirements.txt
+	build/audit/bin/cyclonedx-py environment --output-reproducible --output-file $@ build/audit/image/bin/python
+
+# Compiled where they are needed, once: some five minutes each, on two cores. An audit asks for
+# cargo-deny where there are advisories to be read.
+build/audit/bin/cargo-deny: build/audit/.installed
+	cargo install --quiet --locked --root build/audit cargo-deny@$(CARGO_DENY_VERSION)
+	@touch $@
+
+build/audit/bin/cargo-cyclonedx: build/audit/.installed
+	cargo install --quiet --locked --root build/audit cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION)
 	@touch $@
 
 $(BUF):

@@ -7,51 +7,24 @@ that are allowed.
 
 Advisories are data of others: those of Python packages come from PyPI, those of crates from
 RustSec's repository. Where they cannot be had nothing is known, which is not the same as
-nothing being wrong: what was not checked is named. Needs what `make audit` installs.
+nothing being wrong: what was not checked is named. Licences and sources are always checked.
+Needs what `make audit` installs.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
+from audit_crates import audit_crates
+from audit_report import Report
+from audit_tools import ROOT, TOOLS, last_line, run
 from licences import refused
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 PINS: Final = ROOT / "deploy" / "requirements.txt"
-TOOLS: Final = ROOT / "build" / "audit" / "bin"
-BOM: Final = ROOT / "build" / "sbom" / "python.cdx.json"
-SECONDS: Final = 300
-
-
-@dataclass
-class Report:
-    """What came out.
-
-    Attributes:
-        good: What was checked and is right, one line each.
-        wrong: What is wrong.
-        unchecked: What could not be checked, and why.
-    """
-
-    good: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-
-    def text(self) -> str:
-        """For people."""
-        marked = {"ok": self.good, "WRONG": self.wrong, "NOT CHECKED": self.unchecked}
-        return "".join(f"{mark}: {line}\n" for mark, lines in marked.items() for line in lines)
-
-    def status(self, *, allow_unchecked: bool) -> int:
-        """The exit status."""
-        if self.wrong:
-            return 1
-        return 2 if self.unchecked and not allow_unchecked else 0
+#: What is pinned, installed and described.
+BOM: Final = ROOT / "build" / "audit" / "python.cdx.json"
 
 
 def python_advisories(report: Report, found: dict[str, Any]) -> None:
@@ -80,13 +53,6 @@ def python_advisories(report: Report, found: dict[str, Any]) -> None:
         )
 
 
-def run(*command: str | Path, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run a tool to its end."""
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-
-
 def audit_python(report: Report) -> None:
     """Advisories and licences of the pinned Python packages."""
     options = ("--disable-pip", "--require-hashes", "--progress-spinner", "off")
@@ -94,32 +60,14 @@ def audit_python(report: Report) -> None:
     if ran.stdout.startswith("{"):
         python_advisories(report, json.loads(ran.stdout))
     else:
-        last = (ran.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        report.unchecked.append(f"advisories of Python packages: pip-audit failed: {last}")
+        report.unchecked.append(
+            f"advisories of Python packages: pip-audit failed: {last_line(ran)}"
+        )
     bom = json.loads(BOM.read_text(encoding="utf-8"))
     others = list(refused(bom))
     report.wrong += others
     if not others:
         report.good.append(f"licences of {len(bom['components'])} Python packages")
-
-
-def audit_crates(report: Report) -> None:
-    """Advisories, licences and sources of the locked crates."""
-    engine = ROOT / "engine"
-    deny = (TOOLS / "cargo-deny", "--locked", "--all-features")
-    ran = run(*deny, "--offline", "check", "licenses", "bans", "sources", folder=engine)
-    if ran.returncode:
-        report.wrong.append(f"crates: {ran.stderr.strip()}")
-    else:
-        report.good.append("licences, duplicates and sources of crates")
-    if run(*deny, "fetch", "db", folder=engine).returncode:
-        report.unchecked.append("advisories of crates, for RustSec's repository did not answer")
-        return
-    ran = run(*deny, "check", "--disable-fetch", "advisories", folder=engine)
-    if ran.returncode:
-        report.wrong.append(f"crates: {ran.stderr.strip()}")
-    else:
-        report.good.append("advisories of crates were read")
 
 
 def main() -> int:

@@ -1,7 +1,6 @@
 """The licences that what the image holds may have, and who has another.
 
-Crates are judged by cargo-deny, with the same list in engine/deny.toml; Python packages here, by
-the bill of materials that `make sbom` writes.
+Of crates cargo-deny knows more, by the same list in engine/deny.toml, where it is installed.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def refused(bom: dict[str, Any]) -> Iterator[str]:
     for component in bom["components"]:
         stated = [_stated(entry) for entry in component.get("licenses", [])]
         stated = stated or _UNSAID.get(component["name"], [])
-        if not stated or not all(_is_allowed(name) for name in stated):
+        if not stated or not all(is_allowed(name) for name in stated):
             said = ", ".join(stated) or "nothing"
             yield f"{component['name']} {component.get('version', '')}: licence: {said}"
 
@@ -56,10 +55,14 @@ def _stated(entry: dict[str, Any]) -> str:
     return str(entry.get("expression") or licence.get("id") or licence.get("name") or "")
 
 
-def _is_allowed(stated: str) -> bool:
-    expression = _WRITTEN.get(stated, stated)
-    # "A OR B" may be taken as either; "A AND B" binds to both.
-    return any(
-        all(part.strip("() ") in ALLOWED for part in re.split(r" AND ", choice))
-        for choice in re.split(r" OR ", expression)
-    )
+def is_allowed(stated: str) -> bool:
+    """Whether a licence, as a package states it, may be.
+
+    Args:
+        stated: An SPDX expression, or what `_WRITTEN` knows; "" for nothing.
+    """
+    names = re.split(r" AND | OR ", _WRITTEN.get(stated, stated))
+    allowed = [name.strip("() ") in ALLOWED for name in names]
+    # Of "A OR B" one is enough. Where anything binds to both, all must do: that refuses some
+    # expressions that would be right, and lets none pass that is not.
+    return all(allowed) if " AND " in stated else any(allowed)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from audit import Report, python_advisories
+from audit import python_advisories
+from audit_crates import SOURCE, answers, refused_crates
+from audit_report import Report
+from audit_tools import last_line, run
 from licences import ALLOWED, refused
 
 KNOWN = {"name": "grpcio", "version": "1.0", "vulns": []}
@@ -47,7 +52,9 @@ def test_a_known_weakness_fails_whatever_else_is_allowed() -> None:
         ([{"expression": "MIT OR GPL-3.0-only"}], True),
         ([{"expression": "Apache-2.0 AND CNRI-Python"}], True),
         ([{"license": {"name": "License :: OSI Approved :: MIT License"}}], True),
+        ([{"expression": "(MIT OR Apache-2.0) AND Unicode-3.0"}], True),
         ([{"expression": "MIT AND GPL-3.0-only"}], False),
+        ([{"expression": "(MIT OR Apache-2.0) AND GPL-3.0-only"}], False),
         ([{"license": {"id": "GPL-3.0-only"}}], False),
         ([{"license": {"id": "MIT"}}, {"license": {"id": "GPL-3.0-only"}}], False),
         ([{"license": {"name": "MITish"}}], False),
@@ -63,3 +70,42 @@ def test_crates_and_packages_may_have_the_same_licences() -> None:
     path = Path(__file__).parents[2] / "engine/deny.toml"
     rules = tomllib.loads(path.read_text(encoding="utf-8"))
     assert set(rules["licenses"]["allow"]) == ALLOWED
+
+
+def crate(name: str, *, source: str | None = SOURCE, licence: str | None = "MIT") -> dict[str, Any]:
+    return {"name": name, "version": "1.0.0", "source": source, "license": licence}
+
+
+def test_crates_are_refused_by_licence_source_and_number() -> None:
+    good = [crate("mine", source=None), crate("a"), crate("b", licence="Unlicense OR MIT")]
+    assert list(refused_crates(good)) == []
+    bad = [
+        crate("a", licence="GPL-3.0-only"),
+        crate("b", licence=None),
+        crate("c", source="git+file:///elsewhere"),
+        crate("d"),
+        crate("d"),
+    ]
+    assert list(refused_crates(bad)) == [
+        "crate a 1.0.0: licence: GPL-3.0-only",
+        "crate b 1.0.0: licence: nothing",
+        "crate c 1.0.0: source: git+file:///elsewhere",
+        "crate d: 2 versions",
+    ]
+
+
+def test_a_repository_of_advisories_is_asked_whether_it_is_there(tmp_path: Path) -> None:
+    assert not answers(f"file://{tmp_path}")
+    subprocess.run(["git", "init", "--quiet", "--bare", tmp_path], check=True)
+    assert answers(f"file://{tmp_path}")
+
+
+def test_a_tool_that_does_not_end_has_failed_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    ran = run("sh", "-c", 'sleep 600 > "$1" & cat "$1"', "sh", held, seconds=0.5)
+    assert ran.returncode
+    assert last_line(ran) == "no answer within 0.5 s"
+    # Nobody has it open to read, as the shell and what it began are gone.
+    with pytest.raises(OSError, match="No such device"):
+        os.open(held, os.O_WRONLY | os.O_NONBLOCK)

@@ -1,0 +1,90 @@
+"""The locked crates: their licences and sources always, their advisories where RustSec answers.
+
+The first two are in the crates' own manifests, which cargo reads in a second. For advisories there
+is cargo-deny, by engine/deny.toml; compiling it takes some ten minutes, so RustSec's repository is
+asked first whether it is there at all.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from audit_report import Report
+from audit_tools import ROOT, TOOLS, last_line, run
+from licences import is_allowed
+
+ENGINE: Final = ROOT / "engine"
+RULES: Final = ENGINE / "deny.toml"
+#: How cargo names the one source that crates may have.
+SOURCE: Final = "registry+https://github.com/rust-lang/crates.io-index"
+#: What a repository that is there takes to answer, many times over.
+ANSWER_SECONDS: Final = 20.0
+
+
+def audit_crates(report: Report) -> None:
+    """Tell a report what is known of the locked crates."""
+    ran = run(
+        "cargo", "metadata", "--locked", "--all-features", "--format-version=1", folder=ENGINE
+    )
+    if ran.returncode:
+        report.wrong.append(f"crates: cargo cannot read what is locked: {last_line(ran)}")
+        return
+    packages = json.loads(ran.stdout)["packages"]
+    refused = list(refused_crates(packages))
+    report.wrong += refused
+    if not refused:
+        report.good.append(f"licences, duplicates and sources of {len(packages)} crates")
+    _audit_advisories(report)
+
+
+def refused_crates(packages: list[dict[str, Any]]) -> Iterator[str]:
+    """What is not allowed of crates.
+
+    Args:
+        packages: As `cargo metadata` lists them.
+    Yields:
+        One line for each that has another licence or source, or several versions.
+    """
+    for package in packages:
+        crate = f"crate {package['name']} {package['version']}"
+        if not is_allowed(package["license"] or ""):
+            yield f"{crate}: licence: {package['license'] or 'nothing'}"
+        # A crate of this repository has none.
+        if package["source"] not in (None, SOURCE):
+            yield f"{crate}: source: {package['source']}"
+    for name, times in Counter(package["name"] for package in packages).items():
+        if times > 1:
+            yield f"crate {name}: {times} versions"
+
+
+def answers(repository: str) -> bool:
+    """Whether a Git repository can be read, by the least that can be asked of it."""
+    return not run("git", "ls-remote", repository, "HEAD", seconds=ANSWER_SECONDS).returncode
+
+
+def _audit_advisories(report: Report) -> None:
+    rules = tomllib.loads(RULES.read_text(encoding="utf-8"))
+    unread = "advisories of crates, for "
+    if not all(map(answers, rules["advisories"]["db-urls"])):
+        report.unchecked.append(unread + "RustSec's repository did not answer")
+        return
+    tool = TOOLS / "cargo-deny"
+    built = run("make", "--silent", tool.relative_to(ROOT))
+    if built.returncode:
+        report.unchecked.append(f"{unread}cargo-deny could not be installed: {last_line(built)}")
+        return
+    deny: tuple[str | Path, ...] = (tool, "--locked", "--all-features")
+    fetched = run(*deny, "fetch", "db", folder=ENGINE)
+    if fetched.returncode:
+        report.unchecked.append(f"{unread}they could not be fetched: {last_line(fetched)}")
+        return
+    ran = run(*deny, "check", "--disable-fetch", folder=ENGINE)
+    if ran.returncode:
+        report.wrong.append(f"crates: {ran.stderr.strip()}")
+    else:
+        report.good.append("advisories of crates were read")

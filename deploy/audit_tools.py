@@ -1,0 +1,54 @@
+"""Running the tools that an audit asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+#: Where the Makefile installs them.
+TOOLS: Final = ROOT / "build" / "audit" / "bin"
+#: Longer than each takes, cargo-deny compiled from nothing on one core included.
+SECONDS: Final = 3600.0
+
+
+def run(
+    *command: str | Path, folder: Path = ROOT, seconds: float = SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end.
+
+    Args:
+        command: What to run.
+        folder: Where.
+        seconds: How long it may take.
+    Returns:
+        What it said. One that took longer has failed, and says so in `stderr`.
+    """
+    # In a session of its own it has no terminal to ask anybody for a password, and can be ended
+    # with all that it has started.
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as tool:
+        try:
+            out, error = tool.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(tool.pid, signal.SIGKILL)
+            return subprocess.CompletedProcess(command, 1, "", f"no answer within {seconds:g} s")
+        except BaseException:
+            os.killpg(tool.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, tool.returncode, out, error)
+
+
+def last_line(ran: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a tool wrote as an error: most often why it failed."""
+    return (ran.stderr.strip().splitlines() or ["it said nothing"])[-1]
