@@ -20,6 +20,7 @@ from bytepair_server.announce import announce
 from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.gate import Gate
+from bytepair_server.heap import give_back_when_quiet
 from bytepair_server.http import HttpServer, Pages
 from bytepair_server.ledger import Ledger
 from bytepair_server.metrics import Metrics
@@ -129,7 +130,7 @@ class Server:
         )
         watched = identity.watched(settings, base_dir, self._callers, self._tls)
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
-        self._reloading: asyncio.Task[None] | None = None
+        self._beside: Final[list[asyncio.Task[None]]] = []
         shared: dict[str, Any] = {
             "gate": self._gate,
             "callers": self._callers,
@@ -174,7 +175,7 @@ class Server:
             self.http_address = self._http.address
             self._http.start()
         await self._grpc.start()
-        self._reloading = asyncio.create_task(self._reloader.run())
+        self._beside.append(asyncio.create_task(self._reloader.run()))
 
     async def load(self) -> Catalog:
         """Load the encodings, then let calls in and report SERVING.
@@ -200,6 +201,7 @@ class Server:
         # again, in the middle of some call: tenths of a second for the built-in encodings.
         gc.collect()
         gc.freeze()
+        self._beside.append(asyncio.create_task(give_back_when_quiet()))
         if not self._gate.draining:
             self._gate.open()
             self._metrics.ready.set(1)
@@ -232,8 +234,8 @@ class Server:
         Returns:
             Whether no thread works any more.
         """
-        if self._reloading is not None:
-            self._reloading.cancel()
+        for task in self._beside:
+            task.cancel()
         if self._grpc is not None:
             await self._grpc.stop(STOP_SECONDS)
         if self._http is not None:
