@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import InvalidUnicode, UnknownTokenId
@@ -65,8 +65,8 @@ class Service:
 
     # Text to ids
 
-    def encode(self, taken: TakenText, call: Call) -> bytes:
-        request = cast(tokenizer_pb2.EncodeRequest, taken.request)
+    def encode(self, taken: TakenText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
+        request = taken.request
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         content = self._content(request, taken.text, entry, call)
@@ -90,8 +90,8 @@ class Service:
         parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
         return b"".join(parts)
 
-    def count(self, taken: TakenText, call: Call) -> bytes:
-        request = cast(tokenizer_pb2.CountRequest, taken.request)
+    def count(self, taken: TakenText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
+        request = taken.request
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)

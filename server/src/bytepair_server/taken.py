@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from bytepair.v1 import tokenizer_pb2
 
 from bytepair_server import wire, wire_fields, wire_ids
 
+HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
+
 
 @dataclass(slots=True)
-class TakenText:
+class TakenText(Generic[HasText]):
     """A request apart from its text.
 
     Attributes:
@@ -19,7 +22,7 @@ class TakenText:
         text: The text; as bytes, which need not be UTF-8, where protobuf did not read it.
     """
 
-    request: tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest
+    request: HasText
     text: str | bytes
 
 
@@ -39,9 +42,7 @@ class TakenItems:
     items: Sequence[Sequence[int]]
 
 
-def take_text(
-    request_class: type[tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest], raw: bytes
-) -> TakenText:
+def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:
     """Read a request. Raises what `wire.parse` does, but for a text that is not UTF-8."""
     taken = wire_fields.take(raw, request_class.TEXT_FIELD_NUMBER)
     if taken is None or len(taken[1]) != 1:
