@@ -52,7 +52,7 @@ def test_every_way_to_encode_agrees(name: str, text: str) -> None:
         assert encoding.count(text.encode(), **free) == len(ids)
         assert encoding.encode_packed(text.encode(), **free) == pack(ids)
         assert encoding.encode_batch([text, "", text], **free) == [ids, [], ids]
-        assert encoding.count_batch([text, ""], **free) == [len(ids), 0]
+        assert encoding.count_batch([text, "", text.encode()], **free) == [len(ids), 0, len(ids)]
         for limit in {0, max(len(ids) - 1, 0), len(ids), len(ids) + 1}:
             assert encoding.count(text, limit=limit, **free) == min(len(ids), limit + 1)
             assert encoding.count(text.encode(), limit=limit, **free) == min(len(ids), limit + 1)
@@ -131,6 +131,7 @@ def test_bytes_that_are_no_utf8_are_refused(encoding: Encoding, data: bytes, off
         encoding.encode_packed,
         encoding.count,
         lambda data: encoding.count(data, limit=0),
+        lambda data: encoding.count_batch([b"a", "é", data]),
     ]
     for call in calls:
         with pytest.raises(InvalidUnicode) as caught:

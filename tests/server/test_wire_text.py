@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_server.errors import InvalidField, InvalidText
-from bytepair_server.taken import take_text
+from bytepair_server.taken import take_text, take_texts
 from bytepair_server.wire_fields import element
 from google.protobuf.message import DecodeError
 from hypothesis import given
@@ -58,6 +58,52 @@ def test_of_any_bytes_the_same_becomes_as_by_protobuf(kind: Any, raw: bytes) -> 
     expected.ClearField("text")
     taken.request.ClearField("text")  # protobuf read it where it was not taken out
     assert taken.request == expected
+
+
+Batch = tokenizer_pb2.BatchCountRequest
+ITEMS = Batch.ITEMS_FIELD_NUMBER
+ITEM = TEXTS.map(lambda text: element(1, text)) | st.sampled_from(
+    [
+        b"",  # an empty text
+        text_pb2.TextItem(segments=[text_pb2.Segment(text="x")]).SerializeToString(),
+        b"\x0a\x01a\x0a\x01b",  # twice
+        b"\x0a\x01a\x50\x01",  # beside a field that nobody knows
+        b"\x0a\x05a",  # cut off
+    ]
+)
+
+
+@given(st.lists(ITEM.map(lambda item: element(ITEMS, item)) | PARTS, max_size=4).map(b"".join))
+def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
+    try:
+        expected = Batch.FromString(raw)
+    except DecodeError:
+        try:
+            taken = take_texts(Batch, raw)
+        except (InvalidField, InvalidText):
+            return
+        assert taken.texts is not None
+        with pytest.raises(UnicodeDecodeError):
+            [text.decode() for text in taken.texts]
+        return
+    taken = take_texts(Batch, raw)
+    if taken.texts is None:
+        assert taken.request == expected
+        return
+    assert [text_pb2.TextItem(text=text.decode()) for text in taken.texts] == list(expected.items)
+    expected.ClearField("items")
+    assert taken.request == expected
+
+
+@pytest.mark.parametrize("rpc", ["BatchCount", "BatchEncode"])
+@pytest.mark.parametrize("action", text_pb2.DisallowedSpecial.values())
+def test_an_item_that_is_not_utf8_is_named(server: RunningServer, rpc: str, action: Any) -> None:
+    rest = Batch(encoding="gpt-4", disallowed_special=action).SerializeToString()
+    items = [element(1, text) for text in (b"a", b"<|endoftext|>", b"ab\xe2\x82", b"\xff")]
+    method: Any = server.channel.unary_unary(f"/bytepair.v1.TokenizerService/{rpc}")
+    found = failure(method, rest + b"".join(element(ITEMS, item) for item in items))
+    assert (found.reason, found.field) == ("INVALID_UTF8", "items[2].text")
+    assert found.metadata == {"byte_offset": "2"}
 
 
 @pytest.mark.parametrize("offsets", text_pb2.OffsetUnit.values())

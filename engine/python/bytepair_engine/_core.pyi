@@ -102,7 +102,7 @@ class Bpe:
     ) -> int: ...
     def count_batch(
         self,
-        texts: Sequence[str],
+        texts: Sequence[Text],
         allowed: SpecialSet,
         disallowed: SpecialSet,
         limit: int | None,

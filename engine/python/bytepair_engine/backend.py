@@ -63,7 +63,7 @@ class Backend(Protocol[S]):
         """The number of tokens, or `limit` + 1 where there are more than `limit`."""
 
     def count_batch(
-        self, texts: Sequence[str], allowed: S, disallowed: S, limit: int | None
+        self, texts: Sequence[Text], allowed: S, disallowed: S, limit: int | None
     ) -> list[int]: ...
 
     def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:

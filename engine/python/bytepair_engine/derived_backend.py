@@ -35,7 +35,7 @@ class DerivedBackend(ABC, Generic[S]):
         return count if limit is None else min(count, limit + 1)
 
     def count_batch(
-        self, texts: Sequence[str], allowed: S, disallowed: S, limit: int | None
+        self, texts: Sequence[Text], allowed: S, disallowed: S, limit: int | None
     ) -> list[int]:
         return [self.count(text, allowed, disallowed, limit) for text in texts]
 

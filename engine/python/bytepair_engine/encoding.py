@@ -253,7 +253,7 @@ class Encoding:
 
     def count_batch(
         self,
-        texts: Sequence[str],
+        texts: Sequence[Text],
         *,
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),

@@ -146,6 +146,7 @@ impl Bpe {
         disallowed: &SpecialSet,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
         let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
+        let texts: Vec<_> = texts.into_iter().map(Bound::into_any).collect();
         let batch = on_texts(py, &self.core, &texts, encode)?;
         batch
             .iter()
@@ -168,7 +169,7 @@ impl Bpe {
     fn count_batch(
         &self,
         py: Python<'_>,
-        texts: Vec<Bound<'_, PyString>>,
+        texts: Vec<Bound<'_, PyAny>>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
         limit: Option<usize>,

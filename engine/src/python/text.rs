@@ -71,14 +71,20 @@ fn not_utf8(py: Python<'_>, error: Utf8Error) -> PyErr {
     raise(py, ERRORS, "InvalidUnicode", args)
 }
 
-/// Run `work` on each text's UTF-8.
+/// Run `work` on each text's UTF-8; a text may also come as that, in `bytes`.
 pub(super) fn on_texts<T: Send>(
     py: Python<'_>,
     core: &bpe::Bpe,
-    texts: &[Bound<'_, PyString>],
+    texts: &[Bound<'_, PyAny>],
     work: impl Fn(&str) -> Result<T, bpe::SpecialFound> + Send + Sync,
 ) -> PyResult<Vec<T>> {
-    let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
+    let known = |text| -> PyResult<&str> {
+        match Bound::cast::<PyBytes>(text) {
+            Ok(bytes) => std::str::from_utf8(bytes.as_bytes()).map_err(|error| not_utf8(py, error)),
+            Err(_) => utf8(text.cast::<PyString>()?),
+        }
+    };
+    let texts = texts.iter().map(known).collect::<PyResult<Vec<&str>>>()?;
     let bytes = texts.iter().map(|text| text.len()).sum();
     released(py, bytes, || core.on_each(&texts, work))?.map_err(|error| special_found(py, error))
 }

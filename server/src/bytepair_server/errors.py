@@ -141,6 +141,10 @@ class InvalidText(Refusal):
         self.field = field
         self.byte_offset = byte_offset
 
+    def in_item(self, index: int) -> InvalidText:
+        """The same of an item of a batch."""
+        return InvalidText(f"items[{index}].{self.field}", self.byte_offset)
+
 
 class InConfig(Refusal):
     """The configuration of a stream is refused.

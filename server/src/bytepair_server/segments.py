@@ -127,9 +127,9 @@ def count_text(encoding: Encoding, text: str | bytes, rule: SpecialRule, limit: 
 
 
 def count_texts(
-    encoding: Encoding, texts: Sequence[str], rule: SpecialRule, limit: int | None
+    encoding: Encoding, texts: Sequence[str | bytes], rule: SpecialRule, limit: int | None
 ) -> list[int]:
-    """Count the tokens of each text by a rule."""
+    """Count the tokens of each text, or of its UTF-8, by a rule."""
     return encoding.count_batch(texts, limit=limit, **_keywords(rule))
 
 

@@ -20,7 +20,16 @@ from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.segments import Part, Unit
 from bytepair_server.settings import Settings
-from bytepair_server.taken import TakenIds, TakenItems, TakenText, take_ids, take_items, take_text
+from bytepair_server.taken import (
+    TakenIds,
+    TakenItems,
+    TakenText,
+    TakenTexts,
+    take_ids,
+    take_items,
+    take_text,
+    take_texts,
+)
 
 _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
@@ -74,13 +83,18 @@ class Service:
         fields, call.tokens = _encode(entry, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
-    def batch_encode(self, request: tokenizer_pb2.BatchEncodeRequest, call: Call) -> bytes:
+    def batch_encode(
+        self, taken: TakenTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
+    ) -> bytes:
+        request = taken.request
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         parts = []
-        for content in self._contents(request.items, entry, call):
+        for index, content in enumerate(self._contents(taken, entry, call)):
             try:
                 fields, tokens = _encode(entry, _good(content), rule, unit)
+            except InvalidText as error:
+                raise error.in_item(index) from None
             except Exception as error:
                 failure = _item_failure(error, call).item_error()
                 fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
@@ -100,25 +114,28 @@ class Service:
         answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
         return answer.SerializeToString() + self._names[tokenizer_pb2.CountResponse, entry.name]
 
-    def batch_count(self, request: tokenizer_pb2.BatchCountRequest, call: Call) -> bytes:
+    def batch_count(self, taken: TakenTexts[tokenizer_pb2.BatchCountRequest], call: Call) -> bytes:
+        request = taken.request
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
         response = tokenizer_pb2.BatchCountResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
         )
-        contents = self._contents(request.items, entry, call)
-        texts = [content for content in contents if isinstance(content, str)]
+        contents = self._contents(taken, entry, call)
+        texts = [content for content in contents if isinstance(content, str | bytes)]
         if len(texts) == len(contents) and not rule.disallowed:
-            # None of them can fail.
-            for count in segments.count_texts(entry.encoding, texts, rule, limit):
+            # None of them can fail by itself.
+            for count in _counts(entry, texts, rule, limit):
                 exceeded = limit is not None and count > limit
                 response.results.add(count=count, limit_exceeded=exceeded)
                 call.tokens += count
             return response.SerializeToString()
-        for content in contents:
+        for index, content in enumerate(contents):
             result = response.results.add()
             try:
                 count, exceeded = _count(entry, _good(content), rule, limit)
+            except InvalidText as error:
+                raise error.in_item(index) from None
             except Exception as error:
                 result.error.CopyFrom(_item_failure(error, call).item_error())
             else:
@@ -205,10 +222,15 @@ class Service:
         return parts
 
     def _contents(
-        self, items: Sequence[text_pb2.TextItem], entry: Entry, call: Call
-    ) -> list[Content | Exception]:
+        self, taken: TakenTexts[Any], entry: Entry, call: Call
+    ) -> Sequence[Content | Exception]:
         """The contents of a batch, and for a bad item why it is bad."""
         settings = self._settings
+        if taken.texts is not None:
+            limits.check("items", len(taken.texts), settings.max_batch_items, "items")
+            self._check_sizes("items.text", taken.texts, call)
+            return taken.texts
+        items = taken.request.items
         limits.check("items", len(items), settings.max_batch_items, "items")
         total = sum(len(item.segments) for item in items)
         limits.check("items.segments", total, settings.max_segments, "segments")
@@ -254,9 +276,9 @@ METHODS: Final = {
     "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
     "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
     "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text),
-    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode),
+    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode, take_texts),
     "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, take_items),
-    "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count),
+    "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count, take_texts),
     "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
 }
@@ -299,6 +321,20 @@ def _count(
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
     return count, limit is not None and count > limit
+
+
+def _counts(
+    entry: Entry, texts: Sequence[str | bytes], rule: SpecialRule, limit: int | None
+) -> list[int]:
+    try:
+        return segments.count_texts(entry.encoding, texts, rule, limit)
+    except InvalidUnicode:
+        for index, text in enumerate(texts):
+            try:
+                _count(entry, text, rule, limit)
+            except InvalidText as error:
+                raise error.in_item(index) from None
+        raise
 
 
 def _decoded(text: bytes) -> str:

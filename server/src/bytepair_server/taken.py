@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import text_pb2, tokenizer_pb2
 
 from bytepair_server import wire, wire_fields, wire_ids
 
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
+HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchCountRequest)
 
 
 @dataclass(slots=True)
@@ -24,6 +25,19 @@ class TakenText(Generic[HasText]):
 
     request: HasText
     text: str | bytes
+
+
+@dataclass(slots=True)
+class TakenTexts(Generic[HasTexts]):
+    """A request of a batch apart from its items, where each is a text and nothing else.
+
+    Attributes:
+        request: The rest; or all of it.
+        texts: Those of the items, which need not be UTF-8; None where the items are in `request`.
+    """
+
+    request: HasTexts
+    texts: list[bytes] | None
 
 
 @dataclass(slots=True)
@@ -50,6 +64,20 @@ def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:
         return TakenText(request, request.text)
     rest, (text,) = taken
     return TakenText(wire.parse(request_class, rest), text)
+
+
+def take_texts(request_class: type[HasTexts], raw: bytes) -> TakenTexts[HasTexts]:
+    """Read a request. Raises what `wire.parse` does, but for texts that are not UTF-8."""
+    taken = wire_fields.take(raw, request_class.ITEMS_FIELD_NUMBER)
+    if taken is None:
+        return TakenTexts(wire.parse(request_class, raw), None)
+    texts = []
+    for item in taken[1]:
+        text = wire_fields.only(item, text_pb2.TextItem.TEXT_FIELD_NUMBER)
+        if text is None:
+            return TakenTexts(wire.parse(request_class, raw), None)
+        texts.append(text)
+    return TakenTexts(wire.parse(request_class, taken[0]), texts)
 
 
 def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> TakenIds:

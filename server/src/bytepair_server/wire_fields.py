@@ -64,6 +64,19 @@ def take(raw: bytes, number: int) -> tuple[bytes, list[bytes]] | None:
     return b"".join(rest), found
 
 
+def only(raw: bytes, number: int) -> bytes | None:
+    """What a field holds, of a message that has no other; None if it is not so, or not simply.
+
+    Args:
+        raw: The message.
+        number: The field's, up to 15.
+    """
+    if not raw or raw[0] != number << 3 | _LENGTH_DELIMITED:
+        return None
+    length, at = _length(raw, 1)
+    return raw[at:] if at + length == len(raw) else None
+
+
 def _length(raw: bytes, at: int) -> tuple[int, int]:
     """A varint, and where what follows it begins; beyond the end where it is none."""
     length = shift = 0
