@@ -90,12 +90,13 @@ def build_form_encoding(
         source: The encoding's `source`.
         resources: What it may take of the machine.
     Raises:
-        VocabularyError: A pattern cannot be run in bounded time.
+        VocabularyError: A pattern cannot be run in bounded time, or text would have other ids for
+            being kept from a special token (see `pipeline.text_model`).
     """
     try:
         backend = core.build_form(form, resources)
     except VocabularyError as fault:
-        # The core knows no files.
+        # Backends know no files.
         where, problem = source.removeprefix("file:"), f"{fault.source}: {fault.problem}"
         raise VocabularyError(where, problem, fault.remedy) from None
     special = {token.name: token.id for token in form.added if token.special}

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import regex
-
-from bytepair_engine.patterns import COVERING
+from bytepair_engine.errors import VocabularyError
 from bytepair_engine.pipeline.form import Form, Merges, Ranks, Split
+from bytepair_engine.pipeline.text_model import text_model
 from bytepair_engine.reference import merge
 
 _BYTES: Final = 256
@@ -51,7 +50,6 @@ def rank_parts(form: Form, by_rank: ByRank | None = None) -> RankParts | None:
     pattern = _pattern(form)
     model = form.model
     special = {token.name: token.id for token in form.added}
-    ids = set(special.values())
     if pattern is None or model.units != "bytes" or model.prefix or model.suffix:
         return None
     if not all(
@@ -59,10 +57,11 @@ def rank_parts(form: Form, by_rank: ByRank | None = None) -> RankParts | None:
         for token in form.added
     ):
         return None
-    ranks = {token: i for token, i in model.tokens.items() if i not in ids}
-    hidden = [token for token, i in model.tokens.items() if i in ids]
-    if model.whole_first and any(_may_be_a_piece(token, pattern) for token in hidden):
-        return None
+    try:
+        model = text_model(form)
+    except VocabularyError:
+        return None  # and whoever makes a backend of the form says why
+    ranks = model.tokens
     if any(bytes([byte]) not in ranks for byte in range(_BYTES)):
         return None
     if not _decodes_to_itself(form, ranks, special):
@@ -86,17 +85,6 @@ def _pattern(form: Form) -> str | None:
     ]
     whole = len(lines) == len(form.pre_tokenizers) and not any("\n" in line for line in lines)
     return "\n".join(lines) if whole else None
-
-
-def _may_be_a_piece(token: bytes, pattern: str) -> bool:
-    """Whether splitting some text may give `token`. A pattern that covers every text gives its
-    matches alone, and the published ones ask what follows a match at white space only."""
-    text = token.decode(errors="replace")
-    return (
-        pattern not in COVERING
-        or any(c.isspace() for c in text)
-        or regex.fullmatch(pattern, text) is not None
-    )
 
 
 def _decodes_to_itself(form: Form, ranks: Mapping[bytes, int], special: Mapping[str, int]) -> bool:

@@ -20,6 +20,7 @@ from bytepair_engine.pipeline.form import AddedToken, ByteAlphabet, Form
 from bytepair_engine.pipeline.model import Tokenizer
 from bytepair_engine.pipeline.normalising import normalise
 from bytepair_engine.pipeline.splitting import pre_tokenize
+from bytepair_engine.pipeline.text_model import text_model
 from bytepair_engine.reference import SpecialSet, check_unicode
 
 
@@ -62,11 +63,17 @@ class FormBackend(FormTable, DerivedBackend[NameSet]):
     splitter: Final = "general"
 
     def __init__(self, form: Form) -> None:
+        """Prepare.
+
+        Raises:
+            VocabularyError: See `text_model`.
+        """
         super().__init__(form)
         self._as_it_came: Final = AddedTokens([t for t in form.added if not t.normalised])
         self._normalised: Final = AddedTokens([t for t in form.added if t.normalised])
         self._tokenizer: Final = Tokenizer(
-            form.model, written=any(isinstance(s, ByteAlphabet) for s in form.pre_tokenizers)
+            text_model(form),
+            written=any(isinstance(s, ByteAlphabet) for s in form.pre_tokenizers),
         )
 
     def special_set(self, names: frozenset[str]) -> NameSet:

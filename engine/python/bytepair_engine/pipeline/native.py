@@ -34,6 +34,7 @@ from bytepair_engine.pipeline.form import (
     UnicodeForm,
 )
 from bytepair_engine.pipeline.normalising import lower
+from bytepair_engine.pipeline.text_model import text_model
 from bytepair_engine.pipeline.unicode_tables import YOUNGER
 
 if TYPE_CHECKING:
@@ -104,11 +105,11 @@ def build(form: Form, cache_bytes: int) -> NativeFormBackend:
         form: The form.
         cache_bytes: What remembered pieces may take.
     Raises:
-        VocabularyError: A pattern cannot be run in bounded time.
+        VocabularyError: A pattern cannot be run in bounded time; or see `text_model`.
     """
     from bytepair_engine import _core
 
-    model, decoder = form.model, form.decoder
+    model, decoder = text_model(form), form.decoder
     core = _core.Form.build(
         tokens=[(token, token_id) for token, token_id in model.tokens.items() if token],
         rule=_rule(model),
