@@ -6,11 +6,14 @@ from bench.scaling.curve import Column, Curve, Line, Panel, Row, medians
 from bench.scaling.text_length import count_of
 from bench.service.load import LOAD_CORE, SERVER_CORE, Server, measure, service
 
-IN_FLIGHT = tuple(1 << power for power in range(11))
+#: Ten times `max_in_flight`, and more.
+IN_FLIGHT = tuple(1 << power for power in range(13))
 TEXT_BYTES = (1_000, 100_000)
 #: At the most; fewer where fewer calls are under way.
 CONNECTIONS = 16
 ROUNDS, SECONDS = 3, 1.5
+#: At least; and for each call that is under way.
+SECONDS_EACH = 0.002
 
 
 def rows(quick: bool) -> list[Row]:
@@ -26,7 +29,12 @@ def one(server: Server, size: int, in_flight: int) -> Row:
     """So many calls under way, for some time."""
     before = server.ended()
     found = measure(
-        server, count_of(size), in_flight, SECONDS, connections=CONNECTIONS, core=LOAD_CORE
+        server,
+        count_of(size),
+        in_flight,
+        max(SECONDS, in_flight * SECONDS_EACH),
+        connections=CONNECTIONS,
+        core=LOAD_CORE,
     )
     ended = server.ended() - before
     # What h2load leaves behind when its time is over is CANCELLED, and was neither.

@@ -2,8 +2,8 @@
 
 To refuse a call costs the event loop a third of a millisecond, however small it is. Callers that
 try again at once and without end would keep it busy with nothing else, and with them the threads,
-which give way to it. A call that waits costs a few KiB, for gRPC's flow control holds its message
-back; and mostly its turn comes sooner than a patient caller would have tried again.
+which give way to it. A call that waits costs no time, and of memory what has come of its message,
+which gRPC's flow control bounds; and mostly its turn comes before its caller would give up.
 """
 
 from __future__ import annotations
