@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
-from bytepair_engine import InvalidUnicode, UnknownTokenId
+from bytepair_engine import UnknownTokenId
 from google.protobuf.message import Message
 
-from bytepair_server import limits, segments, wire, wire_fields, wire_ids
+from bytepair_server import contents, limits, wire, wire_fields, wire_ids
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.contents import Content
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.failures import Failure, failure_of
 from bytepair_server.metrics import POLICY_ACTIONS
 from bytepair_server.options import Options, limit_of
-from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
+from bytepair_server.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.segments import Part, Unit
 from bytepair_server.settings import Settings
 from bytepair_server.taken import (
@@ -41,8 +42,6 @@ _UNITS: Final[dict[int, Unit | None]] = {
 
 SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
 
-#: A text or its UTF-8, or its parts where the request has segments.
-Content = str | bytes | list[Part]
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
 
@@ -80,7 +79,7 @@ class Service:
         unit = _unit(request.offsets)
         content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)
-        fields, call.tokens = _encode(entry, content, rule, unit)
+        fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
     def batch_encode(
@@ -92,7 +91,7 @@ class Service:
         parts = []
         for index, content in enumerate(self._contents(taken, entry, call)):
             try:
-                fields, tokens = _encode(entry, _good(content), rule, unit)
+                fields, tokens = contents.encode(entry.encoding, _good(content), rule, unit)
             except InvalidText as error:
                 raise error.in_item(index) from None
             except Exception as error:
@@ -109,7 +108,7 @@ class Service:
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)
-        count, exceeded = _count(entry, content, rule, limit_of(request))
+        count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
         answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
         return answer.SerializeToString() + self._names[tokenizer_pb2.CountResponse, entry.name]
@@ -121,19 +120,19 @@ class Service:
         response = tokenizer_pb2.BatchCountResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
         )
-        contents = self._contents(taken, entry, call)
-        texts = [content for content in contents if isinstance(content, str | bytes)]
-        if len(texts) == len(contents) and not rule.disallowed:
+        found = self._contents(taken, entry, call)
+        texts = [content for content in found if isinstance(content, str | bytes)]
+        if len(texts) == len(found) and not rule.disallowed:
             # None of them can fail by itself.
-            for count in _counts(entry, texts, rule, limit):
+            for count in contents.count_texts(entry.encoding, texts, rule, limit):
                 exceeded = limit is not None and count > limit
                 response.results.add(count=count, limit_exceeded=exceeded)
                 call.tokens += count
             return response.SerializeToString()
-        for index, content in enumerate(contents):
+        for index, content in enumerate(found):
             result = response.results.add()
             try:
-                count, exceeded = _count(entry, _good(content), rule, limit)
+                count, exceeded = contents.count(entry.encoding, _good(content), rule, limit)
             except InvalidText as error:
                 raise error.in_item(index) from None
             except Exception as error:
@@ -234,26 +233,19 @@ class Service:
         limits.check("items", len(items), settings.max_batch_items, "items")
         total = sum(len(item.segments) for item in items)
         limits.check("items.segments", total, settings.max_segments, "segments")
-        contents: list[Content | Exception] = []
+        found: list[Content | Exception] = []
         for item in items:
             try:
-                contents.append(self._content(item, item.text, entry, call))
+                found.append(self._content(item, item.text, entry, call))
             except Exception as error:
                 _item_failure(error, call)
-                contents.append(error)
-        good = (content for content in contents if not isinstance(content, Exception))
+                found.append(error)
+        good = (content for content in found if not isinstance(content, Exception))
         self._check_sizes("items.text", good, call)
-        return contents
+        return found
 
-    def _check_sizes(self, field: str, contents: Iterable[Content], call: Call) -> None:
-        total = 0
-        for content in contents:
-            if isinstance(content, bytes):
-                total += len(content)
-            elif isinstance(content, str):
-                total += limits.utf8_size(content)
-            else:
-                total += sum(limits.utf8_size(p.text) for p in content if not p.is_special_token)
+    def _check_sizes(self, field: str, found: Iterable[Content], call: Call) -> None:
+        total = sum(map(contents.utf8_size, found))
         limits.check(field, total, self._settings.max_input_bytes, "bytes")
         call.input_bytes = total
 
@@ -288,60 +280,6 @@ def _unit(value: int) -> Unit | None:
     if value not in _UNITS:
         raise InvalidField("offsets", f"this server does not know value {value}")
     return _UNITS[value]
-
-
-def _encode(
-    entry: Entry, content: Content, rule: SpecialRule, unit: Unit | None
-) -> tuple[bytes, int]:
-    """The fields `ids` and `offsets` of an answer, and how many ids there are."""
-    encoding = entry.encoding
-    if isinstance(content, list):
-        ids, offsets = segments.encode(encoding, content, rule, unit)
-    elif unit is None:
-        try:
-            packed = segments.encode_text_packed(encoding, content, rule)
-        except InvalidUnicode as error:
-            raise InvalidText("text", error.byte_offset) from None
-        return wire_fields.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
-    else:
-        text = content if isinstance(content, str) else _decoded(content)
-        ids, offsets = segments.encode_text_with_offsets(encoding, text, rule, unit)
-    return tokenizer_pb2.EncodeResult(ids=ids, offsets=offsets).SerializeToString(), len(ids)
-
-
-def _count(
-    entry: Entry, content: Content, rule: SpecialRule, limit: int | None
-) -> tuple[int, bool]:
-    """The count and whether it is over `limit`; then it is `limit` + 1."""
-    if isinstance(content, list):
-        count = segments.count(entry.encoding, content, rule, limit)
-    else:
-        try:
-            count = segments.count_text(entry.encoding, content, rule, limit)
-        except InvalidUnicode as error:
-            raise InvalidText("text", error.byte_offset) from None
-    return count, limit is not None and count > limit
-
-
-def _counts(
-    entry: Entry, texts: Sequence[str | bytes], rule: SpecialRule, limit: int | None
-) -> list[int]:
-    try:
-        return segments.count_texts(entry.encoding, texts, rule, limit)
-    except InvalidUnicode:
-        for index, text in enumerate(texts):
-            try:
-                _count(entry, text, rule, limit)
-            except InvalidText as error:
-                raise error.in_item(index) from None
-        raise
-
-
-def _decoded(text: bytes) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidText("text", error.start) from None
 
 
 def _decode(
