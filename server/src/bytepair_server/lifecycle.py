@@ -44,8 +44,8 @@ KEEPALIVE_TIMEOUT_MS: Final = 20_000
 #: with CANCELLED, and all of twice as many. Its own are 1,000 and 3,000, which callers that all
 #: call at once come to; unbounded, a flood of calls took gigabytes.
 MAX_UNHEARD_CALLS: Final = 4096
-#: What may come of a message before it is asked for, at first: gRPC lets it grow with what the network
-#: carries. Without that (`grpc.http2.bdp_probe` 0) a request of 100 KB costs a fifth more.
+#: What may come of a message before it is asked for, at first: gRPC lets it grow with what the
+#: network carries. Without that (`grpc.http2.bdp_probe` 0) a request of 100 KB costs a fifth more.
 LOOKAHEAD_BYTES: Final = 16 * 1024
 #: The loop that does not answer a probe for so long is stuck.
 HEALTHY_LOOP_SECONDS: Final = 2.0
