@@ -21,7 +21,7 @@ from bytepair_server.priority import TRANSPORT, WORK
 from bench.service.load import LOAD_CORE, SERVER_CORE, Figures, Server, measure, service
 from bench.service.shapes import Shape, shapes
 
-ROUNDS, SECONDS = 5, 0.8
+ROUNDS, SECONDS = 3, 0.8
 SMALL, LARGE = "Count 1,000 B", "Count 1,000,000 B"
 #: Large texts under way beside small ones.
 LARGE_IN_FLIGHT: Final = 4

@@ -39,9 +39,7 @@ class Gate:
         max_waiting: int,
         max_wait_seconds: float,
     ) -> None:
-        self.line: Final = Line(
-            lambda: max_in_flight - self.in_flight, max_waiting, max_wait_seconds
-        )
+        self.line: Final = Line(self._free, max_waiting, max_wait_seconds)
         self._max: Final = max_in_flight
         self._max_bytes: Final = max_in_flight_bytes
         self._bytes = 0

@@ -45,7 +45,7 @@ KEEPALIVE_TIMEOUT_MS: Final = 20_000
 #: call at once come to; unbounded, a flood of calls took gigabytes.
 MAX_UNHEARD_CALLS: Final = 4096
 #: What may come of a message before it is asked for, at first: gRPC lets it grow with what the
-#: network carries. Without that (`grpc.http2.bdp_probe` 0) a request of 100 KB costs a fifth more.
+#: network carries. Without that (`grpc.http2.bdp_probe` 0) one of 100 KB costs an eighth more.
 LOOKAHEAD_BYTES: Final = 16 * 1024
 #: The loop that does not answer a probe for so long is stuck.
 HEALTHY_LOOP_SECONDS: Final = 2.0
