@@ -4,6 +4,7 @@ call."""
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.backends import BackendName
+from bytepair_engine.pipeline.borders import form_borders
 from support.hard_text import random_texts
 from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made, trained
+from tokenizers import AddedToken
 
 SEED = 20261121
 
@@ -178,3 +181,46 @@ def test_no_cut_divides_the_white_space_that_a_token_takes(
         encoder = StreamEncoder(encoding, **options)
         ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
         assert ids == encoding.encode(text, **options), text
+
+
+@pytest.mark.parametrize(
+    ("kind", "token", "text"),
+    [
+        ("normalised, Lowercase", AddedToken("olleh", single_word=True), "ab OLLEHs ab"),
+        ("normalised, NFKC", AddedToken("x "), "ab \uff58 ab"),
+    ],
+    ids=str,
+)
+def test_no_cut_divides_what_is_an_added_token_once_it_is_normalised(
+    backend: BackendName, kind: str, token: AddedToken, text: str, tmp_path: Path
+) -> None:
+    """Text need not spell a token to become one: a normaliser may."""
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(trained(**{**KINDS[kind], "added": (token,)}))
+    encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)
+    encoder = StreamEncoder(encoding)
+    ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
+    assert ids == encoding.encode(text)
+
+
+def test_what_is_remembered_of_characters_is_bounded(tmp_path: Path) -> None:
+    """gigatoken #36: a cache that grows with what texts hold, for as long as they come."""
+    form = load("spaces normalised", tmp_path, "native").form
+    assert form is not None
+    borders = form_borders(form)
+    assert borders is not None
+    rng = random.Random(SEED)
+
+    def look(times: int) -> None:
+        for _ in range(times):
+            a, b = rng.choice("abcdehlowrti"), chr(rng.randrange(0x10000, 0x30000))
+            borders.local(a + b, 2)
+
+    look(10_000)
+    tracemalloc.start()
+    try:
+        look(20_000)
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 2 << 20, (SEED, grown)

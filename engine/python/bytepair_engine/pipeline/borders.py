@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 import regex
@@ -46,6 +46,9 @@ _ONE_CHARACTER: Final = regex.compile(
 _WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
 
 _BYTES: Final = 256
+
+#: How many characters are remembered for each form, and how many pairs: texts choose which.
+_KEPT: Final = 4096
 
 Pair = Callable[[str, str], bool]
 
@@ -106,14 +109,23 @@ def _nothing_settled(_text: str) -> int:
     return 0
 
 
-def _added_rule(form: Form) -> Pair:
-    """Whether no added token stands across, or ends there, or takes white space there."""
+def _added_rule(form: Form, normal: Callable[[str], str] = str) -> Pair:
+    """Whether no added token stands across, or ends there, or takes white space there: in the text
+    as it came, and where `normal` says what a character becomes, in normalised text."""
     last = {token.content[-1] for token in form.added} | {token.name[-1:] for token in form.added}
     across = _bigrams(token.content for token in form.added)
     across |= _bigrams(token.name for token in form.added)
 
-    def pair(a: str, b: str) -> bool:
+    normal = lru_cache(_KEPT)(normal)
+
+    def apart(a: str, b: str) -> bool:
         return not a.isspace() and a not in last and a + b not in across
+
+    def pair(a: str, b: str) -> bool:
+        if not apart(a, b):
+            return False
+        x, y = normal(a)[-1:], normal(b)[:1]
+        return (x, y) == (a, b) or apart(x, y)
 
     return pair
 
@@ -121,23 +133,17 @@ def _added_rule(form: Form) -> Pair:
 def _pattern_pair_rule(form: Form) -> Pair | None:
     """For a published pattern, which sees characters by their classes: these are the same before
     and after composition."""
-    added = _added_rule(form)
     if not form.normalisers:
-        return added
+        return _added_rule(form)
     if form.normalisers != (UnicodeForm("NFC"),):
         return None
-    across = _bigrams(token.content for token in form.added if token.normalised)
+    added = _added_rule(form, lambda c: normalise_text(c, form.normalisers))
+    normalised = any(token.normalised for token in form.added)
 
     def pair(a: str, b: str) -> bool:
         if not starts_cluster(b) or not added(a, b):
             return False
-        if not across:
-            return True
-        alone = starts_cluster(a) and b not in composes_forwards()
-        return alone and _normal(a)[-1] + _normal(b)[0] not in across
-
-    def _normal(character: str) -> str:
-        return normalise_text(character, form.normalisers)
+        return not normalised or (starts_cluster(a) and b not in composes_forwards())
 
     return pair
 
@@ -147,7 +153,6 @@ def _pair_rule(form: Form) -> Pair | None:
     model = form.model
     if model.units != "characters" or not all(map(_is_known, form.normalisers)):
         return None
-    added = _added_rule(form)
     steps = [s for s in form.normalisers if not isinstance(s, (Prepend, Strip, Spacing))]
     marks = {s.mark for s in form.normalisers if isinstance(s, Spacing)}
     composing = any(isinstance(s, UnicodeForm) for s in steps)
@@ -161,16 +166,20 @@ def _pair_rule(form: Form) -> Pair | None:
     starts = set() if by_score else {spelling[i][0] for i in others}
     mapped = _mapped_rule(form)
 
-    def image(character: str) -> str:
+    def normal(character: str) -> str:
         text = normalise_text(character, steps)
-        if any(isinstance(s, Spacing) for s in form.normalisers):
-            text = text.replace(" ", next(iter(marks)))
+        return text.replace(" ", next(iter(marks))) if marks else text
+
+    def image(character: str) -> str:
+        text = normal(character)
         for step in form.pre_tokenizers:
             if isinstance(step, Substitute):
                 text = text.replace(step.old, step.new)
         return text
 
-    @cache
+    added = _added_rule(form, normal)
+
+    @lru_cache(_KEPT)
     def pair(a: str, b: str) -> bool:
         if not added(a, b) or a in marks:
             return False
