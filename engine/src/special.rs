@@ -55,6 +55,12 @@ impl SpecialSet {
         Some((&self.names[found.index], found.start))
     }
 
+    /// Whether a member stands in bytes, which may be text that is cut anywhere.
+    pub fn is_in(&self, data: &[u8]) -> bool {
+        let search = self.search.as_ref();
+        search.is_some_and(|search| search.find(data, 0).is_some())
+    }
+
     /// Whether no member is a special token of the encoding.
     pub fn allows_nothing(&self) -> bool {
         self.known.is_none()

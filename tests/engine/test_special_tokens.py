@@ -107,6 +107,22 @@ def test_every_method_has_the_same_defaults(encoding: Encoding) -> None:
         assert caught.value.byte_offset == 1
 
 
+def test_what_text_spells_is_seen_wherever_it_is_cut(prefixes: Encoding) -> None:
+    """Without an error, and without encoding it."""
+    token = max(prefixes.special_tokens, key=len)
+    whole = f"\u00e9{token}\u00e9".encode()
+    start, end = 2, 2 + len(token.encode())
+    for first in range(len(whole)):
+        for last in range(first, len(whole) + 1):
+            part = whole[first:last]
+            shorter = any(name.encode() in part for name in prefixes.special_tokens)
+            assert prefixes.spells_special(part) is shorter
+            assert shorter or not (first <= start and last >= end)
+    assert prefixes.spells_special(f"a{token}")
+    assert not prefixes.spells_special(f"a{token}", allowed_special="all")
+    assert not prefixes.spells_special("a\ud800")
+
+
 SPELLINGS = [*get_encoding("cl100k_base").special_tokens]
 
 

@@ -57,7 +57,9 @@ class RankTable:
 
 @final
 class SpecialSet:
-    """What `Bpe.special_set` compiles."""
+    """What `Bpe.special_set` compiles; see `backend.SpecialTokenSet`."""
+
+    def is_in(self, data: bytes) -> bool: ...
 
 @final
 class Bpe:
@@ -190,7 +192,9 @@ class MergeTrainer:
 
 @final
 class FormNames:
-    """What `Form.names` compiles."""
+    """What `Form.names` compiles; see `backend.SpecialTokenSet`."""
+
+    def is_in(self, data: bytes) -> bool: ...
 
 @final
 class Form:

@@ -16,7 +16,15 @@ DecodeErrors = Literal["replace", "strict"]
 #: A text, or its UTF-8.
 Text = str | bytes
 
-S = TypeVar("S")
+
+class SpecialTokenSet(Protocol):
+    """A set of special tokens, compiled."""
+
+    def is_in(self, data: bytes) -> bool:
+        """Whether one of them stands in UTF-8, which may be cut within a character."""
+
+
+S = TypeVar("S", bound=SpecialTokenSet)
 
 
 class Backend(Protocol[S]):

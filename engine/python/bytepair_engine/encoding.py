@@ -276,6 +276,21 @@ class Encoding:
         total = count + len(self.template)
         return total if limit is None else min(total, limit + 1)
 
+    def spells_special(self, text: Text, *, allowed_special: SpecialTokens = frozenset()) -> bool:
+        """Whether a text spells a special token that is not allowed: one that `encode` takes as
+        text, or refuses, by `disallowed_special`. It is not encoded for that.
+
+        Args:
+            text: Any text, or UTF-8 that may be cut within a character.
+            allowed_special: See the class.
+        Returns:
+            False for "".
+        """
+        data = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
+        _, others = self._special_sets.resolve(allowed_special, "all")
+        found: bool = others.is_in(data)
+        return found
+
     # Ids to text
 
     def decode(self, ids: Sequence[int], *, errors: DecodeErrors = "replace") -> str:

@@ -155,6 +155,9 @@ class SpecialSet:
         if self._any is not None:
             yield from ((match.start(), match.group()) for match in self._any.finditer(text))
 
+    def is_in(self, data: bytes) -> bool:
+        return any(True for _ in self.matches(data.decode(errors="surrogateescape")))
+
 
 class ReferenceBackend(DerivedBackend[SpecialSet]):
     """The three steps over one vocabulary; see `backend.Backend` for each method."""

@@ -20,6 +20,14 @@ use crate::special;
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct SpecialSet(Box<special::SpecialSet>);
 
+#[pymethods]
+impl SpecialSet {
+    fn is_in(&self, data: &Bound<'_, PyBytes>) -> PyResult<bool> {
+        let bytes = data.as_bytes();
+        released(data.py(), bytes.len(), || self.0.is_in(bytes))
+    }
+}
+
 /// One encoding.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Bpe {

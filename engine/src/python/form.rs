@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 
-use super::guard::{ERRORS, guarded, pattern_error, raise};
+use super::guard::{ERRORS, guarded, pattern_error, raise, released};
 use super::ids::{Integers, array_of};
 use super::merges::integers;
 use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
@@ -22,6 +22,14 @@ use crate::split::Splitter;
 /// Boxed for the reason that `SpecialSet` is.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct FormNames(Box<NameSet>);
+
+#[pymethods]
+impl FormNames {
+    fn is_in(&self, data: &Bound<'_, PyBytes>) -> PyResult<bool> {
+        let bytes = data.as_bytes();
+        released(data.py(), bytes.len(), || self.0.spelled.is_in(bytes))
+    }
+}
 
 /// One form.
 #[pyclass(frozen, module = "bytepair_engine._core")]

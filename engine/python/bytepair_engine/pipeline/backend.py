@@ -31,6 +31,9 @@ class NameSet:
     names: frozenset[str]
     spelled: SpecialSet
 
+    def is_in(self, data: bytes) -> bool:
+        return self.spelled.is_in(data)
+
 
 class FormTable:
     """What a form says of single tokens; see `backend.Backend` for each method.
