@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -12,6 +13,7 @@ from support.failures import failure
 from support.keys import keys_toml
 from support.oracle import oracle
 from support.serving import RunningServer, write_config
+from support.streaming import CountRequest, EncodeRequest, count_config, encode_config
 
 END, FIM = "<|endoftext|>", "<|fim_prefix|>"
 END_ID, FIM_ID = 100257, 100258
@@ -229,6 +231,58 @@ def test_what_the_policy_did_is_counted(guarded: RunningServer) -> None:
     batch.items.add(text=END)
     guarded.stub.BatchCount(batch, **as_caller("billing"))
     assert counted("BatchCount") == {"allowed": 0, "denied": 1, "rejected": 1}
+
+
+def as_text_counted(server: RunningServer, rpc: str) -> float:
+    labels = {"caller": "chat", "rpc": rpc, "encoding": "cl100k_base", "action": "as_text"}
+    return server.metric("bytepair_policy_total", **labels)
+
+
+@pytest.mark.parametrize(
+    ("rpc", "fields", "counted"),
+    [
+        ("Count", {"text": f"a {END}"}, 1),
+        ("Count", {"text": "a <|endoftex"}, 0),
+        ("Count", {"text": f"a {END}", "disallowed_special": REJECT}, 0),
+        ("Count", {"text": END, "allowed_special": [END]}, 0),
+        ("Count", {"text": END + FIM, "allowed_special": [END]}, 1),
+        ("Count", {"segments": [{"special_token": END}, {"text": "a"}]}, 0),
+        ("Count", {"segments": [{"text": END}], "allowed_special": [END]}, 1),
+        ("Count", {"segments": [{"text": END[:5]}, {"text": END[5:]}]}, 0),
+        ("Encode", {"text": END, "disallowed_special": AS_TEXT}, 1),
+        ("Encode", {"text": END}, 0),
+        ("BatchCount", {"items": [{"text": "a"}, {"text": END}, {"text": END}]}, 1),
+        ("BatchCount", {"items": [{"text": END[:5]}, {"text": END[5:]}]}, 0),
+        ("BatchCount", {"items": [{"text": ""}, {"segments": [{"text": END}]}]}, 1),
+        ("BatchEncode", {"items": [{"text": "a"}], "disallowed_special": AS_TEXT}, 0),
+        ("BatchEncode", {"items": [{"text": END}], "disallowed_special": AS_TEXT}, 1),
+    ],
+)
+def test_special_tokens_that_stay_text_are_counted(
+    guarded: RunningServer, rpc: str, fields: dict[str, Any], counted: int
+) -> None:
+    before = as_text_counted(guarded, rpc)
+    request = getattr(tokenizer_pb2, f"{rpc}Request")(encoding="cl100k_base", **fields)
+    with suppress(grpc.RpcError):
+        getattr(guarded.stub, rpc)(request, **as_caller("chat"))
+    assert as_text_counted(guarded, rpc) - before == counted
+
+
+@pytest.mark.parametrize("cut", [1, 3, 100])
+def test_special_tokens_that_stay_text_are_counted_in_streams(
+    guarded: RunningServer, cut: int
+) -> None:
+    for text, counted in ((f"é{END}{END}", 1), ("é<|endoftext", 0)):
+        before = [as_text_counted(guarded, rpc) for rpc in ("EncodeStream", "CountStream")]
+        data = text.encode()
+        pieces = [data[at : at + cut] for at in range(0, len(data), cut)]
+        shared: dict[str, Any] = {"encoding": "cl100k_base", "disallowed_special": AS_TEXT}
+        messages: list[Any] = [encode_config(**shared), *(EncodeRequest(data=p) for p in pieces)]
+        list(guarded.stub.EncodeStream(iter(messages), **as_caller("chat")))
+        messages = [count_config(**shared), *(CountRequest(data=piece) for piece in pieces)]
+        guarded.stub.CountStream(iter(messages), **as_caller("chat"))
+        after = [as_text_counted(guarded, rpc) for rpc in ("EncodeStream", "CountStream")]
+        assert [a - b for a, b in zip(after, before, strict=True)] == [counted, counted]
 
 
 def test_all_of_an_empty_ceiling_allows_nothing(guarded: RunningServer) -> None:

@@ -48,8 +48,9 @@ class Call:
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
-        policy: What the special-token policy did: "allowed" where the call may use some, and
-            for items of a batch "denied" and "rejected", with the failure of the first such.
+        policy: What the special-token policy did: "allowed" where the call may use some, "as_text"
+            where it took some that the text spells as text, and for items of a batch "denied" and
+            "rejected", with the failure of the first such.
     """
 
     __slots__ = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from bytepair.v1 import tokenizer_pb2
 from bytepair_engine import Encoding, InvalidUnicode
@@ -11,6 +12,9 @@ from bytepair_server import limits, segments, wire_fields, wire_ids
 from bytepair_server.errors import InvalidText
 from bytepair_server.policy import SpecialRule
 from bytepair_server.segments import Part, Unit
+
+#: Keeps texts apart that are looked at as one: no UTF-8 holds it.
+_BORDER: Final = b"\xff"
 
 #: A text or its UTF-8, or its parts where the request has segments.
 Content = str | bytes | list[Part]
@@ -23,6 +27,21 @@ def utf8_size(content: Content) -> int:
     if isinstance(content, str):
         return limits.utf8_size(content)
     return sum(limits.utf8_size(part.text) for part in content if not part.is_special_token)
+
+
+def spell_special(
+    encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule
+) -> bool:
+    """Whether texts, or text of segments, spell a special token that is not allowed there."""
+    texts, apart = [], []
+    for content in found:
+        if isinstance(content, list):
+            apart += [part.text.encode() for part in content if not part.is_special_token]
+        elif not isinstance(content, Exception):
+            texts.append(content if isinstance(content, bytes) else content.encode())
+    return encoding.spells_special(_BORDER.join(texts), allowed_special=rule.allowed) or (
+        bool(apart) and encoding.spells_special(_BORDER.join(apart))
+    )
 
 
 def encode(

@@ -222,7 +222,7 @@ class RpcMetrics:
         self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
 
     def policy(self, caller: str, encoding: str, action: str) -> None:
-        """Count what the policy did: "allowed", "denied" or "rejected"."""
+        """Count what the policy did: "allowed", "as_text", "denied" or "rejected"."""
         self._metrics.policy.labels(caller, self._rpc, encoding, action).inc()
 
     def quota_exceeded(self, caller: str, quota: str) -> None:

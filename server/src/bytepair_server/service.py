@@ -18,7 +18,7 @@ from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.failures import Failure, failure_of
 from bytepair_server.metrics import POLICY_ACTIONS
 from bytepair_server.options import Options, limit_of
-from bytepair_server.policy import AS_TEXT, REJECT, Policy
+from bytepair_server.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.segments import Part, Unit
 from bytepair_server.settings import Settings
 from bytepair_server.taken import (
@@ -79,6 +79,7 @@ class Service:
         unit = _unit(request.offsets)
         content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)
+        _look(entry, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
@@ -89,7 +90,9 @@ class Service:
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         parts = []
-        for index, content in enumerate(self._contents(taken, entry, call)):
+        found = self._contents(taken, entry, call)
+        _look(entry, found, rule, call)
+        for index, content in enumerate(found):
             try:
                 fields, tokens = contents.encode(entry.encoding, _good(content), rule, unit)
             except InvalidText as error:
@@ -108,6 +111,7 @@ class Service:
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, taken.text, entry, call)
         self._check_sizes("text", [content], call)
+        _look(entry, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
         answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
@@ -121,6 +125,7 @@ class Service:
             encoding=entry.name, fingerprint=entry.fingerprint
         )
         found = self._contents(taken, entry, call)
+        _look(entry, found, rule, call)
         texts = [content for content in found if isinstance(content, str | bytes)]
         if len(texts) == len(found) and not rule.disallowed:
             # None of them can fail by itself.
@@ -297,6 +302,14 @@ def _decode(
     except UnknownTokenId as error:
         # Its index counts what was kept; the caller knows what it sent.
         raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
+
+
+def _look(
+    entry: Entry, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
+) -> None:
+    """Take note of special tokens that text spells, where they are to be text."""
+    if not rule.disallowed and contents.spell_special(entry.encoding, found, rule):
+        call.policy["as_text"] = None
 
 
 def _good(content: Content | Exception) -> Content:

@@ -15,6 +15,7 @@ from bytepair_server.catalog import Entry
 from bytepair_server.errors import InputTooLarge, InvalidField, InvalidText
 from bytepair_server.options import Options, limit_of
 from bytepair_server.policy import AS_TEXT, REJECT, SpecialRule
+from bytepair_server.sight import Sight
 from bytepair_server.streams_session import Session, check_config, in_config
 
 _Config = stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig
@@ -24,7 +25,7 @@ T = TypeVar("T")
 class _TextSession(Session):
     """What both have in common. Nothing that is held is certain: no fault has an answer."""
 
-    __slots__ = ("_stream",)
+    __slots__ = ("_sight", "_stream")
 
     _REQUEST: ClassVar[Any]
     _DEFAULT_ACTION: ClassVar[int]
@@ -32,6 +33,7 @@ class _TextSession(Session):
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._stream: Any = None  # StreamEncoder or StreamCounter
+        self._sight: Sight | None = None
         # The first message may need a pattern of a thousand special tokens: not on the loop.
         self.inline_max_bytes = -1
 
@@ -57,6 +59,9 @@ class _TextSession(Session):
                 entry = self._configure(request.config)
         kind = request.WhichOneof("piece")
         piece = "" if kind is None else getattr(request, kind)
+        if self._sight is not None and self._sight.finds(piece):
+            self._call.policy["as_text"] = None
+            self._sight = None
         answer = self._guarded(lambda: self._feed(piece, entry))
         self.held = self._stream.pending_bytes
         # What comes next can set free what is held.
@@ -80,6 +85,8 @@ class _TextSession(Session):
                 "cut for its split pattern",
             )
         self._stream = self._open(entry, rule, config)
+        if not rule.disallowed:
+            self._sight = Sight(entry.encoding, rule.allowed)
         return entry
 
     def _guarded(self, step: Callable[[], T]) -> T:

@@ -1,0 +1,33 @@
+"""Whether text that arrives in pieces spells a special token."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from bytepair_engine import Encoding
+
+
+class Sight:
+    """Looks at a text piece by piece; what is found in it is still encoded as text."""
+
+    __slots__ = ("_allowed", "_encoding", "_kept", "_tail")
+
+    def __init__(self, encoding: Encoding, allowed: frozenset[str]) -> None:
+        """Look for the special tokens that are not allowed."""
+        self._encoding: Final = encoding
+        self._allowed: Final = allowed
+        self._kept: Final = _longest(encoding) - 1
+        self._tail = b""
+
+    def finds(self, piece: str | bytes) -> bool:
+        """Take the next piece, cut anywhere; whether it completes a special token."""
+        data = self._tail + (piece if isinstance(piece, bytes) else piece.encode())
+        self._tail = data[-self._kept :] if self._kept else b""
+        return self._encoding.spells_special(data, allowed_special=self._allowed)
+
+
+@lru_cache(64)
+def _longest(encoding: Encoding) -> int:
+    """The bytes of the longest special token, at least 1."""
+    return max((len(name.encode()) for name in encoding.special_tokens), default=1)
