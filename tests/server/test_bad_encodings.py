@@ -14,6 +14,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer, clean_environment, command, write_config
+from support.tokenizer_json import made
 
 TABLES = Path(bytepair_engine.__file__).parent / "data"
 
@@ -43,6 +44,27 @@ def emptied(_: bytes) -> bytes:
 
 
 DAMAGES: list[Callable[[bytes], bytes]] = [corrupted, truncated, swapped, emptied]
+
+
+@pytest.mark.parametrize("kind", ["byte level without all bytes", "words, unknown"])
+def test_a_vocabulary_that_loses_text_is_refused_by_name(kind: str, tmp_path: Path) -> None:
+    """Half a character of it, or all."""
+    (tmp_path / "mine.json").write_bytes(made(kind))
+    config = write_config(
+        tmp_path, "builtin_encodings = []\n[encodings.mine]\nfile = 'mine.json'\n"
+    )
+    ended = subprocess.run(
+        command("--check-config", "--config", config),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("bytepair-server: mine: the self-test's text does not come back")
+    assert "serve_without_bad_encodings" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def configure(folder: Path, data: bytes, settings: str = "") -> str:

@@ -89,6 +89,8 @@ def test_settings_are_frozen() -> None:
         ([], {}, "max_ids = true", "max_ids (from file "),
         ([], {}, "max_idz = 1", "no such setting; did you mean max_ids?"),
         ([], {}, "max_ids = ", "is not TOML: "),
+        ([], {}, "[callers.a]\ncertificate = []", "did you mean certificates?"),
+        ([], {}, "[quotas.a]\nrequests_per_sec = 1", "did you mean requests_per_second?"),
         ([], {"BYTEPAIR_CONFIG": "/no/such"}, "", "cannot read file /no/such: No such file"),
         (["--log-format", "xml"], {}, "", "log_format (from flag --log-format): Input should be"),
         (["--grpc-address", "50051"], {}, "", "must be host:port, such as 0.0.0.0:50051"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import grpc
 from bytepair.v1 import tokenizer_pb2
+from bytepair_server import logs
+from bytepair_server.metrics import Metrics
+from bytepair_server.reload import Reloader, Watched, contents
 from conftest import Serve
 from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting
@@ -97,6 +102,49 @@ def test_a_change_that_keeps_size_and_time_is_seen(serve: Serve, tmp_path: Path)
     wait(server, RELOADED, 1)
     assert takes(server, "b")
     assert not takes(server, "a")
+
+
+def test_a_file_that_is_being_written_is_not_read_in_the_middle(tmp_path: Path) -> None:
+    """Half of it may be good TOML, and a caller who stands in the other half would be refused."""
+    file = tmp_path / "keys.toml"
+    texts: list[str] = []
+    watched = Watched("api_keys", [file], file.read_text, texts.append)
+    file.write_text("a")
+    log = logs.configure("json", "error", StringIO())
+    reloader = Reloader([watched], {"api_keys": contents([file])}, Metrics(), log)
+
+    async def write_slowly() -> None:
+        for text in ("", "b", "bc"):
+            file.write_text(text)
+            await reloader.look()
+            assert texts == []
+        await reloader.look()
+        assert texts == ["bc"]
+        await reloader.look()
+        file.write_text("d")
+        await reloader.look()
+        file.write_text("bc")  # as it was
+        for _ in range(3):
+            await reloader.look()
+        assert texts == ["bc"]
+
+    asyncio.run(write_slowly())
+
+
+def test_files_may_be_links_that_are_exchanged(serve: Serve, tmp_path: Path) -> None:
+    """As Kubernetes mounts secrets: each file a link into a folder that is a link itself."""
+    for version, key in (("1", "old"), ("2", "new")):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "keys.toml").write_text(keys_toml(chat=key))
+    (tmp_path / "data").symlink_to("1")
+    (tmp_path / "keys.toml").symlink_to("data/keys.toml")
+    server = serve("--api-keys-file", str(tmp_path / "keys.toml"))
+    assert takes(server, "old")
+    (tmp_path / "next").symlink_to("2")
+    (tmp_path / "next").replace(tmp_path / "data")
+    wait(server, RELOADED, 1)
+    assert takes(server, "new")
+    assert not takes(server, "old")
 
 
 def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> bool:

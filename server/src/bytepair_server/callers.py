@@ -130,7 +130,10 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     callers = Callers(keys, settings.callers)
     for name in settings.callers:
         if name in _reserved(settings):
-            raise ConfigurationError(f"callers.{name}: no caller may be called {name!r}")
+            raise ConfigurationError(
+                f"callers.{name}: no caller may be called {name!r}, which is a group or stands for "
+                "others; choose another name"
+            )
     has_certificates = any(table.certificates for table in settings.callers.values())
     if has_certificates and settings.tls_client_ca_file is None:
         raise ConfigurationError(

@@ -217,8 +217,13 @@ def prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry
     ids = encoding.encode_ordinary(SELF_TEST_TEXT)
     if encoding.source == "builtin" and tuple(ids) != SELF_TEST_IDS[encoding.name]:
         raise SelfTestFailed(f"{encoding.name}: the self-test's text has the wrong ids")
-    if encoding.decode(ids, errors="strict") != SELF_TEST_TEXT:
-        raise SelfTestFailed(f"{encoding.name}: the self-test's text does not come back")
+    # Not strictly: what is lost may be half of a character.
+    if encoding.decode(ids) != SELF_TEST_TEXT:
+        raise SelfTestFailed(
+            f"{encoding.name}: the self-test's text does not come back, as the vocabulary has no "
+            "token for some of it or changes it; leave this encoding out, or set "
+            "serve_without_bad_encodings"
+        )
     if encoding.count(SELF_TEST_TEXT, disallowed_special=()) != len(ids):
         raise SelfTestFailed(f"{encoding.name}: the self-test's text is counted wrongly")
     return Entry(encoding, encoding.name, encoding.fingerprint, tuple(sorted(other_names)))

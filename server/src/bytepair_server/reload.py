@@ -17,8 +17,10 @@ from bytepair_server import logs
 from bytepair_server.metrics import Metrics
 from bytepair_server.sources import ConfigurationError
 
-#: A change is seen within this time. The files are small: reading them costs nothing to speak
-#: of, and no time of change, size or inode tells as surely as their content.
+#: How often is looked: a change is read once two looks have found the same, so that a file that
+#: is being written is not read in the middle, which may look whole. The files are small: reading
+#: them costs nothing to speak of, and no time of change, size or inode tells as surely as their
+#: content.
 LOOK_SECONDS: Final = 0.5
 
 #: What files hold, to be compared.
@@ -66,6 +68,7 @@ class Reloader:
         self._metrics: Final = metrics
         self._log: Final = log
         self._seen: Final = dict(seen)
+        self._last: Final = dict(seen)
         for each in watched:
             metrics.reload_failed.labels(each.what).set(0)
 
@@ -73,13 +76,18 @@ class Reloader:
         """Look again and again, until cancelled."""
         while self._watched:
             await asyncio.sleep(LOOK_SECONDS)
-            for each in self._watched:
-                await self._look(each)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look once."""
+        for each in self._watched:
+            await self._look(each)
 
     async def _look(self, watched: Watched[Any]) -> None:
         # Before they are read: what changes in between is seen the next time.
         found = await asyncio.to_thread(contents, watched.paths)
-        if found == self._seen[watched.what]:
+        is_steady, self._last[watched.what] = found == self._last[watched.what], found
+        if not is_steady or found == self._seen[watched.what]:
             return
         self._seen[watched.what] = found
         try:

@@ -13,14 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bytepair_server import __version__
 from bytepair_server.settings import FILE_ONLY, Settings
+from bytepair_server.settings_callers import CallerTable, QuotaTable
 
 PREFIX: Final = "BYTEPAIR_"
 CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
+
+#: The settings that are tables, and what is in each of these.
+_TABLES: Final[Mapping[str, type[BaseModel]]] = {
+    "callers": CallerTable,
+    "quotas": QuotaTable,
+}
 
 _DESCRIPTION: Final = """\
 Tokenizer service over gRPC: exact token ids and counts for published encodings.
@@ -114,7 +121,9 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
         place = ".".join(str(part) for part in fault["loc"])
         source = origin.get(name, "default")
         if fault["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(name, Settings.model_fields, n=1)
+            # A table of the file has settings of its own.
+            known = _TABLES[name].model_fields if name in _TABLES else Settings.model_fields
+            near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"{place} (from {source}): no such setting{hint}")
             continue
