@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.serving import RunningServer
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
@@ -28,11 +29,22 @@ def slow_server(serve: Serve) -> RunningServer:
     return serve(*ONE_THREAD, environment=WITHOUT_CORE)
 
 
-def cancelled(server: RunningServer) -> None:
+def cancelled(server: RunningServer, rpc: str = "Count", **fields: Any) -> None:
     """Cancel a call while the server computes it."""
-    running = server.stub.Count.future(slow_request())
+    request: Any = getattr(tokenizer_pb2, f"{rpc}Request")
+    if rpc.startswith("Batch"):
+        item = text_pb2.TextItem(text="a")
+        fields = {"items": [item, text_pb2.TextItem(text=slow_text()), item]}
+    elif not fields:
+        fields = {"text": slow_text()}
+    running = getattr(server.stub, rpc).future(request(encoding="cl100k_base", **fields))
     server.wait_for_metric("bytepair_in_flight", 1)
     running.cancel()
+
+
+def cancelled_in_a_segment(server: RunningServer) -> None:
+    texts = ("a", slow_text(), "a")
+    cancelled(server, segments=[text_pb2.Segment(text=text) for text in texts])
 
 
 def expired(server: RunningServer) -> None:
@@ -51,7 +63,18 @@ def given_up(server: RunningServer) -> None:
     running.cancel()
 
 
-@pytest.mark.parametrize("give_up", [cancelled, expired, given_up])
+@pytest.mark.parametrize(
+    "give_up",
+    [
+        *(
+            pytest.param(partial(cancelled, rpc=rpc), id=f"cancelled {rpc}")
+            for rpc in ("Count", "Encode", "BatchCount", "BatchEncode")
+        ),
+        cancelled_in_a_segment,
+        expired,
+        given_up,
+    ],
+)
 def test_the_thread_is_free_for_the_next_call_at_once(
     slow_server: RunningServer, give_up: Callable[[RunningServer], None]
 ) -> None:

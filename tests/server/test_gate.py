@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
-from bytepair_server.errors import Overloaded
+from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.gate import Gate
 
 LIMIT = 8
@@ -65,3 +66,21 @@ def test_one_call_is_taken_whatever_its_size() -> None:
         gate.take_in(1)
     gate.give_back(LIMIT + 1)
     gate.take_in(LIMIT)
+
+
+@pytest.mark.parametrize("enter", [Gate.enter, Gate.enter_stream])
+def test_nobody_new_comes_in_while_it_drains(enter: Step) -> None:
+    gate = gate_of(LIMIT)
+    enter(gate)
+
+    async def drain() -> None:
+        gate.open()
+        draining = asyncio.ensure_future(gate.drain(60))
+        await asyncio.sleep(0)
+        with pytest.raises(Draining):
+            enter(gate)
+        assert gate.in_flight + gate.open_streams == 1
+        gate.hurry()
+        assert await draining == 0  # it waited for nothing that could be cut off
+
+    asyncio.run(drain())
