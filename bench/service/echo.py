@@ -14,9 +14,9 @@ tuning.prepare()
 
 import grpc  # noqa: E402  # it reads what was prepared
 import uvloop  # noqa: E402
-from bytepair_server.lifecycle import grpc_options  # noqa: E402
 from bytepair_server.priority import transport_gives_way  # noqa: E402
 from bytepair_server.settings import Settings  # noqa: E402
+from bytepair_server.transport import grpc_options  # noqa: E402
 
 from bench.service.shapes import shapes  # noqa: E402
 

@@ -115,9 +115,9 @@ def serve(name: str, flags: list[str]) -> int:
 
     tuning.prepare()
     from bytepair_server import command as server
-    from bytepair_server import lifecycle
+    from bytepair_server import lifecycle, transport
 
-    ordinary, more = lifecycle.grpc_options, list(variant.options)
+    ordinary, more = transport.grpc_options, list(variant.options)
     patched: Any = lifecycle
     patched.grpc_options = lambda *given, **named: ordinary(*given, **named) + more
     with tempfile.TemporaryDirectory() as folder:

@@ -22,8 +22,9 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_client.options import DEFAULT_KEEPALIVE_S
 from bytepair_server import catalog, logs, sources
 from bytepair_server.catalog import SelfTestFailed
-from bytepair_server.lifecycle import MIN_PING_INTERVAL_MS, Server
+from bytepair_server.lifecycle import Server
 from bytepair_server.service import SERVICE_NAME
+from bytepair_server.transport import MIN_PING_INTERVAL_MS
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.oracle import oracle
