@@ -14,7 +14,7 @@ tuning.prepare()
 
 import grpc  # noqa: E402  # it reads what was prepared
 import uvloop  # noqa: E402
-from bytepair_server.priority import transport_gives_way  # noqa: E402
+from bytepair_server.poller import poller_in_its_place  # noqa: E402
 from bytepair_server.settings import Settings  # noqa: E402
 from bytepair_server.transport import grpc_options  # noqa: E402
 
@@ -37,7 +37,7 @@ async def serve() -> None:
         rpc: grpc.unary_unary_rpc_method_handler(handler(by_size))
         for rpc, by_size in answers.items()
     }
-    with transport_gives_way():
+    with poller_in_its_place():
         server = grpc.aio.server(options=grpc_options(Settings(), shares_port=False))
     service = "bytepair.v1.TokenizerService"
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))

@@ -7,12 +7,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from bytepair_server import reading
 from bytepair_server.call import Call
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.line import READ_SECONDS, RETRY_SECONDS, Line
+from bytepair_server.line import RETRY_SECONDS, Line
+from bytepair_server.reading import READ_SECONDS
 
 #: More than a test takes.
 LONG = 60.0
+#: Twice what a busy machine may stand still for.
+SLOW_READ_SECONDS = 1.0
 
 
 class Places:
@@ -192,6 +196,49 @@ def test_the_places_of_those_who_are_not_read_are_no_more_than_there_are() -> No
         assert places.line.waiting == 1
         places.leave()
         await last
+
+    run(scene)
+
+
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller is only taken to be slow after long, so that a machine that stands still for some
+    tenths of a second makes nobody slow."""
+    monkeypatch.setattr(reading, "READ_SECONDS", SLOW_READ_SECONDS)
+
+
+@pytest.mark.usefixtures("_patient")
+def test_a_server_that_reads_late_gives_no_places_away() -> None:
+    """Or it would have all that wait to do at once, and nothing else would be done meanwhile."""
+
+    async def scene() -> None:
+        places = Places(5)
+        calls = [Call(()) for _ in range(5)]
+        assert all(places.line.passes(call) for call in calls)
+        waiting = places.call("b")
+        for call in calls[:-1]:
+            await asyncio.sleep(SLOW_READ_SECONDS / 2)
+            places.line.read(call)
+            places.free -= 1
+            places.line.advance()
+            assert places.line.waiting == 1
+        await waiting  # now nothing is being read, and the last call's caller holds it up
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_patient")
+def test_who_is_overtaken_by_many_holds_itself_up() -> None:
+    async def scene() -> None:
+        places = Places(2)
+        assert places.line.passes(Call(()))
+        await asyncio.sleep(SLOW_READ_SECONDS)
+        for _ in range(4):
+            call = Call(())
+            assert places.line.passes(call)
+            places.line.read(call)
+        places.free -= 1
+        await asyncio.wait_for(places.call("b"), SLOW_READ_SECONDS / 2)
 
     run(scene)
 

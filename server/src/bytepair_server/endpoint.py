@@ -124,7 +124,8 @@ class Endpoint:
                 return self._answer(method, raw, call)
             gate.take_in(size)
             try:
-                work = self._work.on_thread(call.caller, size, self._answer, method, raw, call)
+                compute = self._work.in_turn if gate.line.was_used else self._work.on_thread
+                work = compute(call.caller, size, self._answer, method, raw, call)
                 return await gate.waiting(work)
             finally:
                 gate.give_back(size)

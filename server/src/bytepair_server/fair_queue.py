@@ -1,4 +1,4 @@
-"""What waits for a thread, in an order that is fair between callers and between sizes.
+"""What waits for its turn, in an order that is fair between callers and between sizes.
 
 Start-time fair queueing (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996):
 items belong to flows; each has a start tag, where its flow's last item ended, or the present if
@@ -48,6 +48,10 @@ class FairQueue(Generic[T]):
         """Take out all other items."""
         self._heap[:] = [entry for entry in self._heap if wanted(entry[3])]
         heapq.heapify(self._heap)
+
+    def first(self) -> T:
+        """The next item, which stays; there must be one."""
+        return self._heap[0][3]
 
     def get(self) -> T:
         """Take the next item; there must be one."""

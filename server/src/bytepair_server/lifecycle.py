@@ -25,7 +25,7 @@ from bytepair_server.http import HttpServer, Pages
 from bytepair_server.ledger import Ledger
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
-from bytepair_server.priority import transport_gives_way
+from bytepair_server.poller import poller_in_its_place
 from bytepair_server.quotas import Quotas
 from bytepair_server.reload import Reloader, contents
 from bytepair_server.service import SERVICE_NAME, Service
@@ -151,7 +151,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         inherited = self._inherited
         options = grpc_options(settings, shares_port=inherited is not None)
-        with transport_gives_way():
+        with poller_in_its_place():
             self._grpc = grpc.aio.server(options=options)
         await self._set_health(_NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)

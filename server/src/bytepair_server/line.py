@@ -17,15 +17,20 @@ from typing import Final
 from bytepair_server.call import Call
 from bytepair_server.errors import Draining, Overloaded, QuotaExceeded
 from bytepair_server.fair_queue import FairQueue
+from bytepair_server.priority import let_others_on
+from bytepair_server.reading import Reading
 
 #: When a caller that was shed may try again: a few times the usual call, so that what is in
 #: flight has a chance to end.
 RETRY_SECONDS: Final = 0.25
-#: For so long a call that is being read has a place; then it may be somebody else's. What came
-#: with the call is read in far less, and who sends no message must not keep others out.
-READ_SECONDS: Final = 0.1
 #: Calls that gave up stand in the queue until they are more than those that wait, and these.
 _GIVEN_UP: Final = 64
+#: For so long after a call had to wait there is more to do than can be done.
+USED_SECONDS: Final = 1.0
+#: Thousands of calls that come at once keep the loop busy for tenths of a second. So often, every
+#: few calls, it lets gRPC's thread on meanwhile, which brings what else has come, a probe of health
+#: among it. Once for each call would do as much for a flood of calls that come to nothing.
+LET_ON_SECONDS: Final = 0.0003
 _WHAT: Final = "calls in flight"
 
 Answer = asyncio.Future[bool]
@@ -50,9 +55,10 @@ class Line:
         self._waiting: Final[set[Answer]] = set()
         #: How many calls of each caller take a pause.
         self._pausing: Final[dict[str, int]] = {}
-        #: Since when, the longest first.
-        self._reading: Final[dict[Call, float]] = {}
+        self._reading: Final = Reading()
         self._looks_again: asyncio.TimerHandle | None = None
+        self._used_until = -math.inf
+        self._let_on = -math.inf
         self._closed = False
 
     @property
@@ -60,11 +66,16 @@ class Line:
         """How many calls wait, for a place or to be refused."""
         return len(self._waiting)
 
+    @property
+    def was_used(self) -> bool:
+        """Whether calls wait for a place, or did a moment ago."""
+        return monotonic() < self._used_until
+
     def passes(self, call: Call) -> bool:
         """Whether a call may be read at once; if so, `read` must follow, and `turn` if not."""
         if self._queue or len(self._reading) >= self._free():
             return False
-        self._reading[call] = monotonic()
+        self._reading.begin(call)
         return True
 
     async def turn(self, call: Call, time_left: float | None) -> None:
@@ -79,6 +90,11 @@ class Line:
         """
         if self._closed:
             raise Draining
+        now = monotonic()
+        self._used_until = now + USED_SECONDS
+        if now - self._let_on >= LET_ON_SECONDS:
+            let_others_on()
+            self._let_on = now
         answer: Answer = asyncio.get_running_loop().create_future()
         if len(self._queue) > 2 * len(self._waiting) + _GIVEN_UP:
             self._queue.keep(lambda waiting: not waiting[0].done())
@@ -122,23 +138,25 @@ class Line:
     def read(self, call: Call) -> None:
         """Take note that a call was read. The place that it had meanwhile is to be taken at once,
         or given on by `advance`."""
-        self._reading.pop(call, None)
+        self._reading.done(call)
 
     def leave(self, call: Call) -> None:
         """Take note that a call will not be read, if it was not yet."""
-        if self._reading.pop(call, None) is not None:
+        if self._reading.gone(call):
             self.advance()
 
     def advance(self) -> None:
         """Give the places that are free to those whose turn it is."""
         while self._queue:
-            while len(self._reading) >= self._free():
-                if not self._forget_slowest():
+            if len(self._reading) >= self._free():
+                left = self._reading.forget_slow()
+                if len(self._reading) >= self._free():
+                    self._look_again(left)
                     return
             answer, call = self._queue.get()
             if not answer.done():
                 answer.set_result(True)
-                self._reading[call] = monotonic()
+                self._reading.begin(call)
 
     def dismiss(self) -> None:
         """Tell all who wait that the server is draining."""
@@ -164,21 +182,12 @@ class Line:
             timer.cancel()
             self._waiting.discard(answer)
 
-    def _forget_slowest(self) -> bool:
-        """Free the place of the call that is being read for longest, if that is too long."""
-        if not self._reading:
-            return False
-        call, since = next(iter(self._reading.items()))
-        left = since + READ_SECONDS - monotonic()
-        if left > 0:
-            if self._looks_again is None:
-                loop = asyncio.get_running_loop()
-                self._looks_again = loop.call_later(left, self._look_again)
-            return False
-        del self._reading[call]
-        return True
+    def _look_again(self, seconds: float) -> None:
+        """Advance in so long, if nothing comes before that; infinite: when something comes."""
+        if self._looks_again is None and seconds < math.inf:
+            self._looks_again = asyncio.get_running_loop().call_later(seconds, self._looked)
 
-    def _look_again(self) -> None:
+    def _looked(self) -> None:
         self._looks_again = None
         self.advance()
 

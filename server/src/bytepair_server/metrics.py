@@ -109,7 +109,7 @@ class Metrics:
         self.waiting: Final = self._gauge(
             "waiting", "Calls that wait until they are read, or are refused."
         )
-        self.queued: Final = self._gauge("queued", "Requests that wait for a thread.")
+        self.queued: Final = self._gauge("queued", "Requests that wait for their turn.")
         self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
         self.ready: Final = self._gauge(
             "ready",

@@ -1,8 +1,10 @@
-"""Who goes first where several threads want one core: the event loop, then the threads of gRPC,
-then those for large texts.
+"""Who goes first where several threads want one core: the event loop, then gRPC's thread, then
+those for large texts, and last the pool of gRPC's C core.
 
 The kernel lets a thread that wakes take the core from one of its own priority. gRPC's thread
-wakes several times for each call, and would take it from the loop that works on another one.
+wakes several times for each call, and would take it from the loop that works on another one. The
+pool reads on where more calls come at once than gRPC's thread reads in one go. It has more threads
+the more there is to do, so that a flood would keep the core from everybody else.
 docs/server-shape.md has the figures.
 """
 
@@ -10,15 +12,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 #: By so much of `nice` each gives way to the loop, which has 0: on a core that has time, nothing
 #: takes longer for it.
 TRANSPORT: Final = 10
 WORK: Final = 15
+POOL: Final = 19
 
 
 def give_way(thread_id: int, nice: int) -> None:
@@ -26,7 +27,7 @@ def give_way(thread_id: int, nice: int) -> None:
 
     Args:
         thread_id: As the kernel counts them (`threading.get_native_id`).
-        nice: TRANSPORT or WORK.
+        nice: TRANSPORT, WORK or POOL.
     """
     if sys.platform == "linux":  # elsewhere it is the whole process that would give way
         with suppress(OSError):
@@ -34,11 +35,11 @@ def give_way(thread_id: int, nice: int) -> None:
             os.setpriority(os.PRIO_PROCESS, thread_id, before + nice)
 
 
-@contextmanager
-def transport_gives_way() -> Iterator[None]:
-    """Let the threads give way that Python starts while the block runs."""
-    before = set(threading.enumerate())
-    yield
-    for thread in set(threading.enumerate()) - before:
-        if thread.native_id is not None:
-            give_way(thread.native_id, TRANSPORT)
+def let_others_on() -> None:
+    """Let the threads that gave way have the core, if they wait for it, for a moment.
+
+    For the loop that has much to do, and would keep the core from gRPC's thread, which brings
+    and takes away all that it works on. How long the moment is depends on the kernel.
+    """
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()

@@ -1,4 +1,4 @@
-"""Where a request is computed: at once on the event loop, or on a thread.
+"""Where a request is computed: at once on the event loop, in turn on it, or on a thread.
 
 A small request costs less than the way to a thread and back. A large one would hold up every
 other call, so it goes to a thread, as a whole: parsing and serialising it takes milliseconds
@@ -6,26 +6,36 @@ too. The engine's compiled core works without the interpreter's lock; the refere
 and is slow, so with that every request goes to a thread. The size of a request on the wire
 says which it is: work grows with nothing else. docs/server-shape.md has the figures.
 
-Requests wait for a thread in a fair queue; whoever gives up waiting is taken out of it, and
-what runs for somebody who is gone is cancelled.
+Where there is more to do than can be done, the way to a thread is what a request of a middle size
+can do without, if the thread has no core to itself. Then the event loop computes it, one in each
+of its rounds.
+
+Requests wait in a fair queue, for a thread or for the loop; whoever gives up waiting is taken out
+of it, and what runs for somebody who is gone is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
 
 from bytepair_engine import CancelScope
 
 from bytepair_server.fair_queue import FairQueue
-from bytepair_server.priority import WORK, give_way
+from bytepair_server.priority import WORK, give_way, let_others_on
 
 T = TypeVar("T")
 
+#: Requests over this size never hold the loop.
+MIDDLE_MAX_BYTES: Final = 128 * 1024
+#: What held the loop for longer is slow for its size: an encoding that is, or a text made to be.
+SLOW_SECONDS: Final = 0.002
+#: So many more such requests of its caller go to a thread, before the loop tries one again.
+AFTER_SLOW: Final = 64
 #: What a function that was cancelled gets to come to its next look at the flag.
 CLOSE_SECONDS: Final = 0.25
 
@@ -34,14 +44,14 @@ class Work:
     """The threads for large requests, and who goes there. For one event loop.
 
     Attributes:
-        inline_max_bytes: Requests up to this size are computed on the event loop.
+        inline_max_bytes: Requests up to this size are computed on the event loop at once.
     """
 
     def __init__(self, threads: int, inline_max_bytes: int) -> None:
         """Start no thread yet.
 
         Args:
-            threads: How many.
+            threads: How many. One has no core to itself: the loop is on it.
             inline_max_bytes: Requests up to this size stay on the event loop.
         """
         self._count: Final = threads
@@ -51,24 +61,39 @@ class Work:
         self._waiting = 0
         self._running: Final[set[_Job]] = set()
         self._closed = False
+        self._middle_max_bytes = MIDDLE_MAX_BYTES if threads == 1 else -1
+        self._round_comes = False
+        #: How many more requests of a caller go to a thread.
+        self._slow: Final[dict[str, int]] = {}
         self.inline_max_bytes = inline_max_bytes
 
     def always_on_threads(self) -> None:
         """Compute nothing on the event loop: an encoding is slow."""
-        self.inline_max_bytes = -1
+        self.inline_max_bytes = self._middle_max_bytes = -1
 
     def is_inline(self, request_bytes: int) -> bool:
-        """Whether a request of this size is computed on the event loop."""
+        """Whether a request of this size is computed on the event loop at once."""
         return request_bytes <= self.inline_max_bytes
 
     @property
     def queued(self) -> int:
-        """How many functions wait for a thread."""
+        """How many functions wait for their turn."""
         return self._waiting
 
-    async def on_thread(
+    def in_turn(
         self, caller: str, size: int, function: Callable[..., T], *arguments: object
-    ) -> T:
+    ) -> Awaitable[T]:
+        """As `on_thread`, but the event loop calls the function if `size` says that it is quick,
+        and no thread could while the loop does something else.
+
+        It saves the way to the thread, and lets small requests wait for middle ones.
+        """
+        on_thread = size > self._middle_max_bytes or (bool(self._slow) and self._is_slow(caller))
+        return self._in_turn(_Job(caller, on_thread, function, arguments), size)
+
+    def on_thread(
+        self, caller: str, size: int, function: Callable[..., T], *arguments: object
+    ) -> Awaitable[T]:
         """Call a function on a thread, when its turn has come.
 
         Callers take turns, by the bytes that they bring; of one caller, the sizes that differ
@@ -85,24 +110,7 @@ class Work:
         Raises:
             Exception: What it raises.
         """
-        loop = asyncio.get_running_loop()
-        job = _Job(loop, function, arguments)
-        with self._changed:
-            self._queue.put((caller, size.bit_length() // 2), size + 1, job)
-            self._waiting += 1
-            if len(self._threads) < self._count and len(self._running) + self._waiting > len(
-                self._threads
-            ):
-                self._start_thread()
-            self._changed.notify()
-        try:
-            result: T = await job.future
-        except asyncio.CancelledError:
-            with self._changed:
-                if job.forget():
-                    self._waiting -= 1
-            raise
-        return result
+        return self._in_turn(_Job(caller, True, function, arguments), size)
 
     def close(self) -> bool:
         """Take no more work, start none that waits, and cancel what runs.
@@ -120,6 +128,66 @@ class Work:
             thread.join(max(0.0, until - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
+    async def _in_turn(self, job: _Job, size: int) -> Any:
+        with self._changed:
+            self._queue.put((job.caller, size.bit_length() // 2), size + 1, job)
+            self._waiting += 1
+            self._advance()
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            with self._changed:
+                if job.forget():
+                    self._waiting -= 1
+            raise
+
+    def _advance(self) -> None:
+        """See that somebody takes what is next: a thread, or the loop in its next round. For the
+        loop, which holds the lock."""
+        if not self._queue or self._closed:
+            return
+        if self._queue.first().on_thread:
+            if len(self._threads) < min(self._count, len(self._running) + self._waiting):
+                self._start_thread()
+            self._changed.notify()
+        elif not (self._round_comes or self._running):
+            self._round_comes = True
+            asyncio.get_running_loop().call_soon(self._round)
+
+    # On the event loop
+
+    def _round(self) -> None:
+        """Compute what is next, unless that is for a thread, or one is at work: then it waits for
+        its turn as if it were for a thread too."""
+        with self._changed:
+            self._round_comes = False
+            if not self._queue or self._running or self._closed or self._queue.first().on_thread:
+                return  # whatever changed sees to what is next
+            job, is_wanted = self._begin_next()
+        if is_wanted:
+            began = thread_time()
+            result = job.run()
+            if thread_time() - began > SLOW_SECONDS:
+                self._slow[job.caller] = AFTER_SLOW
+            job.settle(*result)
+            let_others_on()
+        with self._changed:
+            self._advance()
+
+    def _is_slow(self, caller: str) -> bool:
+        left = self._slow.pop(caller, 0)
+        if left > 1:
+            self._slow[caller] = left - 1
+        return left > 0
+
+    def _settled(self, job: _Job, result: object, error: BaseException | None) -> None:
+        """What a thread had taken is done, or was given up before."""
+        job.settle(result, error)
+        with self._changed:
+            self._advance()
+
+    # On a thread
+
     def _start_thread(self) -> None:
         # A daemon: the interpreter does not wait at its end for what cannot be stopped.
         name = f"work-{len(self._threads)}"
@@ -131,35 +199,59 @@ class Work:
         give_way(threading.get_native_id(), WORK)
         while True:
             with self._changed:
-                while not (self._queue or self._closed):
+                while not (self._is_for_thread() or self._closed):
                     self._changed.wait()
                 if self._closed:
                     return
-                job = self._queue.get()
-                if not job.begin():
-                    continue
-                self._waiting -= 1
-                self._running.add(job)
-            job.run()
+                job, is_wanted = self._begin_next()
+                if is_wanted:
+                    self._running.add(job)
+            result = job.run() if is_wanted else (None, None)
             with self._changed:
                 self._running.discard(job)
-            del job  # it would be kept until the next one comes
+            with suppress(RuntimeError):  # the loop is closed: nobody awaits
+                job.loop.call_soon_threadsafe(self._settled, job, *result)
+            del job, result  # they would be kept until the next one comes
+
+    def _is_for_thread(self) -> bool:
+        return bool(self._queue) and self._queue.first().on_thread
+
+    # On either, which holds the lock
+
+    def _begin_next(self) -> tuple[_Job, bool]:
+        """Take what is next out of the queue. Returns it, and whether somebody still waits."""
+        job = self._queue.get()
+        is_wanted = job.begin()
+        self._waiting -= is_wanted
+        return job, is_wanted
 
 
 class _Job:
-    """A function that waits for a thread or runs on one."""
+    """A function that waits for its turn, or runs."""
 
-    __slots__ = ("_arguments", "_began", "_function", "_loop", "future", "scope")
+    __slots__ = (
+        "_arguments",
+        "_began",
+        "_function",
+        "caller",
+        "future",
+        "loop",
+        "on_thread",
+        "scope",
+    )
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        caller: str,
+        on_thread: bool,
         function: Callable[..., Any],
         arguments: tuple[object, ...],
     ) -> None:
-        self.future: Final[asyncio.Future[Any]] = loop.create_future()
+        self.loop: Final = asyncio.get_running_loop()
+        self.future: Final[asyncio.Future[Any]] = self.loop.create_future()
         self.scope: Final = CancelScope()
-        self._loop: Final = loop
+        self.caller: Final = caller
+        self.on_thread: Final = on_thread
         self._function: Final = function
         self._arguments = arguments
         self._began = False
@@ -178,25 +270,21 @@ class _Job:
         self._arguments = ()
         return True
 
-    def run(self) -> None:
-        """Call the function, and tell whoever awaits it."""
-        result: object = None
-        error: BaseException | None = None
+    def run(self) -> tuple[object, BaseException | None]:
+        """Call the function. Returns what it returns, and what it raises."""
         try:
             with self.scope:
-                result = self._function(*self._arguments)
+                return self._function(*self._arguments), None
         except StopIteration as caught:
-            error = RuntimeError(str(caught))  # no future takes it as it is
+            return None, RuntimeError(str(caught))  # no future takes it as it is
         except BaseException as caught:
-            error = caught
-        with suppress(RuntimeError):  # the loop is closed: nobody awaits
-            self._loop.call_soon_threadsafe(_settle, self.future, result, error)
+            return None, caught
 
-
-def _settle(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
-    if future.done():
-        return  # given up
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    def settle(self, result: object, error: BaseException | None) -> None:
+        """Tell whoever awaits it, unless it was given up. On the loop."""
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)

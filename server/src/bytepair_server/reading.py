@@ -1,0 +1,64 @@
+"""Calls that are being read, and which of them are held up by their own callers.
+
+A call has a place while its message is read. What came with it is read in far less than
+READ_SECONDS, and who sends no message must not keep others out: then its place is somebody
+else's. But a server that is behind reads late as well; if it gave away the places of calls that
+only wait for it, it would have ever more to do at once, and be ever later.
+"""
+
+from __future__ import annotations
+
+import math
+from time import monotonic
+from typing import Final
+
+from bytepair_server.call import Call
+
+#: For so long a call that is being read has a place at least.
+READ_SECONDS: Final = 0.1
+
+
+class Reading:
+    """The calls that have a place while they are read, the longest first."""
+
+    def __init__(self) -> None:
+        #: Since when each is read, and how many others had been read by then.
+        self._calls: Final[dict[Call, tuple[float, int]]] = {}
+        self._read = 0
+        self._last_read = -math.inf
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def begin(self, call: Call) -> None:
+        """Give a call a place."""
+        self._calls[call] = (monotonic(), self._read)
+
+    def done(self, call: Call) -> None:
+        """Take note that a call was read."""
+        self._calls.pop(call, None)
+        self._read += 1
+        self._last_read = monotonic()
+
+    def gone(self, call: Call) -> bool:
+        """Take note that a call will not be read; whether it had a place."""
+        return self._calls.pop(call, None) is not None
+
+    def forget_slow(self) -> float:
+        """Take the places of those whose callers hold them up.
+
+        That is told by others that came later and were read, as messages that are there are read
+        in the order in which they were asked for; or by nothing being read at all.
+
+        Returns:
+            Seconds until the next may be; infinite for nobody.
+        """
+        now, most = monotonic(), 2 * len(self._calls)
+        while self._calls:
+            call, (since, read_before) = next(iter(self._calls.items()))
+            if since + READ_SECONDS > now:
+                return since + READ_SECONDS - now
+            if self._read - read_before < most and self._last_read + READ_SECONDS > now:
+                return self._last_read + READ_SECONDS - now
+            del self._calls[call]
+        return math.inf
