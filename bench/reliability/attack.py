@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from support import hostile
@@ -9,5 +10,6 @@ from support import hostile
 if __name__ == "__main__":
     name, address, seconds = sys.argv[1:]
     hostile.prepare()
-    attack = (hostile.ATTACKS | hostile.BEYOND)[name]
-    print(attack(address, hostile.going_for(float(seconds))))
+    # Strangers have addresses of their own, and some are refused afterwards.
+    hostile.come_from(1 + os.getpid() % 65_534)
+    print(hostile.ATTACKS[name](address, hostile.going_for(float(seconds))))

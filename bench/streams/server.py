@@ -16,6 +16,7 @@ from bytepair.v1 import stream_pb2
 from bytepair_server import catalog, cores, logs
 from bytepair_server.callers import Callers
 from bytepair_server.endpoint import Endpoint
+from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
@@ -50,13 +51,15 @@ async def serve() -> None:
         max_waiting=settings.max_waiting,
         max_wait_seconds=settings.max_wait_seconds,
     )
+    metrics, log = Metrics(), logs.configure("json", "info")
     shared: dict[str, Any] = {
         "gate": gate,
+        "floods": Floods(0, metrics, log),
         "callers": callers,
         "quotas": Quotas({}, callers),
         "work": Work(cores.usable_cores(), settings.inline_max_bytes),
-        "metrics": Metrics(),
-        "log": logs.configure("json", "info"),
+        "metrics": metrics,
+        "log": log,
         "log_calls": None,
         "log_denials": False,
     }

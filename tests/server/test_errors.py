@@ -20,6 +20,7 @@ from bytepair_engine import errors as engine_errors
 from bytepair_server import errors, failures, logs
 from bytepair_server.callers import Callers
 from bytepair_server.endpoint import Endpoint
+from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.quotas import Quotas
@@ -319,13 +320,15 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             max_wait_seconds=0,
         )
         gate.open()
+        metrics, written = Metrics(), logs.configure("json", "info", log)
         endpoint = Endpoint(
             gate=gate,
+            floods=Floods(0, metrics, written),
             callers=Callers(),
             quotas=Quotas({}, Callers()),
             work=Work(1, 1000),
-            metrics=Metrics(),
-            log=logs.configure("json", "info", log),
+            metrics=metrics,
+            log=written,
             log_calls=None,
             log_denials=False,
         )

@@ -10,8 +10,8 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.identity import MAX_WATCHES
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from bytepair_server.health import MAX_WATCHES
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from support import hostile
 from support.failures import read
 from support.keys import keys_toml
@@ -65,6 +65,13 @@ def test_a_known_caller_may_take_its_time(keyed: RunningServer) -> None:
         sleep(0.1)
         link.sendall(hostile.frame(hostile.DATA, hostile.END_STREAM, 1, MESSAGE[100:]))
         assert b"grpc-status\x010" in answer(link)
+
+
+def test_what_is_no_request_of_health_is_an_invalid_argument(keyed: RunningServer) -> None:
+    check: Any = keyed.channel.unary_unary(f"/{health.SERVICE_NAME}/Check")
+    with pytest.raises(grpc.RpcError) as caught:
+        check(b"\xff", timeout=20)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def watch(channel: grpc.Channel) -> Any:

@@ -9,9 +9,10 @@ import gzip
 import random
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from time import monotonic, sleep
 from typing import Final
 
@@ -46,11 +47,19 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     )
 
 
-def headers(rpc: str, *, encoding: str = "identity", size: int = 0, key: str = "") -> bytes:
+def headers(
+    rpc: str,
+    *,
+    service: str = SERVICE,
+    encoding: str = "identity",
+    size: int = 0,
+    key: str = "",
+) -> bytes:
     """The headers of a call, none of them compressed (RFC 7541, section 6.2.2).
 
     Args:
         rpc: Which.
+        service: Whose: "/package.Service/".
         encoding: How its message is compressed.
         key: The API key; "" for none.
         size: What they come to as HTTP/2 counts them, by fields that mean nothing; 0 for as
@@ -59,7 +68,7 @@ def headers(rpc: str, *, encoding: str = "identity", size: int = 0, key: str = "
     fields = [
         (":method", "POST"),
         (":scheme", "http"),
-        (":path", SERVICE + rpc),
+        (":path", service + rpc),
         (":authority", "hostile"),
         ("content-type", "application/grpc"),
         ("te", "trailers"),
@@ -89,11 +98,34 @@ def count(text: str = "hello world") -> bytes:
     return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text).SerializeToString()
 
 
+def come_from(number: int) -> None:
+    """Let the connections that follow come from an address of their own, where loopback has others
+    than one: on Linux. A server may refuse it from then on.
+
+    Args:
+        number: Which, from 1 to 65,534.
+    """
+    global _source
+    _source = f"127.1.{number >> 8}.{number & 255}" if sys.platform == "linux" else ""
+
+
+_source = ""
+#: `IP_BIND_ADDRESS_NO_PORT` of <linux/in.h>: or a flood would run out of ports.
+_NO_PORT: Final = 24
+
+
 @contextmanager
-def connection(address: str, *, hello: bytes | None = None) -> Iterator[socket.socket]:
-    """A connection that has said what a client says first."""
+def connection(
+    address: str, *, hello: bytes | None = None, seconds: float = 5
+) -> Iterator[socket.socket]:
+    """A connection that has said what a client says first; every step may take `seconds`."""
     host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=5) as link:
+    with socket.socket() as link:
+        if _source:
+            link.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
+            link.bind((_source, 0))
+        link.settimeout(seconds)
+        link.connect((host, int(port)))
         link.sendall(PREFACE + frame(SETTINGS, 0, 0) if hello is None else hello)
         yield link
 
@@ -206,37 +238,39 @@ def never_whole(address: str, going: Going) -> int:
     return sent
 
 
-def _reset_calls(first: int) -> bytes:
-    """A hundred calls that are reset at once, in streams from `first`."""
+def reset_calls(first: int, said: bytes) -> bytes:
+    """A hundred calls that are reset at once, in streams from `first`; `said` are their headers."""
     calls = []
     for stream in range(first, first + 200, 2):
-        calls.append(frame(HEADERS, END_HEADERS, stream, headers("Count")))
+        calls.append(frame(HEADERS, END_HEADERS, stream, said))
         calls.append(frame(DATA, END_STREAM, stream, message(count())))
         calls.append(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
     return b"".join(calls)
 
 
-def resetting(address: str, going: Going) -> int:
-    """Opens streams and resets them at once, for as long as a connection lives
+def resetting(address: str, going: Going, *, connections: int = 1) -> int:
+    """Opens streams and resets them at once, for as long as its connections live
     (CVE-2023-44487)."""
-    sent = 0
+    sent, said = 0, headers("Count")
     while going():
-        with suppress(OSError), connection(address) as link:
-            stream = 1
-            while going():
-                link.sendall(_reset_calls(stream))
-                stream += 200
-                sent += 100
-                _drain(link)
+        with suppress(OSError), ExitStack() as stack:
+            links = [stack.enter_context(connection(address)) for _ in range(connections)]
+            for stream in range(1, 1 << 31, 200):
+                for link in links:
+                    link.sendall(reset_calls(stream, said))
+                    sent += 100
+                    _drain(link)
+                if not going():
+                    break
     return sent
 
 
 def flooding(address: str, going: Going) -> int:
     """Opens connections as fast as it can, each for a hundred streams that it resets at once."""
     sent = 0
-    said = PREFACE + frame(SETTINGS, 0, 0) + _reset_calls(1)
+    said = PREFACE + frame(SETTINGS, 0, 0) + reset_calls(1, headers("Count"))
     while going():
-        with suppress(OSError), connection(address, hello=said):
+        with suppress(OSError), connection(address, hello=said, seconds=1):
             sent += 1
     return sent
 
@@ -354,6 +388,8 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "500 large answers never read": never_reading,
     "1,000 messages that are never whole": never_whole,
     "streams opened and reset (rapid reset)": resetting,
+    "streams opened and reset on ten connections": partial(resetting, connections=10),
+    "a flood of new connections": flooding,
     "gzip bombs of 64 MiB": bombing,
     "10,000 headers in 10 KB": swelling,
     "wrong lengths": lying_about_lengths,
@@ -361,6 +397,3 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "invalid protobuf": not_protobuf,
     "invalid UTF-8": not_utf8,
 }
-
-#: Not all of what the others ask holds under these: docs/reliability.md says what does not.
-BEYOND: Final[dict[str, Callable[[str, Going], int]]] = {"a flood of new connections": flooding}

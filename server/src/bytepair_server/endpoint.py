@@ -18,6 +18,7 @@ from bytepair_server import logs
 from bytepair_server.call import Call
 from bytepair_server.callers import Callers
 from bytepair_server.errors import InvalidField
+from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
@@ -35,6 +36,7 @@ class Endpoint:
         self,
         *,
         gate: Gate,
+        floods: Floods,
         callers: Callers,
         quotas: Quotas,
         work: Work,
@@ -47,6 +49,7 @@ class Endpoint:
 
         Args:
             gate: Who gets in.
+            floods: Who is refused.
             callers: Who may call.
             quotas: How much each caller may ask for.
             work: Where requests are computed.
@@ -63,6 +66,7 @@ class Endpoint:
         self._outcomes: Final = partial(
             Outcomes,
             gate=gate,
+            floods=floods,
             metrics=metrics,
             log=log,
             log_calls=log_calls,

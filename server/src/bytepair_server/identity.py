@@ -1,4 +1,4 @@
-"""Where proving who one is meets gRPC: the port, health, what is read again, what the log says."""
+"""Where proving who one is meets gRPC: the port, what is read again, what the log says."""
 
 from __future__ import annotations
 
@@ -8,73 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import grpc
-from grpc_health.v1 import health, health_pb2
 
 from bytepair_server import logs
-from bytepair_server.call import Call
 from bytepair_server.callers import ANONYMOUS, Callers, read_keys
-from bytepair_server.errors import Overloaded, Refusal, Unauthenticated
-from bytepair_server.failures import failure_of
 from bytepair_server.reload import Watched
 from bytepair_server.settings import Settings
 from bytepair_server.settings_types import split_address
 from bytepair_server.tls import Tls
 
 _UNIX: Final = "unix:"
-
-
-#: Watches of health that each worker keeps open: many times those of probes and proxies.
-MAX_WATCHES: Final = 1024
-#: When to ask again where there are as many.
-WATCH_RETRY_SECONDS: Final = 10.0
-
-
-class Health(health.aio.HealthServicer):
-    """gRPC's health service, for everybody or for known callers. What strangers may ask for is
-    bounded: a watch stays for as long as its connection."""
-
-    def __init__(self, callers: Callers | None) -> None:
-        """Answer whom `callers` know; anybody if that is None."""
-        super().__init__()
-        self._callers: Final = callers
-        self._watches = 0
-
-    async def Check(  # noqa: N802  # gRPC's name
-        self, request: health_pb2.HealthCheckRequest, context: Any
-    ) -> health_pb2.HealthCheckResponse:
-        await self._admit(context)
-        return await super().Check(request, context)
-
-    async def Watch(  # noqa: N802  # gRPC's name
-        self, request: health_pb2.HealthCheckRequest, context: Any
-    ) -> None:
-        await self._admit(context)
-        if self._watches >= MAX_WATCHES:
-            await _refuse(context, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
-        self._watches += 1
-        try:
-            await super().Watch(request, context)
-        finally:
-            self._watches -= 1
-
-    async def _admit(self, context: Any) -> None:
-        if self._callers is None:
-            return
-        call = Call(context.invocation_metadata() or ())
-        try:
-            self._callers.identify(call.authorization, context.auth_context)
-        except Unauthenticated as error:
-            await _refuse(context, error)
-
-
-async def _refuse(context: grpc.aio.ServicerContext[Any, Any], error: Refusal) -> NoReturn:
-    failure = failure_of(error)
-    assert failure is not None  # it has a row
-    details = ("grpc-status-details-bin", failure.status().SerializeToString())
-    await context.abort(failure.code, failure.message, (details,))
 
 
 def bind(server: grpc.aio.Server, address: str, tls: Tls | None, unix_socket_mode: str) -> int:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from bytepair_server import callers, catalog, cores, identity, logs, tls
 from bytepair_server.announce import announce
 from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import Endpoint
+from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
+from bytepair_server.health import Elsewhere, Health
 from bytepair_server.heap import give_back_when_quiet
 from bytepair_server.http import HttpServer, Pages
 from bytepair_server.ledger import Ledger
@@ -108,6 +110,7 @@ class Server:
         share = cores.usable_cores() if inherited is None else inherited.work_threads
         self._work: Final = Work(settings.work_threads or share, settings.inline_max_bytes)
         self._metrics: Final = Metrics() if inherited is None else inherited.metrics
+        self._floods: Final = Floods(settings.max_abandoned_per_second, self._metrics, log)
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
         self._metrics.waiting.set_function(lambda: self._gate.line.waiting)
         self._metrics.queued.set_function(lambda: self._work.queued)
@@ -117,14 +120,15 @@ class Server:
         seen = {what: contents(files) for what, files in paths.items()}
         self._callers: Final = callers.load(settings, base_dir)
         self._tls: Final = tls.load(settings, base_dir)
-        self._health: Final = identity.Health(
-            self._callers if settings.health_needs_caller else None
+        self._health: Final = Health(
+            self._callers if settings.health_needs_caller else None, self._floods
         )
         watched = identity.watched(settings, base_dir, self._callers, self._tls)
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._beside: Final[list[asyncio.Task[None]]] = []
         shared: dict[str, Any] = {
             "gate": self._gate,
+            "floods": self._floods,
             "callers": self._callers,
             "quotas": Quotas(
                 settings.quotas, self._callers, None if inherited is None else inherited.ledger
@@ -154,11 +158,12 @@ class Server:
         with poller_in_its_place():
             self._grpc = grpc.aio.server(options=options)
         await self._set_health(_NOT_SERVING)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
+        self._health.register(self._grpc)
         self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))
         if settings.reflection:
             names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
+        self._grpc.add_generic_rpc_handlers((Elsewhere(self._floods),))
         address = settings.grpc_address if inherited is None else inherited.grpc_address
         self.grpc_address = self._bind(self._grpc, address)
         if settings.http_address != NO_ADDRESS and inherited is None:
@@ -167,6 +172,8 @@ class Server:
             self.http_address = self._http.address
             self._http.start()
         await self._grpc.start()
+        if not address.startswith("unix:"):
+            self._floods.guard(int(self.grpc_address.rpartition(":")[2]))
         self._beside.append(asyncio.create_task(self._reloader.run()))
 
     async def load(self) -> Catalog:
@@ -228,6 +235,7 @@ class Server:
         """
         for task in self._beside:
             task.cancel()
+        self._floods.close()
         if self._grpc is not None:
             await self._grpc.stop(STOP_SECONDS)
         if self._http is not None:

@@ -121,6 +121,15 @@ class Metrics:
             "workers_lost", "Processes that ended although nobody had asked them to.", ()
         )
         self.workers_lost.labels()
+        self.floods: Final = self._counter(
+            "floods", "Addresses that were refused for calls that came to nothing.", ()
+        ).labels()
+        self.dropped_connections: Final = self._counter(
+            "dropped_connections", "Attempts to connect that were dropped during a flood.", ()
+        ).labels()
+        self.refused_addresses: Final = self._gauge(
+            "refused_addresses", "Addresses that are refused at the moment."
+        )
         self._encodings: Final = self._gauge(
             "encoding_info",
             "1 for each encoding that is served.",

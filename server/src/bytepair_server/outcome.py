@@ -13,10 +13,11 @@ import grpc
 
 from bytepair_server import logs
 from bytepair_server.call import REQUEST_ID, Call
-from bytepair_server.errors import Draining, Overloaded, QuotaExceeded
+from bytepair_server.errors import Draining, Overloaded, QuotaExceeded, Unauthenticated
 from bytepair_server.failures import Failure, failure_of, internal
+from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
-from bytepair_server.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
+from bytepair_server.metrics import NO_ENCODING, POLICY_ACTIONS, Metrics, RpcMetrics
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
@@ -24,6 +25,9 @@ Context = grpc.aio.ServicerContext[bytes, bytes]
 END: Final[Any] = grpc.aio.EOF
 #: So long after the last message a call without a good end may turn out to be given up.
 GONE_SECONDS: Final = 0.01
+#: Who gives a call up after longer has waited for it: thousands of calls that wait in the line end
+#: at once where their caller's process does, and are no flood.
+AT_ONCE_SECONDS: Final = 0.1
 
 
 class Outcomes:
@@ -34,6 +38,7 @@ class Outcomes:
         rpc: str,
         *,
         gate: Gate,
+        floods: Floods,
         metrics: Metrics,
         log: logs.Log,
         log_calls: str | None,
@@ -42,13 +47,20 @@ class Outcomes:
         """See `Endpoint` for the arguments."""
         self._rpc: Final = rpc
         self._gate: Final = gate
+        self._floods: Final = floods
         self._metrics: Final = RpcMetrics(metrics, rpc)
         self._log: Final = log
         self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
         self._log_denials: Final = log_denials
 
     def begin(self, context: Context) -> Call:
-        """Take note that a call has come; `answered` or `failed` must follow."""
+        """Take note that a call has come; `answered` or `failed` must follow.
+
+        Raises:
+            CancelledError: Its connection was ended, for a flood.
+        """
+        if self._floods.active:
+            self._floods.hear_of(context.peer())
         return Call(context.invocation_metadata() or ())
 
     def answered(self, context: Context, call: Call) -> None:
@@ -59,6 +71,8 @@ class Outcomes:
             metrics.policy(call.caller, call.encoding, action)
             if failure is not None:
                 self._audit(context, call, failure)
+        if self._floods.suspicious:
+            self._floods.answered(context.peer())
         if self._log_call is not None:
             self._tell(call, "OK", "")
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -77,6 +91,8 @@ class Outcomes:
     async def failed(self, context: Context, call: Call, error: BaseException) -> NoReturn:
         """End a call that came to an error: abort it with the status for that, or, where
         nobody is left to be told, raise the error again."""
+        if self._is_nothing(call, error):
+            self._floods.came_to_nothing(context.peer())
         if isinstance(error, asyncio.CancelledError):
             if not self._gate.cut_off:
                 self._metrics.cancelled(call.encoding, call.seconds)
@@ -100,6 +116,13 @@ class Outcomes:
         details = ("grpc-status-details-bin", failure.status().SerializeToString())
         metadata = ((REQUEST_ID, call.request_id), details)
         await context.abort(failure.code, failure.message, metadata)
+
+    def _is_nothing(self, call: Call, error: BaseException) -> bool:
+        if isinstance(error, asyncio.CancelledError):
+            # Before the gate opens every call waits.
+            is_early = call.encoding == NO_ENCODING and call.seconds < AT_ONCE_SECONDS
+            return is_early and self._gate.is_open
+        return isinstance(error, Unauthenticated)
 
     def _unexpected(self, call: Call, error: BaseException) -> Failure:
         self._log.error(

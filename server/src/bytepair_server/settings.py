@@ -60,6 +60,8 @@ DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
 DEFAULT_MAX_CONCURRENT_STREAMS: Final = 1024
 #: An idle one costs some 14 KB, and a file descriptor.
 DEFAULT_MAX_CONNECTIONS: Final = 4096
+#: To hear of so many costs the event loop a tenth of its time.
+DEFAULT_MAX_ABANDONED_PER_SECOND: Final = 1000
 #: Hands are shaken within a few round trips; gRPC itself would wait for 120 s.
 DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
 #: 0: a connection may live for ever.
@@ -224,6 +226,14 @@ class Settings(CallerSettings):
         ge=1,
         le=1 << 20,
         description="Connections at once; more are closed before a byte of them is read.",
+    )
+    max_abandoned_per_second: Whole = Field(
+        default=DEFAULT_MAX_ABANDONED_PER_SECOND,
+        ge=0,
+        le=1 << 20,
+        description="Calls in a second from one address, in each worker, that are given up at "
+        "once, within 0.1 s, or are nobody's who is known, and hardly others; beyond, the "
+        "address is refused for 30 s. 0: any number.",
     )
     handshake_seconds: Seconds = Field(
         default=DEFAULT_HANDSHAKE_SECONDS,

@@ -17,6 +17,7 @@ import grpc
 from bytepair_server import logs
 from bytepair_server.callers import Callers
 from bytepair_server.errors import Overloaded, StreamIdle
+from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.options import Options
@@ -46,6 +47,7 @@ class Streams:
         self,
         *,
         gate: Gate,
+        floods: Floods,
         callers: Callers,
         quotas: Quotas,
         work: Work,
@@ -59,6 +61,7 @@ class Streams:
 
         Args:
             gate: Who gets in.
+            floods: Who is refused.
             callers: Who may call.
             quotas: How much each caller may ask for.
             work: Where messages are computed.
@@ -77,6 +80,7 @@ class Streams:
         self._outcomes: Final = partial(
             Outcomes,
             gate=gate,
+            floods=floods,
             metrics=metrics,
             log=log,
             log_calls=log_calls,

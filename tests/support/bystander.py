@@ -1,0 +1,44 @@
+"""Somebody who does nothing wrong, on a connection of his own, while others do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import grpc
+from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
+
+_COUNT: Final = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+#: gRPC ends some calls with CANCELLED, by chance, where more have come than the server has heard
+#: of: such a one is tried again, as the project's client does. Nothing else is.
+_RETRIES: Final = json.dumps(
+    {
+        "methodConfig": [
+            {
+                "name": [{}],
+                "retryPolicy": {
+                    "maxAttempts": 5,
+                    "initialBackoff": "0.1s",
+                    "maxBackoff": "1s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["CANCELLED"],
+                },
+            }
+        ]
+    }
+)
+
+
+@contextmanager
+def bystander(target: str) -> Iterator[Callable[[], None]]:
+    """Connect; every call of what is given counts two tokens, and fails where there are none."""
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.service_config", _RETRIES)]
+    with grpc.insecure_channel(target, options=options) as channel:
+        stub = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
+
+        def count() -> None:
+            assert stub.Count(_COUNT, timeout=20).count == 2
+
+        yield count
