@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from bytepair_client import Draining, TokenizerClient
 from bytepair_client.options import RECONNECT_MAX_BACKOFF_S
 from bytepair_server.settings import DEFAULT_MAX_IN_FLIGHT
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from support.hostile import ATTACKS, BEYOND
+from support.hostile import ATTACKS
 from support.serving import RunningServer
 
 from bench.reliability.watch import ENCODING, TEXT, Seen, bystanders, descriptors_of, tree
@@ -60,14 +60,26 @@ class Row:
 
 
 @contextmanager
-def served(*flags: str) -> Iterator[tuple[RunningServer, Seen]]:
-    with (
-        RunningServer(*flags) as server,
-        bystanders(server.target, [server.pid]) as seen,
-    ):
+def served(*flags: str, cores: Collection[int] = ()) -> Iterator[tuple[RunningServer, Seen]]:
+    """A server, on some cores, and bystanders, on any."""
+    with ExitStack() as stack:
+        with _on(cores):
+            server = stack.enter_context(RunningServer(*flags))
+        seen = stack.enter_context(bystanders(server.target, [server.pid]))
         sleep(0.5)
         seen.latencies.clear()  # of connecting
         yield server, seen
+
+
+@contextmanager
+def _on(cores: Collection[int]) -> Iterator[None]:
+    """Start processes on some cores; on any if there are none."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def nothing() -> Row:
@@ -224,17 +236,15 @@ def large_inputs() -> Row:
 def overload(text_bytes: int) -> Row:
     """Ten times the callers that are let in at once, who call again as soon as they are told
     anything, beside what the server does for as many as keep it busy."""
-    with served(*ONE, "--workers", "1") as (server, seen):
-        *for_load, core = sorted(os.sched_getaffinity(0))
-        if for_load:  # or the server would be slow because its load is quick
-            _keep_on(server.pid, {core})
-        with _load(server, text_bytes, BUSY_CALLERS, SECONDS) as load:
-            _keep_on(load.pid, set(for_load) or {core})
+    *for_load, core = sorted(os.sched_getaffinity(0))
+    for_load = for_load or [core]  # apart, or the server would be slow because its load is quick
+    with served(*ONE, "--workers", "1", cores=[core]) as (server, seen):
+        with _load(server, text_bytes, BUSY_CALLERS, SECONDS, for_load) as load:
             best, _, _ = _result(load)
         health: Any = health_pb2_grpc.HealthStub(server.channel)
         checks = Seen()
-        with _load(server, text_bytes, 10 * DEFAULT_MAX_IN_FLIGHT, SECONDS) as load:
-            _keep_on(load.pid, set(for_load) or {core})
+        callers = 10 * DEFAULT_MAX_IN_FLIGHT
+        with _load(server, text_bytes, callers, SECONDS, for_load) as load:
             while load.poll() is None:
                 began = perf_counter()
                 health.Check(health_pb2.HealthCheckRequest(), timeout=10)
@@ -247,23 +257,22 @@ def overload(text_bytes: int) -> Row:
         f"worst {checks.worst_ms:.0f} ms"
     )
     size = f"{text_bytes // 1000} KB"
-    fault = f"{10 * DEFAULT_MAX_IN_FLIGHT} callers of {size} that never pause"
+    fault = f"{callers} callers of {size} that never pause"
     return Row(fault, f"{good + refused + failed:.0f} calls/s", seen, note)
 
 
-def _keep_on(pid: int, cores: set[int]) -> None:
-    """Keep all threads of a process, and those that they start, on some cores."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), cores)
-
-
 def _load(
-    server: RunningServer, text_bytes: int, at_once: int, seconds: float
+    server: RunningServer,
+    text_bytes: int,
+    at_once: int,
+    seconds: float,
+    cores: Collection[int] = (),
 ) -> subprocess.Popen[str]:
-    """Callers of Count, in a process of their own."""
+    """Callers of Count, in a process of their own, on some cores or on any."""
     numbers = map(str, (text_bytes, at_once, seconds))
     command = [sys.executable, "-m", "bench.reliability.load", server.target, *numbers]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with _on(cores):
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def _result(load: subprocess.Popen[str]) -> tuple[float, float, float]:
@@ -377,9 +386,3 @@ def all_faults() -> list[tuple[str, Callable[[], Row]]]:
     named = [(each.__name__, each) for each in ours]
     named[4:4] = [(f"overload {size}", partial(overload, size)) for size in (1_000, 100_000)]
     return named + [(name, partial(hostile, name)) for name in ATTACKS]
-
-
-def faults_beyond() -> list[tuple[str, Callable[[], Row]]]:
-    """Those that the server does not stand as it stands the others, each also with less let in."""
-    few = ("--max-connections", "32")
-    return [(name, partial(hostile, name, *flags)) for name in BEYOND for flags in ((), few)]
