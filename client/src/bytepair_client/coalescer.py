@@ -80,9 +80,10 @@ class Coalescer:
 
     def _outcome(self, member: Member, future: Future[Outcome], is_first: bool) -> Outcome:
         try:
-            if is_first:
+            left = member.seconds_left
+            if is_first and (left is None or left > self._lanes.max_wait):
                 with suppress(TimeoutError):
-                    return future.result(member.at_most(self._lanes.max_wait))
+                    return future.result(self._lanes.max_wait)
                 with self._lock:
                     leaving = self._lanes.overdue(member)
                 self._carry(leaving)

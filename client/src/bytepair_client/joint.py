@@ -91,11 +91,6 @@ class Member:
         """Until its deadline, at least 0; None if it has none."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
-    def at_most(self, seconds: float) -> float:
-        """So many seconds, or what is left until its deadline if that is less."""
-        left = self.seconds_left
-        return seconds if left is None else min(seconds, left)
-
     def late(self, target: str) -> DeadlineExceeded:
         """The error of one whose deadline has passed."""
         assert self.call.timeout is not None
