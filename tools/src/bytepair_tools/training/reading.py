@@ -128,16 +128,17 @@ class Reading:
         saved = monotonic()
         try:
             interrupts.is_reading = True
+            interrupts.check()  # after that is set, or one in between would be lost
             for batch in _batches(self._parts(position)):
                 interrupts.is_reading = False
                 counting.add([part for part, _ in batch])
                 position = batch[-1][1]
                 self.display.counted(counting.bytes, self.wanted)
-                interrupts.check()
                 if monotonic() - saved > CHECKPOINT_EVERY_S:
                     self._save(position, counting.counts())
                     saved = monotonic()
                 interrupts.is_reading = True
+                interrupts.check()
             interrupts.is_reading = False
         except (Failure, Interrupted):
             interrupts.is_reading = False
