@@ -45,7 +45,7 @@ def test_every_caller_has_its_own_deadline(
         while len(arrived) < 2:  # so that its time does not pass before theirs begins
             threading.Event().wait(0.001)
         try:
-            return client.count("text", timeout=0.2)
+            return client.count("text", timeout=2)
         finally:
             held.over.set()  # the others are answered once it has given up
 
@@ -59,7 +59,7 @@ def test_every_caller_has_its_own_deadline(
         late, *others = together(client, *acts)
     assert late[0] is DeadlineExceeded
     assert late[1] == "DEADLINE_EXCEEDED"
-    assert late[4] == f"no answer from {server.target} within 0.2 s"
+    assert late[4] == f"no answer from {server.target} within 2 s"
     assert others == [7, 7]
     assert server.calls == [BATCH]
     assert 50 < left[0] < 66  # gRPC sends it rounded
@@ -83,9 +83,9 @@ def test_the_server_is_told_when_nobody_waits_any_more(
     held = Held()
     with ScriptedServer(held) as server:
         client = clients(server.target, encoding="e")
-        late = together(client, *[lambda c: c.count("text", timeout=1)] * 2)
+        late = together(client, *[lambda c: c.count("text", timeout=5)] * 2)
         assert [each[0] for each in late] == [DeadlineExceeded] * 2
-        held.over.wait()
+        assert held.over.wait(60)
 
 
 def test_whoever_is_cancelled_takes_nothing_from_the_others(

@@ -12,7 +12,7 @@ from itertools import islice
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2
-from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable
+from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable, options
 from support.clients import Clients
 from support.scripted_streams import ScriptedStreams, StreamAnswer, echo, refuse, text
 
@@ -86,15 +86,16 @@ def test_a_stream_is_not_tried_again_once_something_was_answered(clients: Client
 
 
 def test_a_stream_is_given_up_when_its_attempts_or_its_time_or_its_buffer_are_used_up(
-    clients: Clients,
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ScriptedStreams(UNAVAILABLE) as server:
         client = clients(server.target, encoding="e", max_attempts=3)
         with pytest.raises(Unavailable, match="not now"):
             list(client.decode_stream([1]))
         assert len(server.metadata) == 3
+        monkeypatch.setattr(options, "RETRY_INITIAL_BACKOFF_S", 40.0)
         with pytest.raises(Unavailable, match="not now"):
-            list(client.decode_stream([1], timeout=0.07))  # the first wait is longer
+            list(client.decode_stream([1], timeout=20))  # the first wait is longer
         assert len(server.metadata) == 4
     with ScriptedStreams(refuse_after(8), echo) as server:
         client = clients(server.target, encoding="e", max_unary_bytes=4)

@@ -157,7 +157,8 @@ def test_progress_is_shown_on_a_terminal_and_erased(shell: Shell) -> None:
         running.stdin.close()
         counted = running.stdout.read()
         assert running.wait() == 0
-    shown += read_now(terminal)
+    while piece := read_now(terminal):
+        shown += piece
     os.close(terminal)
     assert shown.startswith(b"\r\x1b[Kstandard input: ")
     assert shown.endswith(b"\r\x1b[K")

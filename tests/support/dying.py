@@ -18,7 +18,9 @@ def killing_its_reader(fifo: Path) -> Iterator[None]:
 
     def kill() -> None:
         with fifo.open("wb"):
-            (reader,) = readers(fifo)
+            while not (found := readers(fifo)):  # it is counted before /proc shows its descriptor
+                sleep(0.001)
+            (reader,) = found
             os.kill(reader, signal.SIGKILL)
 
     yield from _meanwhile(kill)

@@ -122,7 +122,7 @@ def test_nothing_of_a_text_acts_on_a_terminal(
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    text = "".join(random_character(rng) for _ in range(300))
+    text = "x" + "".join(random_character(rng) for _ in range(300))  # no option
     assert acting(shell("explain", text, "--encoding", "gpt2")) == set()
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(HOSTILE.encode())))
     assert shell("explain", "-", "--encoding", "gpt2", "--token", "0") == plain
