@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from select import select
 from time import monotonic, perf_counter, sleep
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ GRACE_SECONDS: Final = 5.0
 MIB: Final = 1 << 20
 #: As many callers as keep one worker busy.
 BUSY_CALLERS: Final = 16
+#: By so much of `nice`.
+GIVES_WAY: Final = 10
 ONE: Final = ("--builtin-encodings", ENCODING, "--log-level", "info")
 TWO: Final = (*ONE, "--workers", "2")
 
@@ -241,24 +244,32 @@ def overload(text_bytes: int) -> Row:
     with served(*ONE, "--workers", "1", cores=[core]) as (server, seen):
         with _load(server, text_bytes, BUSY_CALLERS, SECONDS, for_load) as load:
             best, _, _ = _result(load)
-        health: Any = health_pb2_grpc.HealthStub(server.channel)
-        checks = Seen()
         callers = 10 * DEFAULT_MAX_IN_FLIGHT
         with _load(server, text_bytes, callers, SECONDS, for_load) as load:
-            while load.poll() is None:
-                began = perf_counter()
-                health.Check(health_pb2.HealthCheckRequest(), timeout=10)
-                checks.latencies.append(perf_counter() - began)
-                sleep(0.02)
+            checks = _health(server, lambda: not _has_printed(load))
+            leaving = _health(server, lambda: load.poll() is None)
             good, refused, failed = _result(load)
     note = (
         f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {refused:.0f} refused/s, "
         f"{failed:.0f} failed/s; health p99 {checks.percentile_ms(99):.0f} ms, "
-        f"worst {checks.worst_ms:.0f} ms"
+        f"worst {checks.worst_ms:.0f} ms, and {leaving.worst_ms:.0f} ms when all leave at once"
     )
     size = f"{text_bytes // 1000} KB"
     fault = f"{callers} callers of {size} that never pause"
     return Row(fault, f"{good + refused + failed:.0f} calls/s", seen, note)
+
+
+def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
+    """Ask for health some fifty times a second, at least once."""
+    health: Any = health_pb2_grpc.HealthStub(server.channel)
+    checks = Seen()
+    while True:
+        began = perf_counter()
+        health.Check(health_pb2.HealthCheckRequest(), timeout=10)
+        checks.latencies.append(perf_counter() - began)
+        if not going():
+            return checks
+        sleep(0.02)
 
 
 def _load(
@@ -268,11 +279,21 @@ def _load(
     seconds: float,
     cores: Collection[int] = (),
 ) -> subprocess.Popen[str]:
-    """Callers of Count, in a process of their own, on some cores or on any."""
+    """Callers of Count, in a process of their own, on any core; or on some, where it gives way, so
+    that whoever is watched waits for the server and not for them."""
     numbers = map(str, (text_bytes, at_once, seconds))
     command = [sys.executable, "-m", "bench.reliability.load", server.target, *numbers]
     with _on(cores):
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        load = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if cores:
+        os.setpriority(os.PRIO_PROCESS, load.pid, GIVES_WAY)
+    return load
+
+
+def _has_printed(load: subprocess.Popen[str]) -> bool:
+    """Whether its time is over."""
+    assert load.stdout is not None
+    return bool(select([load.stdout], [], [], 0)[0])
 
 
 def _result(load: subprocess.Popen[str]) -> tuple[float, float, float]:

@@ -57,7 +57,7 @@ async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> No
         began, good, refused, failed = monotonic(), 0, 0, 0
         await asyncio.sleep(seconds)
         took = monotonic() - began
-        print(good / took, refused / took, failed / took)
+        print(good / took, refused / took, failed / took, flush=True)  # before they leave
         for each in callers:
             each.cancel()
         await asyncio.wait(callers)
