@@ -119,7 +119,7 @@ class Stand:
 
 def post(target: str, rpc: str, request: object) -> tuple[int, str]:
     """Call an RPC in JSON; return HTTP's status and the body."""
-    connection = http.client.HTTPConnection(target, timeout=10)
+    connection = http.client.HTTPConnection(target, timeout=60)
     headers = {"content-type": "application/json"}
     connection.request("POST", f"/{SERVICE}/{rpc}", json.dumps(request), headers)
     answer = connection.getresponse()

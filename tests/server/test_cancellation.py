@@ -19,8 +19,8 @@ SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 ONE_THREAD = (*SLOW_FLAGS, "--work-threads", "1")
 
 
-def slow_request() -> tokenizer_pb2.CountRequest:
-    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+def slow_request(times: int = 1) -> tokenizer_pb2.CountRequest:
+    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * times)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def cancelled_in_a_segment(server: RunningServer) -> None:
 def expired(server: RunningServer) -> None:
     """Let the deadline of a call pass while the server computes it."""
     with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Count(slow_request(), timeout=0.2)
+        server.stub.Count(slow_request(4), timeout=1)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
@@ -82,12 +82,16 @@ def test_the_thread_is_free_for_the_next_call_at_once(
     began = monotonic()
     assert slow_server.stub.Count(slow_request()).count > 0
     whole = monotonic() - began
-    for _ in range(3):
-        give_up(slow_server)
-    began = monotonic()
-    assert slow_server.stub.Count(SMALL).count == 2
-    assert monotonic() - began < whole / 2
-    assert slow_server.metric("bytepair_cancelled_total") == 3
+    took, given_up = whole, 0
+    for _ in range(3):  # a machine may stand still once
+        for _ in range(3):
+            give_up(slow_server)
+            given_up += 1
+            slow_server.wait_for_metric("bytepair_cancelled_total", given_up)
+        began = monotonic()
+        assert slow_server.stub.Count(SMALL).count == 2
+        took = min(took, monotonic() - began)
+    assert took < whole / 2
 
 
 def test_what_waits_for_a_thread_and_is_cancelled_never_starts(slow_server: RunningServer) -> None:
@@ -118,13 +122,13 @@ def test_a_caller_s_small_request_overtakes_large_ones_that_wait(
 
 
 def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None:
-    room_for_two = slow_request().ByteSize() * 5 // 2
+    room_for_two = slow_request(2).ByteSize() * 5 // 2
     flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two))
     server = serve(*flags, environment=WITHOUT_CORE)
-    running = [server.stub.Count.future(slow_request()) for _ in range(2)]
+    running = [server.stub.Count.future(slow_request(2)) for _ in range(2)]
     server.wait_for_metric("bytepair_in_flight", len(running))
     with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Count(slow_request())
+        server.stub.Count(slow_request(2))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert server.metric("bytepair_shed_total", rpc="Count") == 1
     for each in running:

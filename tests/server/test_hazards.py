@@ -81,7 +81,7 @@ def test_health_and_small_calls_are_answered_while_a_large_one_is_computed(serve
     timed out and the pods were killed."""
     flags = (*SLOW_FLAGS, "--work-threads", "2")
     server = serve(*flags, environment=WITHOUT_CORE)
-    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
     small = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
     health: Any = health_pb2_grpc.HealthStub(server.channel)
     with ThreadPoolExecutor(1) as pool:

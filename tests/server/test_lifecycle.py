@@ -58,7 +58,7 @@ def health(channel: grpc.Channel, service: str = "") -> int:
 @contextmanager
 def slow_call(server: RunningServer) -> Iterator[ThreadPoolExecutor]:
     """A Count that is being computed while the block runs, as `submitted` of the pool."""
-    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 2)
     with ThreadPoolExecutor(1) as pool:
         pool.submitted = pool.submit(server.stub.Count, request)  # type: ignore[attr-defined]
         while not server.metric("bytepair_in_flight"):

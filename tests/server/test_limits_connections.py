@@ -34,7 +34,7 @@ def small() -> Iterator[RunningServer]:
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[RunningServer]:
     """A server on which this process has no connection but those of its tests."""
-    flags = ("--max-connections", str(LIMIT), "--handshake-seconds", "0.5")
+    flags = ("--max-connections", str(LIMIT), "--handshake-seconds", "2")
     more = ("--max-metadata-bytes", str(METADATA_LIMIT))
     with RunningServer("--builtin-encodings", "cl100k_base", *flags, *more) as running:
         yield running

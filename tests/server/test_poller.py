@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,11 @@ def _unix_sockets(pid: int) -> list[int]:
     unix = {line.split()[6] for line in Path("/proc/net/unix").read_text().splitlines()[1:]}
     found = []
     for path in Path(f"/proc/{pid}/fd").iterdir():
-        kind, _, inode = str(path.readlink()).partition(":")
-        if kind == "socket" and inode.strip("[]") in unix:
-            lines = (Path(f"/proc/{pid}/fdinfo") / path.name).read_text().splitlines()
-            found.append(next(int(each.split()[1], 8) for each in lines if "flags" in each))
+        with suppress(FileNotFoundError):  # it was closed
+            kind, _, inode = str(path.readlink()).partition(":")
+            if kind == "socket" and inode.strip("[]") in unix:
+                lines = (Path(f"/proc/{pid}/fdinfo") / path.name).read_text().splitlines()
+                found.append(next(int(each.split()[1], 8) for each in lines if "flags" in each))
     return found
 
 

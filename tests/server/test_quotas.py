@@ -174,7 +174,7 @@ def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
 ) -> None:
     talk = Talk(lambda m: limited.stub.EncodeStream(m, **with_key("paced")))
     talk.say(encode_config())
-    answers = [talk.say(EncodeRequest(text="word " * 200))]
+    answers = [talk.say(EncodeRequest(text="word " * 600))]
     refused(limited, "paced", 20)
     answers.append(talk.say(EncodeRequest(text="word " * 3)))
     rest, failed = talk.close()
@@ -182,7 +182,7 @@ def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
     answers += rest
     got = [token_id for answer in answers for token_id in answer.ids]
     expected = limited.stub.Encode(
-        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="word " * 203), **with_key("free")
+        tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="word " * 603), **with_key("free")
     ).ids
     assert got == list(expected)
 

@@ -46,7 +46,7 @@ def memory(server: RunningServer) -> float:
 
 
 def test_a_stream_that_is_idle_is_told_after_what_was_certain(serve: Serve) -> None:
-    server = serve("--stream-idle-seconds", "0.3")
+    server = serve("--stream-idle-seconds", "2")
     talk = Talk(server.stub.DecodeStream)
     first = talk.say(decode_config(stop=["STOP"]))
     assert talk.say(DecodeRequest(ids=[HELLO, ST])).text == "Hello "
@@ -54,17 +54,17 @@ def test_a_stream_that_is_idle_is_told_after_what_was_certain(serve: Serve) -> N
     assert (first.text, [answer.text for answer in answers]) == ("", ["ST"])
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.ABORTED, "STREAM_IDLE")
-    assert failed.metadata == {"seconds": "0.3"}
+    assert failed.metadata == {"seconds": "2"}
     assert failed.metadata["seconds"] in failed.message
     assert server.metric("bytepair_errors_total", rpc="DecodeStream", reason="STREAM_IDLE") == 1
 
 
 def test_a_message_without_content_keeps_a_stream_open(serve: Serve) -> None:
-    server = serve("--stream-idle-seconds", "1")
+    server = serve("--stream-idle-seconds", "2")
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config())
     for _ in range(8):
-        sleep(0.2)
+        sleep(0.4)
         assert talk.say(DecodeRequest()).tokens_consumed == 0
     assert talk.say(DecodeRequest(ids=[HELLO], flush=True)).finished
     assert talk.rest() == ([], None)
@@ -162,7 +162,9 @@ def test_one_stream_too_many_is_shed(serve: Serve) -> None:
     failed = Talk(server.stub.DecodeStream).rest()[1]
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
-    assert failed.retry_seconds == 0  # the pause was taken before it was told
+    # The pause was taken before it was told; a timer may be a millisecond early.
+    assert failed.retry_seconds is not None
+    assert failed.retry_seconds < 0.01
     assert server.metric("bytepair_shed_total", rpc="DecodeStream") == 1
     assert talks[0].close()[1] is None
     wait_for_streams(server, 1)
@@ -238,7 +240,7 @@ def test_a_client_that_does_not_read_is_held(serve: Serve) -> None:
     before, reached = memory(server), -1
     while progress[0] != reached:
         reached = progress[0]
-        sleep(0.5)
+        sleep(1.5)
         quick = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
         assert server.stub.Count(quick).count == 1
     assert reached < last[0]

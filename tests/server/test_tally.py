@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import warnings
 
 import pytest
 from bytepair_server.tally import Block, Counter, Gauge, Histogram
@@ -47,7 +48,10 @@ def test_a_gauge_is_a_sum_or_the_largest_and_is_forgotten_with_its_process() -> 
 def test_a_killed_process_loses_no_count_and_the_next_goes_on() -> None:
     block = Block()
     for _ in range(2):
-        pid = os.fork()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of the threads of other tests, which the child does without.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
         if not pid:
             counter = Counter((block,), "c", "", ("l",))
             cell = counter.labels("ä\n")

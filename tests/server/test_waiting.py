@@ -30,7 +30,7 @@ LARGE = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello " * (1 <<
 @contextmanager
 def full(server: RunningServer) -> Iterator[Any]:
     """Meanwhile the only place is taken, unless what this gives is cancelled."""
-    text = slow_text() * 4
+    text = slow_text() * 8
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
     options = [("grpc.max_send_message_length", -1)]
     with grpc.insecure_channel(server.target, options=options) as channel:
@@ -67,7 +67,7 @@ def test_a_call_waits_and_is_answered_as_soon_as_there_is_room(serve: Serve) -> 
 def test_who_waits_in_vain_hears_of_it_before_the_deadline(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server):
-        failed = told(server.stub.Count.future(SMALL, timeout=2))
+        failed = told(server.stub.Count.future(SMALL, timeout=5))
         assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
         assert failed.retry_seconds == 0  # it has waited already
         assert server.metric("bytepair_shed_total", rpc="Count") == 1
@@ -94,7 +94,7 @@ def test_what_does_not_fit_by_its_bytes_is_refused_after_as_long(serve: Serve) -
         server.wait_for_metric("bytepair_waiting", 1)
         given_up.cancel()
         server.wait_for_metric("bytepair_waiting", 0)
-        failed = told(server.stub.Count.future(LARGE, timeout=2))
+        failed = told(server.stub.Count.future(LARGE, timeout=20))
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.retry_seconds == 0
 
@@ -108,7 +108,7 @@ def test_who_is_over_quota_takes_the_pause_that_it_would_be_told(
     call = server.stub.Count.future(SMALL)
     server.wait_for_metric("bytepair_waiting", 1)
     assert server.metric("bytepair_in_flight") == 0
-    failed = told(server.stub.Count.future(SMALL, timeout=1))
+    failed = told(server.stub.Count.future(SMALL, timeout=6))
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")
     assert failed.retry_seconds is not None
     assert 900 < failed.retry_seconds < 1000
@@ -118,7 +118,7 @@ def test_who_is_over_quota_takes_the_pause_that_it_would_be_told(
 
 def test_calls_that_come_all_at_once_are_answered(serve: Serve) -> None:
     """By its own defaults gRPC would end some of them before the server hears of them."""
-    server = serve()
+    server = serve("--max-wait-seconds", LONG)
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
         stubs: list[Any] = [

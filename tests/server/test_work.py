@@ -17,6 +17,12 @@ T = TypeVar("T")
 INLINE, MIDDLE, LARGE = 1_000, 50_000, MIDDLE_MAX_BYTES + 1
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that give way to all others are waited for longer than a server that stops does."""
+    monkeypatch.setattr("bytepair_server.work.CLOSE_SECONDS", 10.0)
+
+
 def with_work(threads: int, use: Callable[[Work], Coroutine[Any, Any, T]]) -> T:
     work = Work(threads, INLINE)
     try:

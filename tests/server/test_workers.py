@@ -210,7 +210,7 @@ def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
 @contextmanager
 def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
     """Counts that are computed by both workers while the block runs."""
-    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
     with connections(server) as channels:
         for channel in channels:
             count_on(channel)

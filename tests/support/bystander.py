@@ -39,6 +39,6 @@ def bystander(target: str) -> Iterator[Callable[[], None]]:
         stub = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
 
         def count() -> None:
-            assert stub.Count(_COUNT, timeout=20).count == 2
+            assert stub.Count(_COUNT, timeout=60).count == 2
 
         yield count
