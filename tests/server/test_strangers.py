@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
 from time import monotonic, sleep
@@ -10,7 +11,8 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.health import MAX_WATCHES
+from bytepair_server.health import MAX_NAME_BYTES, MAX_READING, MAX_WATCHES
+from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from support import hostile
 from support.failures import read
@@ -33,11 +35,11 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-def answer(link: socket.socket) -> bytes:
+def answer(link: socket.socket, until: bytes = b"grpc-status") -> bytes:
     """What comes until a call has its status."""
     link.settimeout(START_SECONDS)
     got = b""
-    while b"grpc-status" not in got and (more := link.recv(1 << 12)):
+    while until not in got and (more := link.recv(1 << 12)):
         got += more
     return got
 
@@ -72,6 +74,55 @@ def test_what_is_no_request_of_health_is_an_invalid_argument(keyed: RunningServe
     with pytest.raises(grpc.RpcError) as caught:
         check(b"\xff", timeout=20)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_name_that_no_service_has_is_not_kept(keyed: RunningServer) -> None:
+    request = health_pb2.HealthCheckRequest(service="a" * (MAX_NAME_BYTES + 1))
+    stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
+    for call in (stub.Check, lambda each, timeout: next(stub.Watch(each, timeout=timeout))):
+        with pytest.raises(grpc.RpcError) as caught:
+            call(request, timeout=START_SECONDS)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    shorter = health_pb2.HealthCheckRequest(service="a" * MAX_NAME_BYTES)
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Check(shorter, timeout=START_SECONDS)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_of_requests_of_health_that_are_not_whole_few_are_held(keyed: RunningServer) -> None:
+    """Each may grow to as much as any message."""
+    said = hostile.headers("Check", service=f"/{health.SERVICE_NAME}/")
+    half = hostile.message(bytes(100), length=1_000)
+    stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
+    with hostile.connection(keyed.target) as link:
+        for stream in range(1, 2 * MAX_READING + 3, 2):
+            link.sendall(
+                hostile.frame(hostile.HEADERS, hostile.END_HEADERS, stream, said)
+                + hostile.frame(hostile.DATA, 0, stream, half)
+            )
+        assert b"grpc-status\x018" in answer(link)
+        status = stub.Check(WATCH, timeout=START_SECONDS).status
+        assert status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_watcher_that_takes_no_answer_keeps_nobody_waiting(serve: Serve) -> None:
+    """Neither other watchers, nor a server that is to stop."""
+    server = serve("--grace-seconds", "60")
+    size = struct.pack(">HI", hostile.INITIAL_WINDOW_SIZE, 0)
+    said = hostile.headers("Watch", service=f"/{health.SERVICE_NAME}/")
+    with hostile.connection(server.target, hello=hostile.PREFACE) as link:
+        link.sendall(
+            hostile.frame(hostile.SETTINGS, 0, 0, size)
+            + hostile.frame(hostile.SETTINGS, hostile.ACK, 0)
+            + hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, said)
+            + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, hostile.message(b""))
+        )
+        answered = bytes((hostile.HEADERS, hostile.END_HEADERS)) + struct.pack(">I", 1)
+        assert answered in answer(link, answered)  # there is no room for more than that
+        other = watch(server.channel)
+        server.terminate()
+        assert next(other).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert server.wait() == 0
 
 
 def watch(channel: grpc.Channel) -> Any:

@@ -14,6 +14,7 @@ from bytepair_server.callers import Callers
 from bytepair_server.errors import Overloaded, Refusal, Unauthenticated
 from bytepair_server.failures import failure_of
 from bytepair_server.floods import Floods
+from bytepair_server.line import RETRY_SECONDS
 from bytepair_server.outcome import END, GONE_SECONDS
 
 #: Watches of health that each worker keeps open: many times those of probes and proxies.
@@ -21,19 +22,44 @@ MAX_WATCHES: Final = 1024
 #: When to ask again where there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
 
+#: Longer names of services there are not; a watch keeps its name.
+MAX_NAME_BYTES: Final = 256
+#: So many requests may be on their way in at once; of more, the first is ended. What has come of
+#: each is held, up to the most that any message may have.
+MAX_READING: Final = 64
+
 Context = grpc.aio.ServicerContext[Any, Any]
+Status = int
 
 
-class Health(health.aio.HealthServicer):
-    """Health for everybody or for known callers. What strangers may ask for is bounded: a watch
-    stays for as long as its connection."""
+class Health:
+    """Health for everybody or for known callers, as grpc.health.v1 has it. What strangers may ask
+    for is bounded, and nobody waits for them: grpcio-health-checking writes to a watcher with a
+    lock that all others and every change wait for."""
 
     def __init__(self, callers: Callers | None, floods: Floods) -> None:
         """Answer whom `callers` know; anybody if that is None."""
-        super().__init__()
         self._callers: Final = callers
         self._floods: Final = floods
+        self._statuses: Final[dict[str, Status]] = {}
+        self._is_shut_down = False
+        #: Set once, at the next change.
+        self._changed = asyncio.Event()
+        self._reading: Final[dict[Call, asyncio.Future[bytes]]] = {}
         self._watches = 0
+
+    def set(self, service: str, status: Status) -> None:
+        """Say from now on how a service is; after `shut_down` nothing changes."""
+        if not self._is_shut_down:
+            self._statuses[service] = status
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    def shut_down(self) -> None:
+        """Say of every service that it serves no more."""
+        for service in self._statuses:
+            self.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+        self._is_shut_down = True
 
     def register(self, server: grpc.aio.Server) -> None:
         """Register with a gRPC server, as generated code would, but that a call is heard of whose
@@ -47,55 +73,70 @@ class Health(health.aio.HealthServicer):
         server.add_registered_method_handlers(health.SERVICE_NAME, handlers)
 
     async def _check(self, _: object, context: Context) -> health_pb2.HealthCheckResponse:
-        return await self.Check(await self._request(context), context)
+        status = self._statuses.get(await self._admit(context))
+        if status is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND)
+        return health_pb2.HealthCheckResponse(status=status)
 
     async def _watch(self, _: object, context: Context) -> None:
-        await self.Watch(await self._request(context), context)
-
-    async def _request(self, context: Context) -> health_pb2.HealthCheckRequest:
-        if self._floods.active:
-            self._floods.hear_of(context.peer())
-        try:
-            raw: bytes = await context.read()
-            if raw is END:
-                # Also where the caller is gone, of which gRPC tells a moment later.
-                await asyncio.sleep(GONE_SECONDS)
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
-        except asyncio.CancelledError:
-            self._floods.came_to_nothing(context.peer())
-            raise
-        try:
-            return health_pb2.HealthCheckRequest.FromString(raw)
-        except DecodeError:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "this is no HealthCheckRequest")
-
-    async def Check(  # noqa: N802  # gRPC's name
-        self, request: health_pb2.HealthCheckRequest, context: Any
-    ) -> health_pb2.HealthCheckResponse:
-        await self._admit(context)
-        return await super().Check(request, context)
-
-    async def Watch(  # noqa: N802  # gRPC's name
-        self, request: health_pb2.HealthCheckRequest, context: Any
-    ) -> None:
-        await self._admit(context)
+        service = await self._admit(context)
         if self._watches >= MAX_WATCHES:
             await _refuse(context, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
         self._watches += 1
         try:
-            await super().Watch(request, context)
+            last = None
+            while True:
+                changed = self._changed
+                unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+                status = self._statuses.get(service, unknown)
+                if status != last:
+                    await context.write(health_pb2.HealthCheckResponse(status=status))
+                    last = status
+                await changed.wait()
         finally:
             self._watches -= 1
 
-    async def _admit(self, context: Any) -> None:
-        if self._callers is None:
-            return
+    async def _admit(self, context: Context) -> str:
+        """Which service is asked for, by somebody who may ask."""
+        if self._floods.active:
+            self._floods.hear_of(context.peer())
         call = Call(context.invocation_metadata() or ())
+        if self._callers is not None:
+            try:
+                self._callers.identify(call.authorization, context.auth_context)
+            except Unauthenticated as error:
+                self._floods.came_to_nothing(context.peer())
+                await _refuse(context, error)
+        raw = await self._read(call, context)
+        if raw is END:
+            # Also where the caller is gone, of which gRPC tells a moment later.
+            await asyncio.sleep(GONE_SECONDS)
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
         try:
-            self._callers.identify(call.authorization, context.auth_context)
-        except Unauthenticated as error:
+            service = health_pb2.HealthCheckRequest.FromString(raw).service
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "this is no HealthCheckRequest")
+        if len(service) > MAX_NAME_BYTES:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no service has such a long name")
+        return service
+
+    async def _read(self, call: Call, context: Context) -> bytes:
+        """Read a message, for which the first of too many others that are not whole is ended."""
+        reading = self._reading[call] = asyncio.ensure_future(context.read())
+        if len(self._reading) > MAX_READING:
+            next(iter(self._reading.values())).cancel()
+        try:
+            await asyncio.wait((reading,))
+        except asyncio.CancelledError:
+            reading.cancel()
             self._floods.came_to_nothing(context.peer())
-            await _refuse(context, error)
+            raise
+        finally:
+            del self._reading[call]
+        if reading.cancelled():
+            self._floods.came_to_nothing(context.peer())
+            await _refuse(context, Overloaded(RETRY_SECONDS, "requests of health not whole"))
+        return reading.result()
 
 
 class Elsewhere(grpc.GenericRpcHandler):

@@ -157,7 +157,7 @@ class Server:
         options = grpc_options(settings, shares_port=inherited is not None)
         with poller_in_its_place():
             self._grpc = grpc.aio.server(options=options)
-        await self._set_health(_NOT_SERVING)
+        self._set_health(_NOT_SERVING)
         self._health.register(self._grpc)
         self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))
         if settings.reflection:
@@ -205,7 +205,7 @@ class Server:
             self._gate.open()
             self._metrics.ready.set(1)
             self._metrics.workers.set(1)
-            await self._set_health(_SERVING)
+            self._set_health(_SERVING)
         return loaded
 
     async def drain(self) -> None:
@@ -218,7 +218,7 @@ class Server:
         )
         self._metrics.ready.set(0)
         self._metrics.workers.set(0)
-        await self._health.enter_graceful_shutdown()
+        self._health.shut_down()
         cut_off = await self._gate.drain(self._settings.grace_seconds)
         if cut_off:
             self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
@@ -280,9 +280,9 @@ class Server:
             )
         return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
 
-    async def _set_health(self, status: int) -> None:
+    def _set_health(self, status: int) -> None:
         for name in (health.OVERALL_HEALTH, SERVICE_NAME):
-            await self._health.set(name, status)
+            self._health.set(name, status)
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._gate.draining:
