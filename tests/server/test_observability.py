@@ -142,6 +142,20 @@ def test_a_library_s_traceback_is_logged_without_its_message() -> None:
     assert SECRET not in stream.getvalue()
 
 
+def test_a_library_s_line_is_logged_without_what_it_quotes() -> None:
+    """gRPC quotes metadata that are not text, as a key may be that was damaged."""
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    stream = StringIO()
+    try:
+        logs.configure("json", "info", stream)
+        logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
+    finally:
+        logging.getLogger().handlers[:] = handlers
+        logging.getLogger().setLevel(level)
+    assert json.loads(stream.getvalue())["event"] == "Invalid encoding on %s"
+    assert SECRET not in stream.getvalue()
+
+
 def test_a_line_tells_of_each_call(serve: Serve) -> None:
     server = serve("--log-calls", "info", "--log-level", "info")
     server.stub.Count(

@@ -99,8 +99,10 @@ class _Worker:
 def _without_messages(
     _: object, __: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Drop a library's traceback: the message of an exception may quote what it worked on."""
+    """Drop what a library's line was filled in with, and its traceback's messages: both may quote
+    what it worked on, as gRPC does of metadata that are not text, an API key among them."""
     record = event["_record"]
+    event["event"] = str(record.msg)
     if record.exc_info:
         event["error"] = frames(record.exc_info[1])
         record.exc_info = None
