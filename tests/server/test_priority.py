@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server.endpoint import INLINE_MAX_PARTS
 from bytepair_server.priority import TRANSPORT, WORK
 from conftest import Serve
 
@@ -38,3 +39,11 @@ def test_the_loop_goes_before_grpc_and_grpc_before_large_texts(serve: Serve) -> 
 
     assert _nice(server.pid)[TRANSPORT] == 1
     assert _nice(server.pid)[WORK] == 1
+
+
+def test_a_small_request_of_many_parts_holds_nobody_up(serve: Serve) -> None:
+    server = serve("--work-threads", "1")
+    parts = [text_pb2.TextItem(text="a")] * INLINE_MAX_PARTS
+    for items, threads in ((parts, 0), (parts + parts[:1], 1)):
+        server.stub.BatchCount(tokenizer_pb2.BatchCountRequest(encoding="cl100k_base", items=items))
+        assert _nice(server.pid)[WORK] == threads

@@ -28,6 +28,10 @@ from bytepair_server.work import Work
 
 Handler = Callable[[object, Context], Awaitable[bytes]]
 
+#: Items, segments and allowed special tokens of a request that is computed on the event loop: each
+#: costs up to some 25 µs (an item that fails), in as few as two bytes.
+INLINE_MAX_PARTS: Final = 64
+
 
 class Endpoint:
     """The service, as gRPC calls it."""
@@ -125,20 +129,30 @@ class Endpoint:
                 await gate.waiting(gate.opened())
             size = len(raw)
             if self._work.is_inline(size):
-                return self._answer(method, raw, call)
+                request = method.read(raw)
+                if method.parts(request) <= INLINE_MAX_PARTS:
+                    return self._compute(method, request, call)
             gate.take_in(size)
             try:
-                compute = self._work.in_turn if gate.line.was_used else self._work.on_thread
-                work = compute(call.caller, size, self._answer, method, raw, call)
-                return await gate.waiting(work)
+                if self._work.is_inline(size) or not gate.line.was_used:
+                    where = self._work.on_thread
+                else:
+                    where = self._work.in_turn
+                return await gate.waiting(where(call.caller, size, self._answer, method, raw, call))
             finally:
                 gate.give_back(size)
         finally:
             gate.leave()
 
+    def _sent(self, size: int) -> Any:
+        return lambda _: self._gate.sent(size)
+
     def _answer(self, method: Method, raw: bytes, call: Call) -> bytes:
+        return self._compute(method, method.read(raw), call)
+
+    def _compute(self, method: Method, request: object, call: Call) -> bytes:
         assert self.service is not None  # the gate opens once it is set
-        return method.function(self.service, method.read(raw), call)
+        return method.function(self.service, request, call)
 
 
 async def _no_message() -> NoReturn:

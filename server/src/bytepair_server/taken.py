@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
 
@@ -26,6 +26,11 @@ class TakenText(Generic[HasText]):
     request: HasText
     text: str | bytes
 
+    @property
+    def parts(self) -> int:
+        """What it has of what costs by its number, however short it is."""
+        return len(self.request.segments) + len(self.request.allowed_special)
+
 
 @dataclass(slots=True)
 class TakenTexts(Generic[HasTexts]):
@@ -39,6 +44,14 @@ class TakenTexts(Generic[HasTexts]):
     request: HasTexts
     texts: list[bytes] | None
 
+    @property
+    def parts(self) -> int:
+        """As of `TakenText`."""
+        own = len(self.request.allowed_special)
+        if self.texts is not None:
+            return own + len(self.texts)
+        return own + sum(1 + len(item.segments) for item in self.request.items)
+
 
 @dataclass(slots=True)
 class TakenIds:
@@ -47,6 +60,9 @@ class TakenIds:
     request: tokenizer_pb2.DecodeRequest
     ids: Sequence[int]
 
+    #: As of `TakenText`.
+    parts: ClassVar[int] = 0
+
 
 @dataclass(slots=True)
 class TakenItems:
@@ -54,6 +70,11 @@ class TakenItems:
 
     request: tokenizer_pb2.BatchDecodeRequest
     items: Sequence[Sequence[int]]
+
+    @property
+    def parts(self) -> int:
+        """As of `TakenText`."""
+        return len(self.items)
 
 
 def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:

@@ -4,7 +4,7 @@ A small request costs less than the way to a thread and back. A large one would 
 other call, so it goes to a thread, as a whole: parsing and serialising it takes milliseconds
 too. The engine's compiled core works without the interpreter's lock; the reference holds it,
 and is slow, so with that every request goes to a thread. The size of a request on the wire
-says which it is: work grows with nothing else. docs/server-shape.md has the figures.
+says which it is, and of how many parts it is. docs/server-shape.md has the figures.
 
 Where there is more to do than can be done, the way to a thread is what a request of a middle size
 can do without, if the thread has no core to itself. Then the event loop computes it, one in each
