@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.gate import Gate
+from bytepair_server.gate import ANSWERS_TO_REQUESTS, Gate
 
 LIMIT = 8
 
@@ -40,6 +40,10 @@ BOUNDS: dict[str, tuple[Step, Step]] = {
     "bytes of calls in flight": (lambda g: g.take_in(1), lambda g: g.give_back(1)),
     "streams open": (Gate.enter_stream, Gate.leave_stream),
     "bytes of streams in hand": (hold, let_go),
+    "bytes of answers": (
+        lambda g: g.send(ANSWERS_TO_REQUESTS),
+        lambda g: g.sent(ANSWERS_TO_REQUESTS),
+    ),
 }
 
 

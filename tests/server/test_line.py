@@ -284,11 +284,58 @@ def test_the_pause_that_a_refusal_asks_for_is_taken_before_it_is_told() -> None:
     run(scene)
 
 
+def test_the_pauses_of_one_caller_leave_room_for_others() -> None:
+    async def scene() -> None:
+        line = Places(most=8).line
+        long = paused(line, "a", LONG)[1]
+        await asyncio.sleep(0)
+        error, pause = paused(line, "a", LONG)
+        await pause
+        assert error.retry_seconds == LONG
+        other, pause = paused(line, "b", 0.01)
+        await pause
+        assert other.retry_seconds == 0
+        long.cancel()
+
+    run(scene)
+
+
+def test_of_those_who_hold_themselves_up_few_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has come of their messages is held."""
+    monkeypatch.setattr(reading, "MAX_SLOW", 2)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+
+    async def scene() -> None:
+        places, ended = Places(), []
+
+        async def slow(name: str) -> None:
+            call = Call(())
+            call.reader = asyncio.current_task()
+            if not places.line.passes(call):
+                await places.line.turn(call, None)
+            try:
+                await asyncio.sleep(LONG)
+            except asyncio.CancelledError:
+                assert call.was_slow
+                ended.append(name)
+                places.line.leave(call)
+
+        tasks = [asyncio.create_task(slow(name)) for name in "abcd"]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(places.call(""), LONG)
+        assert ended[:1] == ["a"]
+        assert len(ended) <= 2
+        for each in tasks:
+            each.cancel()
+
+    run(scene)
+
+
 def test_a_caller_takes_a_pause_for_each_of_its_calls_that_wait() -> None:
     told: list[str] = []
 
     async def scene() -> None:
-        line = Places().line
+        line = Places(most=64).line
         pauses = [paused(line, caller, 0.03)[1] for caller in ("a", "a", "a", "b")]
         for name, each in zip(("a1", "a2", "a3", "b1"), pauses, strict=True):
             each.set_name(name)

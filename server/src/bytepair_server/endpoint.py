@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import grpc
 
 from bytepair_server import logs
 from bytepair_server.call import Call
 from bytepair_server.callers import Callers
-from bytepair_server.errors import InvalidField
+from bytepair_server.errors import InvalidField, Overloaded
 from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
+from bytepair_server.line import RETRY_SECONDS
 from bytepair_server.metrics import Metrics
 from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
 from bytepair_server.quotas import Quotas
@@ -31,6 +32,8 @@ Handler = Callable[[object, Context], Awaitable[bytes]]
 #: Items, segments and allowed special tokens of a request that is computed on the event loop: each
 #: costs up to some 25 µs (an item that fails), in as few as two bytes.
 INLINE_MAX_PARTS: Final = 64
+#: Answers of more are counted for as long as they are being sent.
+SMALL_ANSWER_BYTES: Final = 16 * 1024
 
 
 class Endpoint:
@@ -98,7 +101,9 @@ class Endpoint:
                 call.caller = identify(call.authorization, context.auth_context)
                 if not line.passes(call):
                     await line.turn(call, context.time_remaining())
+                call.reader = asyncio.current_task()
                 raw = await context.read()
+                call.reader = None
                 if raw is END:
                     line.leave(call)
                     await _no_message()
@@ -111,9 +116,17 @@ class Endpoint:
                         answer = await admitted(call, method, raw)
                     finally:
                         quota.leave()
+                if len(answer) > SMALL_ANSWER_BYTES:
+                    self._gate.send(len(answer))
+                    context.add_done_callback(self._sent(len(answer)))
             except BaseException as error:
                 raw = b""  # nothing holds it while the call waits to be told
+                call.reader = None
                 line.leave(call)
+                if call.was_slow:
+                    # At once, without the pause: gRPC holds what has come.
+                    slow = Overloaded(RETRY_SECONDS, "messages that are not whole")
+                    await outcomes.failed(context, call, slow)
                 await outcomes.refused(context, call, error)
             outcomes.answered(context, call)
             return answer

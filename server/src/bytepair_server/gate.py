@@ -11,6 +11,9 @@ from typing import Any, Final, TypeVar
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.line import RETRY_SECONDS, Line
 
+#: Answers that are being sent may have so many times the bytes of the requests that are inside: ids
+#: take up to some four times their text.
+ANSWERS_TO_REQUESTS: Final = 4
 #: Time for the calls that are cut off to tell their callers.
 CUT_OFF_SECONDS: Final = 1.0
 
@@ -43,6 +46,7 @@ class Gate:
         self._max: Final = max_in_flight
         self._max_bytes: Final = max_in_flight_bytes
         self._bytes = 0
+        self._answers_bytes = 0
         self._max_streams: Final = max_open_streams
         self._max_streams_bytes: Final = max_streams_bytes
         self._streams_bytes = 0
@@ -97,6 +101,24 @@ class Gate:
     def give_back(self, size: int) -> None:
         """The bytes of a call are no longer needed."""
         self._bytes -= size
+
+    def send(self, size: int) -> None:
+        """Take note that an answer of so many bytes is about to be sent; `sent` must follow.
+
+        One is always taken, whatever its size.
+
+        Raises:
+            Overloaded: Those that are being sent, or are not taken by who asked, have as many as
+                they may.
+        """
+        most = ANSWERS_TO_REQUESTS * self._max_bytes
+        if self._answers_bytes and self._answers_bytes + size > most:
+            raise Overloaded(RETRY_SECONDS, "bytes of answers that are being sent")
+        self._answers_bytes += size
+
+    def sent(self, size: int) -> None:
+        """An answer was sent, or nobody is there to take it."""
+        self._answers_bytes -= size
 
     def enter_stream(self) -> None:
         """Come in with a stream; `leave_stream` must follow.

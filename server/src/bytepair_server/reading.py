@@ -4,6 +4,8 @@ A call has a place while its message is read. What came with it is read in far l
 READ_SECONDS, and who sends no message must not keep others out: then its place is somebody
 else's. But a server that is behind reads late as well; if it gave away the places of calls that
 only wait for it, it would have ever more to do at once, and be ever later.
+
+What has come of a message is held, so few may go on without a place. The first of more is ended.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from bytepair_server.call import Call
 
 #: For so long a call that is being read has a place at least.
 READ_SECONDS: Final = 0.1
+#: Calls that are read without a place.
+MAX_SLOW: Final = 64
+#: For so long from its beginning none of them is ended.
+SLOW_SECONDS: Final = 1.0
 
 
 class Reading:
@@ -24,6 +30,8 @@ class Reading:
     def __init__(self) -> None:
         #: Since when each is read, and how many others had been read by then.
         self._calls: Final[dict[Call, tuple[float, int]]] = {}
+        #: Those that have lost their places, and since when each is read.
+        self._slow: Final[dict[Call, float]] = {}
         self._read = 0
         self._last_read = -math.inf
 
@@ -36,12 +44,13 @@ class Reading:
 
     def done(self, call: Call) -> None:
         """Take note that a call was read."""
-        self._calls.pop(call, None)
+        self.gone(call)
         self._read += 1
         self._last_read = monotonic()
 
     def gone(self, call: Call) -> bool:
         """Take note that a call will not be read; whether it had a place."""
+        self._slow.pop(call, None)
         return self._calls.pop(call, None) is not None
 
     def forget_slow(self) -> float:
@@ -60,5 +69,18 @@ class Reading:
                 return since + READ_SECONDS - now
             if self._read - read_before < most and self._last_read + READ_SECONDS > now:
                 return self._last_read + READ_SECONDS - now
+            if len(self._slow) >= MAX_SLOW:
+                first, began = next(iter(self._slow.items()))
+                if began + SLOW_SECONDS > now:
+                    return began + SLOW_SECONDS - now
+                del self._slow[first]
+                _end(first)
             del self._calls[call]
+            self._slow[call] = since
         return math.inf
+
+
+def _end(call: Call) -> None:
+    if call.reader is not None:
+        call.was_slow = True
+        call.reader.cancel()

@@ -179,7 +179,7 @@ class Streams:
             if len(answer) <= small:
                 await write(answer)
             else:
-                stream.hold(session.held + len(answer))
+                stream.take_in(session.held + len(answer))
                 await write(answer)
                 stream.hold(session.held)
             stream.active_at = now()

@@ -1,0 +1,127 @@
+"""What those who send no whole messages, or read no answers, can have the server hold."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any
+
+import bytepair_engine
+import pytest
+from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair_server.gate import ANSWERS_TO_REQUESTS
+from bytepair_server.reading import MAX_SLOW
+from conftest import Serve
+from support import hostile
+from support.failures import failure
+from support.serving import START_SECONDS, RunningServer
+
+MIB = 1 << 20
+#: Characters of one token: answers are many times their requests.
+LONG_TOKEN = 64
+#: A stream's first answer has fewer bytes.
+SMALL_ANSWER = 256
+#: Of one answer.
+ANSWER_BYTES = MIB // 2
+OVERLOADED = b"grpc-status\x018"
+
+
+def long_ids() -> list[int]:
+    encoding = bytepair_engine.get_encoding("cl100k_base")
+    ids = encoding.encode(" " * LONG_TOKEN)
+    assert len(ids) == 1
+    return ids * (ANSWER_BYTES // LONG_TOKEN)
+
+
+@contextmanager
+def never_reading(server: RunningServer) -> Iterator[socket.socket]:
+    """A connection that takes hardly anything of any call's answers but their headers."""
+    size = struct.pack(">HI", hostile.INITIAL_WINDOW_SIZE, SMALL_ANSWER)
+    with hostile.connection(server.target, hello=hostile.PREFACE, seconds=START_SECONDS) as link:
+        link.sendall(
+            hostile.frame(hostile.SETTINGS, 0, 0, size)
+            + hostile.frame(hostile.SETTINGS, hostile.ACK, 0)
+        )
+        yield link
+
+
+def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
+    """Begin a call with these messages; it sends no others, and does not say so."""
+    link.sendall(hostile.frame(hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers(rpc)))
+    for each in messages:
+        raw = hostile.message(each.SerializeToString())
+        for start in range(0, len(raw), 16_000):
+            link.sendall(hostile.frame(hostile.DATA, 0, stream, raw[start : start + 16_000]))
+
+
+def until(link: socket.socket, said: bytes) -> None:
+    """Read until this comes."""
+    got = b""
+    while said not in got:
+        more = link.recv(1 << 16)
+        assert more, "it was closed"
+        got = got[-64:] + more
+
+
+def test_answers_that_nobody_reads_are_bounded_by_their_bytes(serve: Serve) -> None:
+    server = serve("--max-in-flight-bytes", str(MIB), "--max-wait-seconds", "0")
+    request = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
+    room = ANSWERS_TO_REQUESTS * MIB // ANSWER_BYTES
+    with never_reading(server) as link:
+        for number in range(room + 1):
+            call(link, 2 * number + 1, "Decode", request)
+        until(link, OVERLOADED)
+        refused = failure(server.stub.Decode, request)
+        assert (refused.reason, refused.retry_seconds) == ("OVERLOADED", 0.25)
+        small = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=[15339])
+        assert server.stub.Decode(small).text == "hello"
+    # What nobody waits for any more makes room.
+    deadline = monotonic() + START_SECONDS
+    while server.metric("bytepair_shed_total", rpc="Decode") and monotonic() < deadline:
+        try:
+            assert len(server.stub.Decode(request).text) >= ANSWER_BYTES - LONG_TOKEN
+            return
+        except Exception:
+            sleep(0.05)
+    pytest.fail("there is no room again")
+
+
+def test_streams_whose_answers_nobody_reads_are_bounded_whatever_they_are_sent(
+    serve: Serve,
+) -> None:
+    """By small messages as by large ones."""
+    server = serve("--max-streams-bytes", str(4 * MIB))
+    config = stream_pb2.DecodeStreamRequest(
+        config=stream_pb2.DecodeStreamConfig(encoding="cl100k_base")
+    )
+    ids = long_ids()[:2_000]
+    with never_reading(server) as link:
+        for number in range(4 * MIB // (len(ids) * LONG_TOKEN) + 2):
+            call(
+                link,
+                2 * number + 1,
+                "DecodeStream",
+                config,
+                stream_pb2.DecodeStreamRequest(ids=ids),
+            )
+        until(link, OVERLOADED)
+
+
+def test_of_messages_that_are_not_whole_few_are_held(serve: Serve) -> None:
+    places = 8
+    server = serve("--max-in-flight", str(places))
+    half = hostile.message(bytes(1_000), length=10_000)
+    with hostile.connection(server.target, seconds=START_SECONDS) as link:
+        for stream in range(1, 2 * (MAX_SLOW + 3 * places), 2):
+            link.sendall(
+                hostile.frame(
+                    hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers("Count")
+                )
+                + hostile.frame(hostile.DATA, 0, stream, half)
+            )
+        until(link, OVERLOADED)
+        count = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+        assert server.stub.Count(count, timeout=START_SECONDS).count == 2
