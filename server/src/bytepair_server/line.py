@@ -31,6 +31,9 @@ USED_SECONDS: Final = 1.0
 #: few calls, it lets gRPC's thread on meanwhile, which brings what else has come, a probe of health
 #: among it. Once for each call would do as much for a flood of calls that come to nothing.
 LET_ON_SECONDS: Final = 0.0003
+#: Of those that may wait, so many may be one caller's that take a pause: it must not take the
+#: places of others that have work to wait for.
+PAUSES_OF_ONE: Final = 0.125
 _WHAT: Final = "calls in flight"
 
 Answer = asyncio.Future[bool]
@@ -122,9 +125,11 @@ class Line:
         Raises:
             Draining: The server is stopping.
         """
+        began, others = monotonic(), self._pausing.get(caller, 0)
         if not error.retry_seconds or self._closed or not self._may_wait:
             return
-        began, others = monotonic(), self._pausing.get(caller, 0)
+        if others >= self._most * PAUSES_OF_ONE:
+            return
         self._pausing[caller] = others + 1
         try:
             answer = asyncio.get_running_loop().create_future()
