@@ -120,7 +120,7 @@ class Endpoint:
                     self._gate.send(len(answer))
                     context.add_done_callback(self._sent(len(answer)))
             except BaseException as error:
-                raw = b""  # nothing holds it while the call waits to be told
+                raw = answer = b""  # nothing holds them while the call waits to be told
                 call.reader = None
                 line.leave(call)
                 if call.was_slow:
