@@ -29,6 +29,7 @@ from bytepair_server.settings import Settings
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import Failed, failure, read
+from support.inherited import inherited
 from support.serving import (
     START_SECONDS,
     RunningServer,
@@ -185,6 +186,33 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
     os.kill(server.pid, signal.SIGINT)
     assert server.wait() == 0
     assert server.wait_for_log("caught a signal")["signal"] == "SIGINT"
+
+
+def test_a_terminal_that_closes_drains_the_server(serve: Serve) -> None:
+    """It may send SIGHUP twice, by the shell and by the kernel, which is no hurry."""
+    with inherited(signal.SIGHUP, signal.SIG_DFL):
+        server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+    with slow_call(server) as pool:
+        os.kill(server.pid, signal.SIGHUP)
+        server.wait_for_log("draining", in_flight=1)
+        os.kill(server.pid, signal.SIGHUP)
+        server.wait_for_log("caught a signal", times=2, signal="SIGHUP")
+        answer = pool.submitted.result()  # type: ignore[attr-defined]
+    assert answer.count > 0
+    assert server.wait() == 0
+    assert server.log[-1]["event"] == "stopped"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_that_nohup_started_outlives_its_terminal(serve: Serve, workers: str) -> None:
+    with inherited(signal.SIGHUP, signal.SIG_IGN):
+        server = serve("--workers", workers)
+    os.kill(server.pid, signal.SIGHUP)
+    assert server.stub.Count(QUICK).count == 1
+    server.terminate()
+    assert server.wait() == 0
+    caught = [line["signal"] for line in server.log if line["event"] == "caught a signal"]
+    assert caught == ["SIGTERM"]
 
 
 def test_signals_are_as_before_after_the_server() -> None:

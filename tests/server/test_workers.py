@@ -21,6 +21,7 @@ from bytepair_client import TokenizerClient
 from bytepair_server import cores
 from conftest import Serve
 from support.failures import failure
+from support.inherited import inherited
 from support.serving import START_SECONDS, RunningServer, clean_environment, command
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 
@@ -225,14 +226,21 @@ def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
         yield calls
 
 
-def test_calls_of_every_worker_are_finished_before_the_server_ends(serve: Serve) -> None:
-    server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGINT, 1), (signal.SIGHUP, 2)])
+def test_calls_of_every_worker_are_finished_before_the_server_ends(
+    serve: Serve, number: signal.Signals, times: int
+) -> None:
+    """A terminal that closes may send SIGHUP twice, which is no hurry."""
+    with inherited(signal.SIGHUP, signal.SIG_DFL):
+        server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_calls(server) as calls:
-        # As Ctrl-C does, which every process of a terminal gets.
-        for pid in (*workers_of(server), server.pid):
-            os.kill(pid, signal.SIGINT)
-        for number in (0, 1):
-            server.wait_for_log("draining", worker=number, in_flight=1)
+        for time in range(times):
+            # As Ctrl-C does, which every process of a terminal gets.
+            for pid in (*workers_of(server), server.pid):
+                os.kill(pid, number)
+            server.wait_for_log("caught a signal", times=time + 1, signal=number.name)
+        for worker in (0, 1):
+            server.wait_for_log("draining", worker=worker, in_flight=1)
         assert server.get("/readyz") == (503, "draining\n")
         with connections(server, 1) as channels:
             stub = tokenizer_pb2_grpc.TokenizerServiceStub(channels[0])  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 """The HTTP port: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes.
 
-`HttpServer` runs on threads of its own, so that it answers whatever gRPC is doing. A
-supervisor, which must have no threads, serves the same pages by `serve_on_loop`.
+`HttpServer` has a thread and an event loop of its own, so that it answers whatever gRPC is
+doing. A supervisor, which must have no threads, serves the same pages by `serve_on_loop`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from io import BytesIO
 from typing import Any, Final
 
@@ -21,8 +21,13 @@ from prometheus_client import CollectorRegistry, exposition
 from bytepair_server.settings_types import split_address
 from bytepair_server.sources import ConfigurationError
 
-#: A client that sends or reads slower than this is dropped.
+#: A client is dropped that takes longer than this to send its whole request, or to read the
+#: whole page.
 SOCKET_TIMEOUT_SECONDS: Final = 5.0
+#: So many connections are open at once; a further one takes the place of the oldest.
+MAX_CONNECTIONS: Final = 64
+#: The wait before the next connection, where one could not be taken for want of descriptors.
+ACCEPT_AGAIN_SECONDS: Final = 0.1
 #: The largest request, line and headers.
 MAX_REQUEST_BYTES: Final = 64 * 1024
 
@@ -47,12 +52,21 @@ class Pages:
     def get(self, path: str, accept: str) -> tuple[int, str, bytes]:
         """Status, content type and body of a page."""
         if path == "/metrics":
-            encoder, content_type = exposition.choose_encoder(accept)
+            encoder, content_type = _format(accept)
             return 200, content_type, encoder(self.registry)
         if path in ("/healthz", "/readyz"):
             holds, line = (self.healthy if path == "/healthz" else self.ready)()
             return 200 if holds else 503, "text/plain", f"{line}\n".encode()
         return 404, "text/plain", b"try /metrics, /healthz or /readyz\n"
+
+
+def _format(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """What writes `/metrics` in the format that a header asks for, and its content type."""
+    try:
+        return exposition.choose_encoder(accept)
+    except Exception:
+        # It compares versions as they come, and fails on those that are not numbers.
+        return exposition.choose_encoder("")
 
 
 def listen(address: str) -> socket.socket:
@@ -78,7 +92,6 @@ def shown_address(listener: socket.socket) -> str:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = SOCKET_TIMEOUT_SECONDS
     server_version = "bytepair"
     sys_version = ""
     pages: Pages
@@ -97,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class HttpServer:
-    """The HTTP port on threads. Bound at once; serves from `start` to `stop`."""
+    """The HTTP port on a thread. Bound at once; serves from `start` to `stop`."""
 
     def __init__(self, address: str, pages: Pages) -> None:
         """Bind the port.
@@ -108,24 +121,12 @@ class HttpServer:
         Raises:
             ConfigurationError: The port cannot be bound.
         """
-        listener = listen(address)
-
-        class Server(ThreadingHTTPServer):
-            address_family = listener.family
-            daemon_threads = True
-            block_on_close = False
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                """Say nothing: a client that went away is no event."""
-
-        handler = type("Handler", (_Handler,), {"pages": pages})
-        self.address: Final = shown_address(listener)
-        self._server: Final = Server(listener.getsockname(), handler, bind_and_activate=False)
-        self._server.socket.close()
-        self._server.socket = listener
-        self._thread: Final = threading.Thread(
-            target=self._server.serve_forever, name="http", daemon=True
-        )
+        self._listener: Final = listen(address)
+        self._pages: Final = pages
+        self.address: Final = shown_address(self._listener)
+        self._loop: Final = asyncio.new_event_loop()
+        self._stopping: Final = asyncio.Event()
+        self._thread: Final = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
         """Serve."""
@@ -134,35 +135,86 @@ class HttpServer:
     def stop(self) -> None:
         """Close the port."""
         if self._thread.is_alive():
-            self._server.shutdown()
-        self._server.server_close()
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+        self._loop.close()
+        self._listener.close()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        async def respond(request: bytes) -> bytes:
+            # On a thread, because a probe may block for as long as gRPC's event loop is stuck.
+            return await asyncio.to_thread(_response, request, self._pages)
+
+        serving = asyncio.create_task(_serve(self._listener, respond))
+        await self._stopping.wait()
+        serving.cancel()
 
 
-async def serve_on_loop(
+def serve_on_loop(
     listener: socket.socket, pages: Pages, refresh: Callable[[], Awaitable[None]]
-) -> asyncio.Server:
-    """Serve on the event loop, until what is returned is closed.
+) -> asyncio.Task[None]:
+    """Serve on the event loop that runs.
 
     Args:
         listener: See `listen`.
         pages: What is shown.
         refresh: Awaited before each page.
+    Returns:
+        What serves until it is cancelled, and then closes the port.
     """
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(request: bytes) -> bytes:
+        await refresh()
+        return _response(request, pages)
+
+    return asyncio.create_task(_serve(listener, respond))
+
+
+async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[bytes]]) -> None:
+    connections: dict[asyncio.Task[None], None] = {}  # the oldest first
+    listener.setblocking(False)
+    with listener:
+        while True:
+            try:
+                client, _ = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError:
+                # asyncio's own server would log a thousand lines a second.
+                await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                continue
+            # The oldest makes room: who means it sends the request at once and has long been
+            # answered, so slow clients drop each other, and not the scraper that comes then.
+            if len(connections) >= MAX_CONNECTIONS:
+                oldest = next(iter(connections))
+                del connections[oldest]
+                oldest.cancel()
+            task = asyncio.create_task(_answer(client, respond))
+            connections[task] = None
+            task.add_done_callback(lambda ended: connections.pop(ended, None))
+            # Let it begin: what is cancelled before that never closes its socket.
+            await asyncio.sleep(0)
+
+
+async def _answer(client: socket.socket, respond: Callable[[bytes], Awaitable[bytes]]) -> None:
+    reader, writer = await asyncio.open_connection(sock=client, limit=MAX_REQUEST_BYTES)
+    try:
         # A client that went away, is slow or sends too much is no event.
         with suppress(
             OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
         ):
             async with asyncio.timeout(SOCKET_TIMEOUT_SECONDS):
                 request = await reader.readuntil(b"\r\n\r\n")
-            await refresh()
+            response = await respond(request)
             async with asyncio.timeout(SOCKET_TIMEOUT_SECONDS):
-                writer.write(_response(request, pages))
-                await writer.drain()
-        writer.close()
-
-    return await asyncio.start_server(answer, sock=listener, limit=MAX_REQUEST_BYTES)
+                writer.write(response)
+                writer.close()
+                await writer.wait_closed()
+    finally:
+        # Closing alone would wait, for ever, for a client that does not read its page.
+        writer.transport.abort()
 
 
 def _response(request: bytes, pages: Pages) -> bytes:

@@ -332,22 +332,26 @@ def _is_served(address: str) -> bool:
 def stop_signals(
     stopping: asyncio.Event, log: logs.Log, again: Callable[[], None]
 ) -> Iterator[None]:
-    """SIGTERM and SIGINT set `stopping` while the block runs; then they are as before.
+    """SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs; then they are as before.
 
     Args:
         stopping: Set by the first signal.
         log: Where each signal is logged.
-        again: Called by every further signal: whoever sends two is in a hurry.
+        again: Called by every further signal: whoever sends two is in a hurry. But not by a SIGHUP,
+            of which a terminal that closes may send several.
     """
     loop = asyncio.get_running_loop()
 
     def caught(number: signal.Signals) -> None:
         log.info("caught a signal", signal=number.name)
-        if stopping.is_set():
+        if stopping.is_set() and number != signal.SIGHUP:
             again()
         stopping.set()
 
-    caught_signals = (signal.SIGTERM, signal.SIGINT)
+    caught_signals = [signal.SIGTERM, signal.SIGINT]
+    # Whoever started the server with nohup wants it to outlive the terminal.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        caught_signals.append(signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in caught_signals}
     for number in caught_signals:
         loop.add_signal_handler(number, caught, number)

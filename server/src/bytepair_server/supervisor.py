@@ -42,8 +42,6 @@ ANSWER_SECONDS: Final = 2.0
 #: What a worker gets beyond the time that its calls have to finish.
 STOP_SECONDS: Final = 5.0
 
-_CAUGHT: Final = (signal.SIGTERM, signal.SIGINT)
-
 
 def worker_count(settings: Settings) -> int:
     """How many workers there are to be.
@@ -113,6 +111,10 @@ class Supervisor:
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
         self._ledger: Final = Ledger(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
+        # Whoever started the server with nohup wants it to outlive the terminal.
+        outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        hangup = () if outlives else (signal.SIGHUP,)
+        self._caught_signals: Final = (signal.SIGTERM, signal.SIGINT, *hangup)
         self._draining = False
         self._announced = False
         self._asking: asyncio.Task[None] | None = None
@@ -127,12 +129,12 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
-        for number in _CAUGHT:
+        for number in self._caught_signals:
             loop.add_signal_handler(number, self._caught, number)
         server = None
         if self._http is not None:
             pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
-            server = await serve_on_loop(self._http, pages, self._ask)
+            server = serve_on_loop(self._http, pages, self._ask)
         # Nothing that is there now is ever looked at by the collector, which would write to
         # it and so make every worker's copy its own.
         gc.collect()
@@ -143,7 +145,7 @@ class Supervisor:
             return await self._ended
         finally:
             if server is not None:
-                server.close()
+                server.cancel()
             self._port.close()
             self._log.info("stopped")
 
@@ -158,7 +160,8 @@ class Supervisor:
         sys.stdout.flush()
         sys.stderr.flush()
         # A signal between the fork and the worker's own handlers would run the supervisor's.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_CAUGHT, signal.SIGCHLD))
+        blocked = (*self._caught_signals, signal.SIGCHLD)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         loop = asyncio.get_running_loop()
         pid = os.fork()
         if pid == 0:
@@ -251,9 +254,12 @@ class Supervisor:
 
     def _caught(self, number: signal.Signals) -> None:
         self._log.info("caught a signal", signal=number.name)
-        self._say(worker.HURRY if self._draining else worker.DRAIN)
         if self._draining:
+            # A terminal that closes may send several SIGHUP, none of which is in a hurry.
+            if number != signal.SIGHUP:
+                self._say(worker.HURRY)
             return
+        self._say(worker.DRAIN)
         self._draining = True
         if not self._pids():
             self._end(0)

@@ -98,8 +98,10 @@ def _leave_supervisor(*kept: int) -> None:
     # their numbers, which are this process's own from now on.
     gc.freeze()
     signal.set_wakeup_fd(-1)
-    # Ctrl-C reaches every process of the terminal; what to do about it the supervisor says.
+    # Ctrl-C, and a terminal that closes, reach every process; what to do about it the
+    # supervisor says.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     starts = (3, *(descriptor + 1 for descriptor in sorted(kept)))

@@ -1,0 +1,160 @@
+"""The HTTP port against clients that mean no good: slow ones, many, and odd headers."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from urllib.request import Request, urlopen
+
+import pytest
+from bytepair_server.http import MAX_CONNECTIONS, HttpServer, Pages
+from prometheus_client import CollectorRegistry
+from support.serving import START_SECONDS, RunningServer
+
+#: Of a server with several workers the supervisor serves the port.
+WORKERS = ["1", "2"]
+#: What a server may open and start for other reasons while it is watched.
+OTHERS = 40
+PLAIN = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@pytest.fixture(scope="module", params=WORKERS)
+def running(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+    with RunningServer("--builtin-encodings", "cl100k_base", "--workers", request.param) as one:
+        yield one
+
+
+def address_of(server: RunningServer) -> tuple[str, int]:
+    host, port = server.http.removeprefix("http://").split(":")
+    return host, int(port)
+
+
+@contextmanager
+def slow_clients(server: RunningServer, number: int) -> Iterator[list[socket.socket]]:
+    """Clients that send a header without end, a byte at a time, while the block runs."""
+    links: list[socket.socket] = []
+    done = threading.Event()
+
+    def dribble() -> None:
+        while not done.wait(0.2):
+            for link in links:
+                with suppress(OSError):
+                    link.send(b"x")
+
+    with ExitStack() as stack:
+        for _ in range(number):
+            link = stack.enter_context(socket.create_connection(address_of(server), START_SECONDS))
+            link.sendall(b"GET /healthz HTTP/1.1\r\nx: ")
+            links.append(link)
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        try:
+            yield links
+        finally:
+            done.set()
+            thread.join()
+
+
+def is_hung_up(link: socket.socket) -> bool:
+    """Wait for the server to close a connection on which it answers nothing."""
+    try:
+        return link.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def count(server: RunningServer, what: str) -> int:
+    """How many entries a folder of /proc has for the process that serves the port."""
+    return len(list(Path(f"/proc/{server.pid}/{what}").iterdir()))
+
+
+def test_who_never_ends_a_request_is_dropped(running: RunningServer) -> None:
+    """Each byte came in time, so that a time limit for each read never ended."""
+    with slow_clients(running, MAX_CONNECTIONS // 4) as links:
+        assert all(is_hung_up(link) for link in links)
+    assert running.get("/healthz") == (200, "healthy\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counted in Linux's /proc")
+def test_slow_clients_are_bounded_and_keep_no_page_from_others(running: RunningServer) -> None:
+    running.get("/metrics")
+    before = count(running, "fd"), count(running, "task")
+    with slow_clients(running, 4 * MAX_CONNECTIONS):
+        # Connections are accepted in turn: with this answer all of them were.
+        assert running.get("/healthz") == (200, "healthy\n")
+        assert count(running, "fd") <= before[0] + MAX_CONNECTIONS + OTHERS
+        assert count(running, "task") <= before[1] + OTHERS
+        assert running.metric("bytepair_ready") == 1
+    assert running.get("/readyz") == (200, "ready\n")
+
+
+def test_who_does_not_read_the_page_is_dropped() -> None:
+    """More than the buffers of the kernel take."""
+
+    def large() -> tuple[bool, str]:
+        return True, "x" * 50_000_000
+
+    server = HttpServer("127.0.0.1:0", Pages(CollectorRegistry(), large, large))
+    server.start()
+    try:
+        host, port = server.address.split(":")
+        with socket.create_connection((host, int(port)), START_SECONDS) as link:
+            link.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+            until = monotonic() + START_SECONDS
+            with suppress(BrokenPipeError, ConnectionResetError):
+                while link.send(b"x"):
+                    assert monotonic() < until
+                    sleep(0.05)
+    finally:
+        server.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+def test_without_descriptors_clients_wait_and_the_log_stays_quiet(running: RunningServer) -> None:
+    """asyncio's own server, out of descriptors, logs as often as it can."""
+    running.get("/metrics")
+    before = resource.prlimit(running.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (count(running, "fd"), before[1]))
+    try:
+        with socket.create_connection(address_of(running), START_SECONDS) as link:
+            link.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+            sleep(1)
+            resource.prlimit(running.pid, resource.RLIMIT_NOFILE, before)
+            assert link.recv(len(b"HTTP/1.0 200")) == b"HTTP/1.0 200"
+    finally:
+        resource.prlimit(running.pid, resource.RLIMIT_NOFILE, before)
+    assert [line for line in running.log if line["level"] == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("application/openmetrics-text; version=x; escaping=", PLAIN),
+        ("application/openmetrics-text; version=x; escaping=zz", PLAIN),
+        ("application/openmetrics-text; version=\xff", PLAIN),
+        ("application/openmetrics-text; version=1.x", PLAIN),
+        ("text/plain; version=q=0.5;1", PLAIN),
+        (";;;,,,=;=", PLAIN),
+        (
+            "application/openmetrics-text; version=1.0.0; escaping=zz",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores",
+        ),
+    ],
+)
+def test_whatever_accept_says_the_page_is_given(
+    running: RunningServer, accept: str, content_type: str
+) -> None:
+    request = Request(f"{running.http}/metrics", headers={"Accept": accept})
+    with urlopen(request, timeout=START_SECONDS) as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == content_type
+        assert "bytepair_ready 1" in answer.read().decode()
+    assert [line for line in running.log if line["level"] == "error"] == []
