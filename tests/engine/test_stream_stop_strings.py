@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from contextlib import suppress
+from time import thread_time
 from typing import Any
 
 import pytest
-from bytepair_engine import StreamDecoder, UnknownTokenId
+from bytepair_engine import Cancelled, CancelScope, StreamDecoder, UnknownTokenId, stop_strings
+from bytepair_engine.stop_strings import StopMatcher, StopStrings, compile_stops
 from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,3 +122,178 @@ def test_a_stop_string_that_the_flush_completes() -> None:
     assert decoder.feed(b"xa\xf0\x9f") == "x"
     assert decoder.finish() == ""
     assert (decoder.stop_matched, decoder.tokens_consumed) == ("a\ufffd", 4)
+
+
+def state_of(text: Any, stop: list[Any]) -> tuple[int, Any]:
+    """The definition, of a text that may go on: where what is free to go ends, and the match, if
+    it is decided."""
+    for start in range(len(text)):
+        rest = text[start:]
+        if any(len(string) > len(rest) and string.startswith(rest) for string in stop):
+            return start, None
+        here = [string for string in stop if rest.startswith(string)]
+        if here:
+            return start, max(here, key=len)
+    return len(text), None
+
+
+#: How `stop_strings` reads long texts, and extremes of it, so that every boundary is crossed.
+SIZES = [
+    {},
+    {"_PART": 1, "_SHORT": 0, "_FEW": 1, "_KEPT_STEPS": 1},
+    {"_PART": 7, "_SHORT": 1, "_FEW": 1, "_KEPT_STEPS": 5},
+    {"_PART": 40, "_SHORT": 0, "_FEW": 4, "_KEPT_STEPS": 0},
+]
+
+
+@pytest.fixture(params=SIZES, ids=str)
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in request.param.items():
+        monkeypatch.setattr(stop_strings, name, value)
+
+
+def a_case(rng: random.Random) -> tuple[Any, list[Any]]:
+    """A text over a tiny alphabet, and stop strings that it comes near to: prefixes of each
+    other, repeated letters, parts of the text itself, and ones that only their end tells apart
+    from it."""
+    alphabet = rng.choice(["a", "ab", "abc", "aé中", "b\U0001f600"])
+    text = "".join(rng.choices(alphabet, k=rng.choice([8, 40, 150])))
+    stop = ["".join(rng.choices(alphabet, k=rng.choice([1, 2, 5, 12, 40]))) for _ in range(2)]
+    place = rng.randrange(len(text))
+    stop += [text[place : place + 50], stop[0][:4], stop[1] + stop[0], rng.choice(alphabet) * 9]
+    stop = rng.sample(stop, rng.randrange(1, len(stop) + 1))
+    if rng.random() < 0.6:
+        stop = [string + "X" for string in stop]
+        text += rng.choice(["", "X", *stop])
+    if rng.random() < 0.3:
+        return text.encode(), [string.encode() for string in stop]
+    return text, stop
+
+
+def test_every_step_of_a_long_text_is_that_of_the_definition(sizes: None) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for _ in range(300):
+        text, stop = a_case(rng)
+        automaton: StopStrings[Any] = StopStrings(stop)
+        for _ in range(3):  # later ones find the steps remembered
+            include = rng.random() < 0.5
+            matcher = StopMatcher(automaton, text[:0], include_stop=include)
+            given_so_far, end, matched = text[:0], 0, None
+            while end < len(text) and matched is None:
+                start, end = end, end + rng.choice([1, 2, 5, 33, 64, 1000])
+                if rng.random() >= 0.3 or not matcher.passes(text[start:end]):
+                    given_so_far += matcher.feed(text[start:end])
+                else:
+                    given_so_far += text[start:end]
+                free, matched = state_of(text[:end], stop)
+                if matched is not None and include:
+                    free += len(matched)
+                assert given_so_far == text[:free]
+                assert matcher.matched == matched
+                assert matcher.held == (text[free:end] if matched is None else text[:0])
+            if matched is None:
+                # No more comes: of what could go on, only what is whole counts.
+                whole = [start for start in range(len(text)) if text.startswith(tuple(stop), start)]
+                assert given_so_far + matcher.finish() == (
+                    text[: whole[0] + len(matcher.matched or "") * include] if whole else text
+                )
+
+
+@pytest.mark.parametrize("place", range(-4, 3))
+@pytest.mark.parametrize("before", ["x", "S", "ST", "STO "])
+def test_a_stop_string_at_the_border_of_two_parts(before: str, place: int) -> None:
+    """A long text is read in parts, and whatever state a part ends in, the next begins with."""
+    for part in (1, 2):
+        size = part * stop_strings._PART + place
+        text = (before * size)[-size:]
+        matcher = StopMatcher(compile_stops(("STOP", "TOPS")), "", include_stop=True)
+        assert matcher.feed(text + "STOP" + "S") == text + "STOP"
+        assert (matcher.matched, matcher.end) == ("STOP", size + 4)
+
+
+#: One character short of each of them is in every text of spaces, at every place.
+WORST = tuple(" " * 63 + chr(ord("A") + i) for i in range(60))
+
+
+def test_a_step_is_made_once_however_often_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a character of a long text costs where every place nearly is a match."""
+    automaton, made = StopStrings(WORST), 0
+    step = StopStrings.next
+
+    def counting(self: StopStrings[str], state: int, unit: str) -> int:
+        nonlocal made
+        made += 1
+        return step(self, state, unit)
+
+    monkeypatch.setattr(StopStrings, "next", counting)
+    matcher = StopMatcher(automaton, "", include_stop=False)
+    assert matcher.feed(" " * 1_000_000) == " " * (1_000_000 - 63)
+    assert made <= 64
+
+
+def test_steps_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_strings, "_KEPT_STEPS", 100)
+    automaton = StopStrings(("aX",))
+    matcher = StopMatcher(automaton, "", include_stop=False)
+    text = "".join("a" + chr(n) for n in range(0x4E00, 0x5600))
+    assert matcher.feed(text) == text
+    assert 0 < sum(map(len, automaton._known)) <= 100
+
+
+def test_streams_of_several_threads_share_an_automaton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And forget its steps all the time."""
+    monkeypatch.setattr(stop_strings, "_KEPT_STEPS", 3)
+    stop = ["abcabd", "bcc", "cabab"]
+    automaton, wrong = StopStrings(stop), []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(200):
+            text = "".join(rng.choices("abcd", k=100))
+            matcher = StopMatcher(automaton, "", include_stop=False)
+            got = matcher.feed(text) + ("" if matcher.matched else matcher.finish())
+            found = first_match(text, stop)
+            if got != (text[: found[0]] if found else text):
+                wrong.append(text)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_long_text_is_not_begun_where_the_work_is_cancelled() -> None:
+    scope, text = CancelScope(), "S " * 1000
+    matcher = StopMatcher(compile_stops(("STOP",)), "", include_stop=False)
+    with scope:
+        assert matcher.feed("xS") == "x"
+        scope.cancel()
+        with pytest.raises(Cancelled):
+            matcher.feed(text)
+    assert (matcher.held, matcher.seen) == ("S", 2)  # nothing of it was taken
+    assert matcher.feed(text) == "S" + text
+
+
+def cpu_seconds(text: str, cancel_after: float | None) -> float:
+    scope, began = CancelScope(), thread_time()
+    matcher = StopMatcher(compile_stops(WORST), "", include_stop=False)
+    timer = threading.Timer(cancel_after or 0, scope.cancel)
+    with scope, suppress(Cancelled):  # it may have come to its end first
+        if cancel_after is not None:
+            timer.start()
+        matcher.feed(text)
+    spent = thread_time() - began
+    timer.cancel()
+    return spent
+
+
+def test_the_search_ends_in_the_middle_of_a_large_text() -> None:
+    """Its own CPU time is compared with that of the whole text: no clock of the wall."""
+    text = " " * (16 << 20)
+    whole = cpu_seconds(text, None)
+    # More than once, as a machine with no time for the timer lets it go on.
+    assert min(cpu_seconds(text, 0.01) for _ in range(5)) < whole / 2

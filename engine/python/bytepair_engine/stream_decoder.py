@@ -178,6 +178,7 @@ class StreamDecoder(Generic[T]):
             InvalidUnicode: The ids before were not UTF-8, and `errors` is "strict"; the
                 offset counts the bytes of `prefill_ids` and of the stream.
             StreamFinished: After `finish`.
+            Cancelled: The work was cancelled (`CancelScope`), and the stream cannot go on.
         """
         batch = ids if isinstance(ids, (list, tuple)) else list(ids)
         with self._lock:

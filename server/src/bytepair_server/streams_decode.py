@@ -16,7 +16,7 @@ from bytepair_server.options import Options
 from bytepair_server.streams_session import Session, check_config, in_config
 from bytepair_server.streams_wire import read_one_id, write_text
 
-#: Stop strings are looked for character by character in Python, and a message has up to 64
+#: Stop strings are looked for in Python, and a message has up to 64
 #: times its size in text.
 _STOP_INLINE_MAX_BYTES: Final = 256
 
