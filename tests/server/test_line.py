@@ -284,17 +284,19 @@ def test_the_pause_that_a_refusal_asks_for_is_taken_before_it_is_told() -> None:
     run(scene)
 
 
-def test_the_pauses_of_one_caller_leave_room_for_others() -> None:
+def test_pauses_take_no_place_of_those_that_have_work_to_wait_for() -> None:
     async def scene() -> None:
-        line = Places(most=8).line
-        long = paused(line, "a", LONG)[1]
-        await asyncio.sleep(0)
-        error, pause = paused(line, "a", LONG)
+        places = Places(most=1)
+        await places.call("a")
+        long = paused(places.line, "b", LONG)[1]
+        await places.waits(1)
+        waiting = places.call("c")
+        await places.waits(2)
+        error, pause = paused(places.line, "b", LONG)  # as many as may are pausing
         await pause
         assert error.retry_seconds == LONG
-        other, pause = paused(line, "b", 0.01)
-        await pause
-        assert other.retry_seconds == 0
+        places.leave()
+        await waiting
         long.cancel()
 
     run(scene)
@@ -335,7 +337,7 @@ def test_a_caller_takes_a_pause_for_each_of_its_calls_that_wait() -> None:
     told: list[str] = []
 
     async def scene() -> None:
-        line = Places(most=64).line
+        line = Places().line
         pauses = [paused(line, caller, 0.03)[1] for caller in ("a", "a", "a", "b")]
         for name, each in zip(("a1", "a2", "a3", "b1"), pauses, strict=True):
             each.set_name(name)

@@ -31,9 +31,6 @@ USED_SECONDS: Final = 1.0
 #: few calls, it lets gRPC's thread on meanwhile, which brings what else has come, a probe of health
 #: among it. Once for each call would do as much for a flood of calls that come to nothing.
 LET_ON_SECONDS: Final = 0.0003
-#: Of those that may wait, so many may be one caller's that take a pause: it must not take the
-#: places of others that have work to wait for.
-PAUSES_OF_ONE: Final = 0.125
 _WHAT: Final = "calls in flight"
 
 Answer = asyncio.Future[bool]
@@ -47,7 +44,8 @@ class Line:
 
         Args:
             free: How many places there are for calls that are read or being read.
-            most: How many calls may wait.
+            most: How many calls may wait; as many others may take a pause, which so takes no place
+                of those that have work to wait for.
             seconds: For how long; 0: none waits.
         """
         self._free: Final = free
@@ -56,8 +54,9 @@ class Line:
         self._queue: Final[FairQueue[tuple[Answer, Call]]] = FairQueue()
         #: True for a place, False where the time is over.
         self._waiting: Final[set[Answer]] = set()
-        #: How many calls of each caller take a pause.
+        #: How many calls of each caller take a pause, and of all.
         self._pausing: Final[dict[str, int]] = {}
+        self._pauses = 0
         self._reading: Final = Reading()
         self._looks_again: asyncio.TimerHandle | None = None
         self._used_until = -math.inf
@@ -105,7 +104,7 @@ class Line:
         self.advance()
         if answer.done():
             return
-        if not self._may_wait:
+        if not self._may_wait(len(self._waiting) - self._pauses):
             answer.cancel()
             raise Overloaded(RETRY_SECONDS, _WHAT)
         began = monotonic()
@@ -125,16 +124,16 @@ class Line:
         Raises:
             Draining: The server is stopping.
         """
+        if not error.retry_seconds or self._closed or not self._may_wait(self._pauses):
+            return
         began, others = monotonic(), self._pausing.get(caller, 0)
-        if not error.retry_seconds or self._closed or not self._may_wait:
-            return
-        if others >= self._most * PAUSES_OF_ONE:
-            return
         self._pausing[caller] = others + 1
+        self._pauses += 1
         try:
             answer = asyncio.get_running_loop().create_future()
             await self._hold(answer, time_left, error.retry_seconds * (others + 1))
         finally:
+            self._pauses -= 1
             self._pausing[caller] -= 1
             if not self._pausing[caller]:
                 del self._pausing[caller]
@@ -170,9 +169,8 @@ class Line:
             if not answer.done():
                 answer.set_exception(Draining())
 
-    @property
-    def _may_wait(self) -> bool:
-        return self._seconds > 0 and len(self._waiting) < self._most
+    def _may_wait(self, others: int) -> bool:
+        return self._seconds > 0 and others < self._most
 
     async def _hold(self, answer: Answer, time_left: float | None, most: float = math.inf) -> bool:
         """Wait for an answer. Not so long that its caller would not hear it: half of the time
