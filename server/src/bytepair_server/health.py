@@ -109,8 +109,6 @@ class Health:
                 await _refuse(context, error)
         raw = await self._read(call, context)
         if raw is END:
-            # Also where the caller is gone, of which gRPC tells a moment later.
-            await asyncio.sleep(GONE_SECONDS)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
         try:
             service = health_pb2.HealthCheckRequest.FromString(raw).service
@@ -127,6 +125,9 @@ class Health:
             next(iter(self._reading.values())).cancel()
         try:
             await asyncio.wait((reading,))
+            if not reading.cancelled() and reading.result() is END:
+                # Also where the caller is gone, of which gRPC tells a moment later.
+                await asyncio.sleep(GONE_SECONDS)
         except asyncio.CancelledError:
             reading.cancel()
             self._floods.came_to_nothing(context.peer())
