@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.health import MAX_NAME_BYTES, MAX_READING, MAX_WATCHES
+from bytepair_server.health import MAX_AT_ONCE, MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from support import hostile
@@ -95,7 +95,7 @@ def test_of_requests_of_health_that_are_not_whole_few_are_held(keyed: RunningSer
     half = hostile.message(bytes(100), length=1_000)
     stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
     with hostile.connection(keyed.target) as link:
-        for stream in range(1, 2 * MAX_READING + 3, 2):
+        for stream in range(1, 2 * MAX_AT_ONCE + 3, 2):
             link.sendall(
                 hostile.frame(hostile.HEADERS, hostile.END_HEADERS, stream, said)
                 + hostile.frame(hostile.DATA, 0, stream, half)
@@ -103,6 +103,16 @@ def test_of_requests_of_health_that_are_not_whole_few_are_held(keyed: RunningSer
         assert b"grpc-status\x018" in answer(link)
         status = stub.Check(WATCH, timeout=START_SECONDS).status
         assert status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_whole_requests_of_health_are_answered_however_many_come_at_once(
+    keyed: RunningServer,
+) -> None:
+    stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
+    for _ in range(3):
+        calls = [stub.Check.future(WATCH, timeout=START_SECONDS) for _ in range(MAX_AT_ONCE)]
+        serving = health_pb2.HealthCheckResponse.SERVING
+        assert {call.result().status for call in calls} == {serving}
 
 
 def test_a_watcher_that_takes_no_answer_keeps_nobody_waiting(serve: Serve) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter
 from typing import Any, Final
 
@@ -49,8 +48,7 @@ class Call:
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
-        reader: The task that reads its message; None while none does.
-        was_slow: It is ended for what has not come of its message.
+        end: Ends it with OVERLOADED while its message is read; None before and after.
         policy: What the special-token policy did: "allowed" where the call may use some, "as_text"
             where it took some that the text spells as text, and for items of a batch "denied" and
             "rejected", with the failure of the first such.
@@ -60,13 +58,12 @@ class Call:
         "authorization",
         "caller",
         "encoding",
+        "end",
         "input_bytes",
         "policy",
-        "reader",
         "request_id",
         "started",
         "tokens",
-        "was_slow",
     )
 
     def __init__(self, metadata: Iterable[tuple[str, str | bytes]]) -> None:
@@ -78,8 +75,7 @@ class Call:
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0
-        self.reader: asyncio.Task[Any] | None = None
-        self.was_slow = False
+        self.end: Callable[[], Coroutine[Any, Any, None]] | None = None
         self.policy: dict[str, Failure | None] = {}
         for key, value in metadata:
             if key == REQUEST_ID and isinstance(value, str) and _WELL_FORMED.fullmatch(value):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NoReturn
 
 import grpc
+from grpc.aio import AbortError
 
 from bytepair_server import logs
 from bytepair_server.call import Call
@@ -97,13 +99,21 @@ class Endpoint:
 
         async def handle(_: object, context: Context) -> bytes:
             call = outcomes.begin(context)
+
+            async def end() -> None:
+                # The call is aborted and its reading not cancelled: gRPC would never free what came
+                # of a message whose reader is gone.
+                with suppress(Exception):
+                    slow = Overloaded(RETRY_SECONDS, "messages that are not whole")
+                    await outcomes.failed(context, call, slow)
+
             try:
                 call.caller = identify(call.authorization, context.auth_context)
                 if not line.passes(call):
                     await line.turn(call, context.time_remaining())
-                call.reader = asyncio.current_task()
+                call.end = end
                 raw = await context.read()
-                call.reader = None
+                call.end = None
                 if raw is END:
                     line.leave(call)
                     await _no_message()
@@ -121,12 +131,10 @@ class Endpoint:
                     context.add_done_callback(self._sent(len(answer)))
             except BaseException as error:
                 raw = answer = b""  # nothing holds them while the call waits to be told
-                call.reader = None
+                call.end = None
                 line.leave(call)
-                if call.was_slow:
-                    # At once, without the pause: gRPC holds what has come.
-                    slow = Overloaded(RETRY_SECONDS, "messages that are not whole")
-                    await outcomes.failed(context, call, slow)
+                if isinstance(error, AbortError):
+                    raise  # by `end`: its caller has been told
                 await outcomes.refused(context, call, error)
             outcomes.answered(context, call)
             return answer

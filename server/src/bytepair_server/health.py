@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from time import monotonic
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -24,9 +26,10 @@ WATCH_RETRY_SECONDS: Final = 10.0
 
 #: Longer names of services there are not; a watch keeps its name.
 MAX_NAME_BYTES: Final = 256
-#: So many requests may be on their way in at once; of more, the first is ended. What has come of
-#: each is held, up to the most that any message may have.
-MAX_READING: Final = 64
+#: So many requests may be on their way in, and where the first has been for longer than so many
+#: seconds fewer: of more, the first is ended. What has come of each is held, up to the most that
+#: any message may have.
+MAX_AT_ONCE, READ_SECONDS, MAX_READING = 256, 1.0, 64
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Status = int
@@ -45,7 +48,9 @@ class Health:
         self._is_shut_down = False
         #: Set once, at the next change.
         self._changed = asyncio.Event()
-        self._reading: Final[dict[Call, asyncio.Future[bytes]]] = {}
+        #: Since when.
+        self._reading: Final[dict[Context, float]] = {}
+        self._ending: Final[set[asyncio.Future[None]]] = set()
         self._watches = 0
 
     def set(self, service: str, status: Status) -> None:
@@ -107,7 +112,7 @@ class Health:
             except Unauthenticated as error:
                 self._floods.came_to_nothing(context.peer())
                 await _refuse(context, error)
-        raw = await self._read(call, context)
+        raw = await self._read(context)
         if raw is END:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
         try:
@@ -118,26 +123,33 @@ class Health:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no service has such a long name")
         return service
 
-    async def _read(self, call: Call, context: Context) -> bytes:
+    async def _read(self, context: Context) -> bytes:
         """Read a message, for which the first of too many others that are not whole is ended."""
-        reading = self._reading[call] = asyncio.ensure_future(context.read())
-        if len(self._reading) > MAX_READING:
-            next(iter(self._reading.values())).cancel()
+        now = self._reading[context] = monotonic()
+        first, began = next(iter(self._reading.items()))
+        most = MAX_READING if now - began > READ_SECONDS else MAX_AT_ONCE
+        if len(self._reading) > most:
+            del self._reading[first]
+            self._ending.add(ending := asyncio.ensure_future(_end(first)))
+            ending.add_done_callback(self._ending.discard)
         try:
-            await asyncio.wait((reading,))
-            if not reading.cancelled() and reading.result() is END:
+            raw: bytes = await context.read()
+            if raw is END:
                 # Also where the caller is gone, of which gRPC tells a moment later.
                 await asyncio.sleep(GONE_SECONDS)
         except asyncio.CancelledError:
-            reading.cancel()
             self._floods.came_to_nothing(context.peer())
             raise
         finally:
-            del self._reading[call]
-        if reading.cancelled():
-            self._floods.came_to_nothing(context.peer())
-            await _refuse(context, Overloaded(RETRY_SECONDS, "requests of health not whole"))
-        return reading.result()
+            self._reading.pop(context, None)
+        return raw
+
+
+async def _end(context: Context) -> None:
+    """Abort a call that is being read, whose handler then ends by itself: were its reading
+    cancelled, gRPC would never free what came of the message."""
+    with suppress(Exception):
+        await _refuse(context, Overloaded(RETRY_SECONDS, "requests of health that are not whole"))
 
 
 class Elsewhere(grpc.GenericRpcHandler):

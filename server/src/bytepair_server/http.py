@@ -10,6 +10,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -125,6 +126,8 @@ class HttpServer:
         self._pages: Final = pages
         self.address: Final = shown_address(self._listener)
         self._loop: Final = asyncio.new_event_loop()
+        # As many as there may be connections: a probe of a loop that is stuck holds one for long.
+        self._loop.set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS, "http"))
         self._stopping: Final = asyncio.Event()
         self._thread: Final = threading.Thread(target=self._run, name="http", daemon=True)
 

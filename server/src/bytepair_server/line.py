@@ -153,7 +153,7 @@ class Line:
         """Give the places that are free to those whose turn it is."""
         while self._queue:
             if len(self._reading) >= self._free():
-                left = self._reading.forget_slow()
+                left = self._reading.forget_slow(self._free())
                 if len(self._reading) >= self._free():
                     self._look_again(left)
                     return
@@ -187,8 +187,14 @@ class Line:
 
     def _look_again(self, seconds: float) -> None:
         """Advance in so long, if nothing comes before that; infinite: when something comes."""
-        if self._looks_again is None and seconds < math.inf:
-            self._looks_again = asyncio.get_running_loop().call_later(seconds, self._looked)
+        loop = asyncio.get_running_loop()
+        if self._looks_again is not None:
+            if self._looks_again.when() <= loop.time() + seconds:
+                return
+            self._looks_again.cancel()
+            self._looks_again = None
+        if seconds < math.inf:
+            self._looks_again = loop.call_later(seconds, self._looked)
 
     def _looked(self) -> None:
         self._looks_again = None

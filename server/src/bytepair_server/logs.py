@@ -102,7 +102,9 @@ def _without_messages(
     """Drop what a library's line was filled in with, and its traceback's messages: both may quote
     what it worked on, as gRPC does of metadata that are not text, an API key among them."""
     record = event["_record"]
-    event["event"] = str(record.msg)
+    said = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+    # asyncio fills its lines in itself: after a bracket, and from the second line on.
+    event["event"] = said.split("\n")[0].split("(")[0] if record.name == "asyncio" else said
     if record.exc_info:
         event["error"] = frames(record.exc_info[1])
         record.exc_info = None

@@ -10,6 +10,7 @@ What has come of a message is held, so few may go on without a place. The first 
 
 from __future__ import annotations
 
+import asyncio
 import math
 from time import monotonic
 from typing import Final
@@ -32,6 +33,7 @@ class Reading:
         self._calls: Final[dict[Call, tuple[float, int]]] = {}
         #: Those that have lost their places, and since when each is read.
         self._slow: Final[dict[Call, float]] = {}
+        self._ending: Final[set[asyncio.Future[None]]] = set()
         self._read = 0
         self._last_read = -math.inf
 
@@ -53,8 +55,8 @@ class Reading:
         self._slow.pop(call, None)
         return self._calls.pop(call, None) is not None
 
-    def forget_slow(self) -> float:
-        """Take the places of those whose callers hold them up.
+    def forget_slow(self, places: int) -> float:
+        """Take the places of those whose callers hold them up, until one of so many is free.
 
         That is told by others that came later and were read, as messages that are there are read
         in the order in which they were asked for; or by nothing being read at all.
@@ -63,7 +65,7 @@ class Reading:
             Seconds until the next may be; infinite for nobody.
         """
         now, most = monotonic(), 2 * len(self._calls)
-        while self._calls:
+        while 0 < places <= len(self._calls):
             call, (since, read_before) = next(iter(self._calls.items()))
             if since + READ_SECONDS > now:
                 return since + READ_SECONDS - now
@@ -73,14 +75,10 @@ class Reading:
                 first, began = next(iter(self._slow.items()))
                 if began + SLOW_SECONDS > now:
                     return began + SLOW_SECONDS - now
+                if first.end is not None:
+                    self._ending.add(ending := asyncio.ensure_future(first.end()))
+                    ending.add_done_callback(self._ending.discard)
                 del self._slow[first]
-                _end(first)
             del self._calls[call]
             self._slow[call] = since
         return math.inf
-
-
-def _end(call: Call) -> None:
-    if call.reader is not None:
-        call.was_slow = True
-        call.reader.cancel()

@@ -171,7 +171,13 @@ class Streams:
             if raw is END:
                 answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:
-                answer = take(raw)
+                try:
+                    self._gate.check_held()
+                except Overloaded as error:
+                    session.fault = error
+                    answer = session.abandon()
+                else:
+                    answer = take(raw)
             else:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None:
@@ -179,7 +185,7 @@ class Streams:
             if len(answer) <= small:
                 await write(answer)
             else:
-                stream.take_in(session.held + len(answer))
+                stream.hold(session.held + len(answer))
                 await write(answer)
                 stream.hold(session.held)
             stream.active_at = now()
