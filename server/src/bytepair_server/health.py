@@ -124,11 +124,12 @@ class Health:
         return service
 
     async def _read(self, context: Context) -> bytes:
-        """Read a message, for which the first of too many others that are not whole is ended."""
+        """Read a message, for which the first of too many others that are not whole are ended."""
         now = self._reading[context] = monotonic()
-        first, began = next(iter(self._reading.items()))
-        most = MAX_READING if now - began > READ_SECONDS else MAX_AT_ONCE
-        if len(self._reading) > most:
+        while len(self._reading) > MAX_READING:
+            first, began = next(iter(self._reading.items()))
+            if len(self._reading) <= MAX_AT_ONCE and now - began < READ_SECONDS:
+                break
             del self._reading[first]
             self._ending.add(ending := asyncio.ensure_future(_end(first)))
             ending.add_done_callback(self._ending.discard)
