@@ -59,6 +59,7 @@ class Line:
         self._pauses = 0
         self._reading: Final = Reading()
         self._looks_again: asyncio.TimerHandle | None = None
+        self._look_due = math.inf
         self._used_until = -math.inf
         self._let_on = -math.inf
         self._closed = False
@@ -187,17 +188,15 @@ class Line:
 
     def _look_again(self, seconds: float) -> None:
         """Advance in so long, if nothing comes before that; infinite: when something comes."""
-        loop = asyncio.get_running_loop()
-        if self._looks_again is not None:
-            if self._looks_again.when() <= loop.time() + seconds:
-                return
-            self._looks_again.cancel()
-            self._looks_again = None
-        if seconds < math.inf:
-            self._looks_again = loop.call_later(seconds, self._looked)
+        due = monotonic() + seconds
+        if due < self._look_due:
+            if self._looks_again is not None:
+                self._looks_again.cancel()
+            self._look_due = due
+            self._looks_again = asyncio.get_running_loop().call_later(seconds, self._looked)
 
     def _looked(self) -> None:
-        self._looks_again = None
+        self._looks_again, self._look_due = None, math.inf
         self.advance()
 
 
