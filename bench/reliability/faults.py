@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from select import select
 from time import monotonic, perf_counter, sleep
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.hostile import ATTACKS
 from support.serving import RunningServer
 
+from bench.reliability.callers import has_printed, on_cores, result_of, start_load
 from bench.reliability.watch import ENCODING, TEXT, Seen, bystanders, descriptors_of, tree
 
 SECONDS: Final = 6.0
@@ -37,8 +37,6 @@ GRACE_SECONDS: Final = 5.0
 MIB: Final = 1 << 20
 #: As many callers as keep one worker busy.
 BUSY_CALLERS: Final = 16
-#: By so much of `nice`.
-GIVES_WAY: Final = 10
 ONE: Final = ("--builtin-encodings", ENCODING, "--log-level", "info")
 TWO: Final = (*ONE, "--workers", "2")
 
@@ -66,23 +64,12 @@ class Row:
 def served(*flags: str, cores: Collection[int] = ()) -> Iterator[tuple[RunningServer, Seen]]:
     """A server, on some cores, and bystanders, on any."""
     with ExitStack() as stack:
-        with _on(cores):
+        with on_cores(cores):
             server = stack.enter_context(RunningServer(*flags))
         seen = stack.enter_context(bystanders(server.target, [server.pid]))
         sleep(0.5)
         seen.latencies.clear()  # of connecting
         yield server, seen
-
-
-@contextmanager
-def _on(cores: Collection[int]) -> Iterator[None]:
-    """Start processes on some cores; on any if there are none."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores or before)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def nothing() -> Row:
@@ -227,8 +214,8 @@ def large_inputs() -> Row:
         sleep(SECONDS)
         median, p99 = seen.percentile_ms(50), seen.percentile_ms(99)
         seen.latencies.clear()
-        with _load(server, MIB, 4, SECONDS) as load:
-            sent, _, _ = _result(load)
+        with start_load(server, MIB, 4, SECONDS) as load:
+            sent, _, _ = result_of(load)
     note = (
         f"median of the others {seen.percentile_ms(50) / median:.1f} times that before, "
         f"99th percentile {seen.percentile_ms(99) / p99:.1f} times"
@@ -242,13 +229,13 @@ def overload(text_bytes: int) -> Row:
     *for_load, core = sorted(os.sched_getaffinity(0))
     for_load = for_load or [core]  # apart, or the server would be slow because its load is quick
     with served(*ONE, "--workers", "1", cores=[core]) as (server, seen):
-        with _load(server, text_bytes, BUSY_CALLERS, SECONDS, for_load) as load:
-            best, _, _ = _result(load)
+        with start_load(server, text_bytes, BUSY_CALLERS, SECONDS, for_load) as load:
+            best, _, _ = result_of(load)
         callers = 10 * DEFAULT_MAX_IN_FLIGHT
-        with _load(server, text_bytes, callers, SECONDS, for_load) as load:
-            checks = _health(server, lambda: not _has_printed(load))
+        with start_load(server, text_bytes, callers, SECONDS, for_load) as load:
+            checks = _health(server, lambda: not has_printed(load))
             leaving = _health(server, lambda: load.poll() is None)
-            good, refused, failed = _result(load)
+            good, refused, failed = result_of(load)
     note = (
         f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {refused:.0f} refused/s, "
         f"{failed:.0f} failed/s; health p99 {checks.percentile_ms(99):.0f} ms, "
@@ -270,37 +257,6 @@ def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
         if not going():
             return checks
         sleep(0.02)
-
-
-def _load(
-    server: RunningServer,
-    text_bytes: int,
-    at_once: int,
-    seconds: float,
-    cores: Collection[int] = (),
-) -> subprocess.Popen[str]:
-    """Callers of Count, in a process of their own, on any core; or on some, where it gives way, so
-    that whoever is watched waits for the server and not for them."""
-    numbers = map(str, (text_bytes, at_once, seconds))
-    command = [sys.executable, "-m", "bench.reliability.load", server.target, *numbers]
-    with _on(cores):
-        load = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    if cores:
-        os.setpriority(os.PRIO_PROCESS, load.pid, GIVES_WAY)
-    return load
-
-
-def _has_printed(load: subprocess.Popen[str]) -> bool:
-    """Whether its time is over."""
-    assert load.stdout is not None
-    return bool(select([load.stdout], [], [], 0)[0])
-
-
-def _result(load: subprocess.Popen[str]) -> tuple[float, float, float]:
-    """Wait for a load. Returns the calls that were answered, refused and failed, by second."""
-    printed, _ = load.communicate(timeout=120)
-    good, refused, failed = map(float, printed.split())
-    return good, refused, failed
 
 
 def cancelled_work() -> Row:
