@@ -32,6 +32,8 @@ from bytepair_server.work import Work
 
 Handler = Callable[[object, Context], Awaitable[None]]
 
+#: An answer has at most about so many times the bytes of its message: ids of long tokens as text.
+GROWTH: Final = 64
 #: Every streaming RPC by its name in the proto.
 SESSIONS: Final[dict[str, type[Session]]] = {
     "EncodeStream": EncodeSession,
@@ -171,13 +173,7 @@ class Streams:
             if raw is END:
                 answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:
-                try:
-                    self._gate.check_held()
-                except Overloaded as error:
-                    session.fault = error
-                    answer = session.abandon()
-                else:
-                    answer = take(raw)
+                answer = self._at_once(session, raw) if len(raw) * GROWTH > small else take(raw)
             else:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None:
@@ -191,6 +187,15 @@ class Streams:
             stream.active_at = now()
         if session.fault is not None:
             raise session.fault
+
+    def _at_once(self, session: Session, raw: bytes) -> bytes | None:
+        """Take a small message whose answer may be a large one, if there is room for more."""
+        try:
+            self._gate.check_held()
+        except Overloaded as error:
+            session.fault = error
+            return session.abandon()
+        return session.take(raw)
 
     async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
         """The answer where nothing more can be read: because the caller has sent everything,
