@@ -149,10 +149,13 @@ def test_a_library_s_line_is_logged_without_what_it_quotes() -> None:
     try:
         logs.configure("json", "info", stream)
         logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
+        logging.getLogger("asyncio").error(f"Exception in callback f({SECRET!r})\n{SECRET}")
+        logging.getLogger("other").error(KeyError(SECRET))
     finally:
         logging.getLogger().handlers[:] = handlers
         logging.getLogger().setLevel(level)
-    assert json.loads(stream.getvalue())["event"] == "Invalid encoding on %s"
+    said = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    assert said == ["Invalid encoding on %s", "Exception in callback f", "KeyError"]
     assert SECRET not in stream.getvalue()
 
 

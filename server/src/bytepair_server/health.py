@@ -26,10 +26,12 @@ WATCH_RETRY_SECONDS: Final = 10.0
 
 #: Longer names of services there are not; a watch keeps its name.
 MAX_NAME_BYTES: Final = 256
-#: So many requests may be on their way in, and where the first has been for longer than so many
-#: seconds fewer: of more, the first is ended. What has come of each is held, up to the most that
-#: any message may have.
-MAX_AT_ONCE, READ_SECONDS, MAX_READING = 256, 1.0, 64
+#: So many requests may be on their way in: of more, the first is ended. What has come of each is
+#: held, up to the most that any message may have.
+MAX_AT_ONCE: Final = 256
+#: And so many where the first has been for longer than READ_SECONDS.
+MAX_READING: Final = 64
+READ_SECONDS: Final = 1.0
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Status = int
