@@ -16,12 +16,15 @@ from functools import cache, partial
 from time import monotonic, sleep
 from typing import Final
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4
+MAX_WINDOW: Final = (1 << 31) - 1
+#: What every connection has at first (RFC 9113, section 6.9.2).
+FIRST_WINDOW: Final = (1 << 16) - 1
 CANCEL = 8
 #: What a field of headers counts beside its name and value (RFC 9113, section 6.5.2).
 FIELD_BYTES: Final = 32
@@ -238,6 +241,35 @@ def never_whole(address: str, going: Going) -> int:
     return sent
 
 
+def hurrying(address: str, going: Going) -> int:
+    """Sends a thousand streams single ids as fast as the connection takes them, and reads what
+    comes back."""
+    no_limits = (
+        PREFACE
+        + frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, MAX_WINDOW))
+        + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", MAX_WINDOW - FIRST_WINDOW))
+    )
+    config = stream_pb2.DecodeStreamConfig(encoding="cl100k_base")
+    first = message(stream_pb2.DecodeStreamRequest(config=config).SerializeToString())
+    ids = message(stream_pb2.DecodeStreamRequest(ids=[15339]).SerializeToString()) * 100
+    streams, sent = range(1, 2 * 1_000, 2), 0
+    with suppress(OSError), connection(address, hello=no_limits) as link:
+        for stream in streams:
+            link.sendall(frame(HEADERS, END_HEADERS, stream, headers("DecodeStream")))
+            link.sendall(frame(DATA, 0, stream, first))
+        for _ in range(FIRST_WINDOW // len(ids) - 1):
+            for stream in streams:
+                if not going():
+                    return sent
+                link.sendall(frame(DATA, 0, stream, ids))
+                sent += 100
+                _drain(link)
+        while going():
+            sleep(0.01)
+            _drain(link)
+    return sent
+
+
 def reset_calls(first: int, said: bytes) -> bytes:
     """A hundred calls that are reset at once, in streams from `first`; `said` are their headers."""
     calls = []
@@ -387,6 +419,7 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "50 connections, a byte a second": dribbling,
     "500 large answers never read": never_reading,
     "1,000 messages that are never whole": never_whole,
+    "1,000 streams at full speed": hurrying,
     "streams opened and reset (rapid reset)": resetting,
     "streams opened and reset on ten connections": partial(resetting, connections=10),
     "a flood of new connections": flooding,

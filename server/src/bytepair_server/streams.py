@@ -28,6 +28,7 @@ from bytepair_server.streams_decode import DecodeSession
 from bytepair_server.streams_open import OpenStream
 from bytepair_server.streams_session import Session
 from bytepair_server.streams_text import CountSession, EncodeSession
+from bytepair_server.streams_turns import Turns
 from bytepair_server.work import Work
 
 Handler = Callable[[object, Context], Awaitable[None]]
@@ -79,6 +80,7 @@ class Streams:
         self._quotas: Final = quotas
         self._work: Final = work
         self._idle_seconds: Final = idle_seconds
+        self._turns: Final = Turns()
         self._outcomes: Final = partial(
             Outcomes,
             gate=gate,
@@ -157,6 +159,7 @@ class Streams:
         """Take messages until the stream is over, no faster than the quota lets: a stream is not
         ended for its bytes, but gRPC's flow control holds its caller."""
         read, write, take = context.read, context.write, session.take
+        passes = self._turns.passes
         now = asyncio.get_running_loop().time
         small = self._work.inline_max_bytes
         while not session.over:
@@ -164,6 +167,8 @@ class Streams:
                 if quota is not None and (delay := quota.debt()):
                     await stream.working(asyncio.sleep(delay))
                 raw = await read()
+                if not passes(len(raw)):
+                    await stream.working(self._turns.turn(session.caller, len(raw)))
             except asyncio.CancelledError:
                 await self._cut_off(context, session, stream)
                 raise
