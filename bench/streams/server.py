@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import uvloop
 from bytepair.v1 import stream_pb2
-from bytepair_server import catalog, cores, logs
+from bytepair_server import accepting, catalog, cores, logs
 from bytepair_server.callers import Callers
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.floods import Floods
@@ -21,7 +21,7 @@ from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.policy import Policy
 from bytepair_server.quotas import Quotas
-from bytepair_server.service import Service
+from bytepair_server.service import SERVICE_NAME, Service
 from bytepair_server.settings import Settings
 from bytepair_server.streams import Streams
 from bytepair_server.work import Work
@@ -67,19 +67,15 @@ async def serve() -> None:
     endpoint.service, streams.options = service, service.options
     gate.open()
     echoes: dict[str, Any] = {"Echo": grpc.stream_stream_rpc_method_handler(echo)}
-    server = grpc.aio.server(
-        options=[
+    server = accepting.server(
+        [
             ("grpc.max_receive_message_length", settings.max_message_bytes),
             ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
         ]
     )
-    server.add_generic_rpc_handlers(
-        (
-            endpoint.handlers(),
-            streams.handlers(),
-            grpc.method_handlers_generic_handler("bench.Bench", echoes),
-        )
-    )
+    for handlers in (endpoint.handlers(), streams.handlers()):
+        server.add_registered_method_handlers(SERVICE_NAME, handlers)
+    server.add_registered_method_handlers("bench.Bench", echoes)
     sys.stdout.write(f"{server.add_insecure_port('127.0.0.1:0')}\n")
     sys.stdout.flush()
     await server.start()

@@ -17,13 +17,14 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import errors as engine_errors
-from bytepair_server import errors, failures, logs
+from bytepair_server import accepting, errors, failures, logs
 from bytepair_server.callers import Callers
 from bytepair_server.endpoint import Endpoint
 from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
 from bytepair_server.metrics import Metrics
 from bytepair_server.quotas import Quotas
+from bytepair_server.service import SERVICE_NAME
 from bytepair_server.work import Work
 from conftest import Serve
 from support.failures import Failed, failure, read
@@ -332,8 +333,8 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             log_calls=None,
             log_denials=False,
         )
-        server = grpc.aio.server()
-        server.add_generic_rpc_handlers((endpoint.handlers(),))
+        server = accepting.server(())
+        server.add_registered_method_handlers(SERVICE_NAME, endpoint.handlers())
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

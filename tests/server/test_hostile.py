@@ -80,11 +80,12 @@ def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: 
     assert not [line for line in attacked.log if line["event"] == "unexpected error"]
 
 
-def status_of(server: RunningServer, body: bytes) -> str:
+def status_of(server: RunningServer, body: bytes, **said: str) -> str:
     """The trailers, as they are on the wire, of a call with this message."""
+    headers = hostile.headers("Count", **said)  # type: ignore[arg-type]
     with hostile.connection(server.target) as link:
         link.sendall(
-            hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, hostile.headers("Count"))
+            hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, headers)
             + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, body)
         )
         link.settimeout(5)
@@ -105,3 +106,17 @@ def test_a_message_longer_than_any_is_refused_before_it_has_come(attacked: Runni
 def test_a_request_that_is_no_message_is_an_invalid_argument(attacked: RunningServer) -> None:
     for body in (b"\xff" * 64, b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"):
         assert "grpc-status\x013" in status_of(attacked, hostile.message(body))
+
+
+@pytest.mark.parametrize(
+    "service", ["/\xff/", hostile.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100]
+)
+def test_a_path_of_any_bytes_is_that_of_an_rpc_that_there_is_not(
+    attacked: RunningServer, service: str
+) -> None:
+    """grpcio's own loop ends for good at a path that is not UTF-8."""
+    body = hostile.message(hostile.count())
+    for _ in range(2):
+        assert "grpc-status\x0212" in status_of(attacked, body, service=service)  # UNIMPLEMENTED
+    with bystander(attacked.target) as count:
+        count()

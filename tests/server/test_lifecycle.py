@@ -324,14 +324,15 @@ def test_two_servers_never_share_a_port(serve: Serve) -> None:
     server = serve()
     ended = subprocess.run(
         command("--grpc-address", server.target, "--http-address", "none"),
-        env=clean_environment(GRPC_VERBOSITY="NONE"),
+        env=clean_environment(),
         capture_output=True,
         text=True,
         timeout=START_SECONDS,
         check=False,
     )
     assert ended.returncode == 2
-    assert f"grpc_address {server.target}: cannot listen" in ended.stderr
+    said = f"grpc_address {server.target}: cannot listen there: Address already in use"
+    assert said in ended.stderr
 
 
 @pytest.mark.parametrize("prefix", ["unix:", "unix://"])
@@ -360,7 +361,7 @@ def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
         flags = {"grpc-address": "127.0.0.1:0", "http-address": "127.0.0.1:0", setting: address}
         ended = subprocess.run(
             command(*(part for flag, value in flags.items() for part in (f"--{flag}", value))),
-            env=clean_environment(GRPC_VERBOSITY="NONE"),
+            env=clean_environment(),
             capture_output=True,
             text=True,
             timeout=START_SECONDS,
@@ -369,4 +370,42 @@ def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
     assert ended.returncode == 2
     name = setting.replace("-", "_")
     assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
+    assert "Address already in use" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_unix_socket_in_a_folder_that_there_is_not_is_a_clear_error(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        command("--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none"),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "cannot listen there: No such file or directory" in ended.stderr
+
+
+def test_a_server_whose_grpc_has_ended_by_itself_ends(tmp_path: Path) -> None:
+    """A process that lives on and serves nobody would never be replaced."""
+
+    async def run() -> None:
+        arguments = ["--grpc-address", f"unix:{tmp_path}/grpc.sock", "--http-address", "none"]
+        arguments += ["--builtin-encodings", "r50k_base", "--allow-reference-backend"]
+        written = StringIO()
+        server = Server(sources.load(arguments, {}), logs.configure("json", "info", written))
+        running = asyncio.create_task(server.run(asyncio.Event()))
+        while '"serving"' not in written.getvalue():
+            await asyncio.sleep(0.01)
+        assert server._grpc is not None
+        await server._grpc.stop(None)
+        with pytest.raises(RuntimeError, match="gRPC serves no more"):
+            await running
+
+    handlers, level = getLogger().handlers[:], getLogger().level
+    try:
+        asyncio.run(run())
+    finally:
+        getLogger().handlers[:] = handlers
+        getLogger().setLevel(level)

@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import Serve
-from support.serving import clean_environment
+from support.serving import RunningServer, clean_environment
 
 #: gRPC names an experiment that it does not know, which shows that it was told of it.
 UNKNOWN = "Unknown experiment: no_such_thing"
@@ -25,7 +24,7 @@ sys.exit(cli.main())
 
 @pytest.mark.parametrize("own", [None, "", "-no_such_thing"])
 def test_grpc_is_told_unless_the_operator_says_otherwise(own: str | None) -> None:
-    environment = clean_environment()
+    environment = clean_environment(GRPC_VERBOSITY="ERROR")
     environment.pop("GRPC_EXPERIMENTS", None)
     if own is not None:
         environment["GRPC_EXPERIMENTS"] = own
@@ -35,8 +34,9 @@ def test_grpc_is_told_unless_the_operator_says_otherwise(own: str | None) -> Non
     assert (UNKNOWN in ended.stderr) is (own != "")
 
 
-def test_the_grpc_that_is_installed_knows_what_it_is_told(serve: Serve) -> None:
-    assert "Unknown experiment" not in serve().raw_log
+def test_the_grpc_that_is_installed_knows_what_it_is_told() -> None:
+    with RunningServer(environment={"GRPC_VERBOSITY": "ERROR"}) as server:
+        assert "Unknown experiment" not in server.raw_log
 
 
 #: Threads that allocate at the same time what Python's own allocator leaves to C's. A heap of a

@@ -62,7 +62,7 @@ def headers(
 
     Args:
         rpc: Which.
-        service: Whose: "/package.Service/".
+        service: Whose: "/package.Service/". As Latin-1, so that any byte can be sent.
         encoding: How its message is compressed.
         key: The API key; "" for none.
         size: What they come to as HTTP/2 counts them, by fields that mean nothing; 0 for as
@@ -87,7 +87,7 @@ def headers(
     packed = bytearray()
     for name, value in fields:
         packed += b"\0" + bytes((len(name),)) + name.encode()
-        packed += bytes((len(value),)) + value.encode()
+        packed += bytes((len(value),)) + value.encode("latin-1")
     return bytes(packed)
 
 

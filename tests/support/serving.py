@@ -80,7 +80,6 @@ class RunningServer:
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
-            errors="backslashreplace",  # gRPC logs what it was sent
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

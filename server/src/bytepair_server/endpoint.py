@@ -26,7 +26,7 @@ from bytepair_server.line import RETRY_SECONDS
 from bytepair_server.metrics import Metrics
 from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
 from bytepair_server.quotas import Quotas
-from bytepair_server.service import METHODS, SERVICE_NAME, Method, Service
+from bytepair_server.service import METHODS, Method, Service
 from bytepair_server.work import Work
 
 Handler = Callable[[object, Context], Awaitable[bytes]]
@@ -82,14 +82,12 @@ class Endpoint:
             log_denials=log_denials,
         )
 
-    def handlers(self) -> grpc.GenericRpcHandler:
-        """What to register with a gRPC server. Messages stay bytes until `_answer`."""
+    def handlers(self) -> dict[str, Any]:
+        """By RPC, what to register with a gRPC server. Messages stay bytes until `_answer`."""
         # To the wire a stream of one message is no other than a call; but gRPC reads the message
         # of a call first, and of a stream nothing that is not asked for.
         handler = grpc.stream_unary_rpc_method_handler
-        return grpc.method_handlers_generic_handler(
-            SERVICE_NAME, {rpc: handler(self._handler(rpc)) for rpc in METHODS}
-        )
+        return {rpc: handler(self._handler(rpc)) for rpc in METHODS}
 
     def _handler(self, rpc: str) -> Handler:
         method = METHODS[rpc]

@@ -15,7 +15,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
-from bytepair_server import callers, catalog, cores, identity, logs, tls
+from bytepair_server import accepting, callers, catalog, cores, identity, logs, ports, tls
 from bytepair_server.announce import announce
 from bytepair_server.catalog import Catalog
 from bytepair_server.endpoint import Endpoint
@@ -156,10 +156,11 @@ class Server:
         inherited = self._inherited
         options = grpc_options(settings, shares_port=inherited is not None)
         with poller_in_its_place():
-            self._grpc = grpc.aio.server(options=options)
+            self._grpc = accepting.server(options)
         self._set_health(_NOT_SERVING)
         self._health.register(self._grpc)
-        self._grpc.add_generic_rpc_handlers((self._endpoint.handlers(), self._streams.handlers()))
+        for handlers in (self._endpoint.handlers(), self._streams.handlers()):
+            self._grpc.add_registered_method_handlers(SERVICE_NAME, handlers)
         if settings.reflection:
             names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
@@ -251,16 +252,30 @@ class Server:
             Whether no thread works any more: a call that was cut off cannot be stopped.
         Raises:
             ConfigurationError, SelfTestFailed: It could not start.
+            RuntimeError: gRPC ended by itself, and nobody would be served any more.
         """
         try:
             await self.start()
             self._tell_serving(await self.load())
-            await stopping.wait()
+            await self._stopped_or_broken(stopping)
             await self.drain()
         finally:
             idle = await self.stop()
         self._log.info("stopped")
         return idle
+
+    async def _stopped_or_broken(self, stopping: asyncio.Event) -> None:
+        assert self._grpc is not None  # it has started
+        asked = asyncio.ensure_future(stopping.wait())
+        # Not to be cancelled: grpcio would cancel with it what its own `stop` waits for.
+        broken = asyncio.ensure_future(self._grpc.wait_for_termination())
+        try:
+            await asyncio.wait((asked, broken), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+        if not stopping.is_set():
+            # In a process that lives on, nobody would know of it and take its place.
+            raise RuntimeError("gRPC serves no more") from broken.exception()
 
     def _bind(self, server: grpc.aio.Server, address: str) -> str:
         if address.startswith("unix:") and _is_served(address):
@@ -275,8 +290,8 @@ class Server:
             port = 0
         if port == 0:
             raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there, for the reason that gRPC gives "
-                "above; if another process has the port, stop it, or set another address"
+                f"grpc_address {address}: cannot listen there: {ports.problem(address)}; if "
+                "another process has the port, stop it, or set another address"
             )
         return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
 

@@ -1,9 +1,11 @@
-"""A port that several processes share: the kernel deals connections out among them."""
+"""Ports: one that several processes share, where the kernel deals connections out among them; and
+why one cannot be listened at."""
 
 from __future__ import annotations
 
 import socket
 import sys
+from pathlib import Path
 from typing import Final
 
 from bytepair_server.settings_types import split_address
@@ -28,14 +30,11 @@ class SharedPort:
         Raises:
             ConfigurationError: It cannot be listened at, or another process does.
         """
-        host, port = split_address(address)
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            family, _, _, _, where = found[0]
             # The first try must fail where anybody listens: with SO_REUSEPORT the kernel lets
             # two servers of one user share a port, and each would get some of the calls.
-            self._bound(family, where, share=False).close()
-            self._held: Final = self._bound(family, where, share=True)
+            _bound(address, share=False).close()
+            self._held: Final = _bound(address, share=True)
         except OSError as error:
             raise ConfigurationError(
                 f"grpc_address {address}: cannot listen there: {error.strerror}; if another "
@@ -47,14 +46,37 @@ class SharedPort:
         """Hold it no longer."""
         self._held.close()
 
-    @staticmethod
-    def _bound(family: int, where: tuple[object, ...], *, share: bool) -> socket.socket:
-        held = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(share))
-            held.bind(where)
-        except OSError:
-            held.close()
-            raise
-        return held
+
+def problem(address: str) -> str:
+    """Why nobody can listen at an address where gRPC could not; it does not say.
+
+    Args:
+        address: "host:port", or gRPC's "unix:path".
+    """
+    try:
+        if address.startswith("unix:"):
+            path = Path(address.removeprefix("unix:").removeprefix("//"))
+            with socket.socket(socket.AF_UNIX) as tried:
+                tried.bind(str(path))
+            path.unlink()
+        else:
+            _bound(address, share=False).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return "gRPC refuses it"
+
+
+def _bound(address: str, *, share: bool) -> socket.socket:
+    host, port = split_address(address)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, where = found[0]
+    held = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if share:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(where)
+    except OSError:
+        held.close()
+        raise
+    return held

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
@@ -23,7 +23,6 @@ from bytepair_server.metrics import Metrics
 from bytepair_server.options import Options
 from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
 from bytepair_server.quotas import Quota, Quotas
-from bytepair_server.service import SERVICE_NAME
 from bytepair_server.streams_decode import DecodeSession
 from bytepair_server.streams_open import OpenStream
 from bytepair_server.streams_session import Session
@@ -91,15 +90,14 @@ class Streams:
             log_denials=log_denials,
         )
 
-    def handlers(self) -> grpc.GenericRpcHandler:
-        """What to register with a gRPC server. Messages stay bytes until a session has them."""
+    def handlers(self) -> dict[str, Any]:
+        """By RPC, what to register with a gRPC server. Messages stay bytes until a session has
+        them."""
         # To the wire CountStream, with its one answer, is no other than the two. As gRPC's
         # stream_unary it would be answered after the handler, which could not tell a caller
         # that has sent everything from one that is gone.
         handler = grpc.stream_stream_rpc_method_handler
-        return grpc.method_handlers_generic_handler(
-            SERVICE_NAME, {rpc: handler(self._handler(rpc)) for rpc in SESSIONS}
-        )
+        return {rpc: handler(self._handler(rpc)) for rpc in SESSIONS}
 
     def _handler(self, rpc: str) -> Handler:
         session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)

@@ -14,9 +14,10 @@ from typing import Final
 #: large ones. To be measured again with each new version of grpcio: `make bench-service`.
 GRPC_EXPERIMENTS: Final = "-event_engine_listener"
 
-#: Not "INFO", gRPC's own: those lines quote what a client sent, byte by byte, so that anybody
-#: could write what looks like a line of ours.
-GRPC_VERBOSITY: Final = "ERROR"
+#: gRPC's lines quote what a client sent, byte by byte, even those of level ERROR (the server name
+#: of a TLS handshake), so that anybody could write what looks like a line of ours, and as many as
+#: he likes.
+GRPC_VERBOSITY: Final = "NONE"
 
 #: glibc gives threads heaps of their own, and keeps of each the most that it ever held: with gRPC's
 #: threads a server's memory grows with every flood that it has seen. One heap is given back.
