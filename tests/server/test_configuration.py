@@ -153,10 +153,11 @@ def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, sa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("chat = []", "caller 'chat' needs a list of key hashes"),
+        ("'' = []", "'' is no name that a log can show"),
+        ('"a\\u001b[31m" = []', "is no name that a log can show"),
         ("chat = 'sha256:'", "caller 'chat' needs a list of key hashes"),
         ("chat = ['hunter2']", "entry 0 of caller 'chat' is not 'sha256:' and 64"),
-        ("chat = [hunter2]", "is not TOML"),
+        ("chat = []\nbilling = [hunter2]", "is not TOML in line 2"),
         ("", "names no caller"),
         ("a = ['{hash}']\nb = ['{hash}']", "callers 'a' and 'b' share a key"),
     ],

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
+import socket
+import ssl
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import failure
 from support.keys import keys_toml
 from support.pki import Authority, trusting
-from support.serving import RunningServer, write_config
+from support.serving import START_SECONDS, RunningServer, write_config
 from support.streaming import CountRequest, count_config
 
 REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
@@ -138,6 +142,8 @@ def test_the_caller_is_whom_the_certificate_names(
         {"uris": [BILLING.upper()]},
         {"uris": ["dns:billing.example.org"]},
         {"dns": ["billing.example.org", "search.example.org"]},
+        {"dns": ["billing.example.org\0.evil.example"]},
+        {"uris": [BILLING + "\0.evil.example"]},
     ],
     ids=repr,
 )
@@ -245,13 +251,21 @@ def test_a_unix_socket_has_the_permissions_of_the_setting(
     assert server.stub.Count(REQUEST).count == 1
 
 
-def test_names_are_compared_by_kind() -> None:
+def test_names_are_compared_by_kind(authority: Authority) -> None:
     """A host name is not a URI of the same spelling, whatever gRPC lumps together."""
     known = Callers(None, {"a": CallerTable(certificates=("uri:x.example",))})
-    assert known.identify(None, lambda: {"peer_uri": [b"x.example"]}) == "a"
-    for peer in ({"peer_dns": [b"x.example"]}, {"x509_subject_alternative_name": [b"x.example"]}):
-        with pytest.raises(Unauthenticated):
-            known.identify(None, lambda peer=peer: peer)  # type: ignore[misc]
+
+    def shown(**names: Any) -> dict[str, list[bytes]]:
+        return {"x509_pem_cert": [authority.client(**names).certificate]}
+
+    assert known.identify(None, lambda: shown(uris=["x.example"])) == "a"
+    with pytest.raises(Unauthenticated):
+        known.identify(None, lambda: shown(dns=["x.example"]))
+    with pytest.raises(Unauthenticated):
+        known.identify(None, lambda: {"x509_pem_cert": [b"not a certificate"]})
+
+
+YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 
 
 def check(config: str) -> None:
@@ -279,6 +293,10 @@ def check(config: str) -> None:
             "are not a certificate chain and its key, in PEM and without a password: ",
         ),
         (
+            ["tls_cert_file = 'old.pem'", "tls_key_file = 'old-key.pem'"],
+            f"old.pem: is valid from 2000-01-01 00:00 to {YESTERDAY:%Y-%m-%d %H:%M} UTC, and by",
+        ),
+        (
             ["[callers.a]", "certificates = ['dns:a.example']"],
             "callers: certificates need tls_client_ca_file",
         ),
@@ -296,9 +314,28 @@ def test_what_contradicts_itself_is_refused(
     tmp_path: Path, lines: list[str], said: str, authority: Authority
 ) -> None:
     authority.server().write(tmp_path)
+    authority.server(until=YESTERDAY).write(tmp_path, "old.pem", "old-key.pem")
     (tmp_path / "other.pem").write_bytes(authority.server().key)
     (tmp_path / "locked.pem").write_bytes(authority.server().locked_key())
     config = write_config(tmp_path, "\n".join(lines))
     with pytest.raises(ConfigurationError) as caught:
         check(config)
     assert said in str(caught.value)
+
+
+def test_who_shakes_hands_writes_nothing_into_the_log(mutual: RunningServer) -> None:
+    """gRPC's own lines quote the name of the server that a client asks for."""
+    forged = '{"event": "forged"}'
+    host, port = mutual.target.rsplit(":", 1)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection((host, int(port))) as link, suppress(ssl.SSLError, OSError):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        hello = context.wrap_bio(incoming, outgoing, server_hostname=f"a.{'b' * len(forged)}")
+        with suppress(ssl.SSLWantReadError):
+            hello.do_handshake()
+        link.sendall(outgoing.read().replace(b"a." + b"b" * len(forged), f"a\n{forged}".encode()))
+        link.settimeout(START_SECONDS)
+        link.recv(1 << 16)
+    assert mutual.stub.Count(REQUEST).count == 1
+    assert forged not in mutual.raw_log

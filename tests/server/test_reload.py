@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
 from io import StringIO
 from pathlib import Path
@@ -52,6 +53,7 @@ def wait(server: RunningServer, event: str, times: int) -> dict[str, Any]:
     return server.wait_for_log(event, times=times)
 
 
+YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 RELOADED, KEPT = "reloaded", "not reloaded: what was read before stays in use"
 
 
@@ -79,7 +81,8 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
         assert takes(server, "new")
     assert "hunter2" not in server.raw_log
     file.unlink()
-    wait(server, KEPT, 4)
+    os.mkfifo(file)  # of which nothing ever comes
+    assert "is no file" in wait(server, KEPT, 4)["error"]
     assert takes(server, "new")
 
     replace(file, keys_toml(chat="newest"))
@@ -87,8 +90,11 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
     assert failed_now(server, "api_keys") == 0
     assert not takes(server, "new")
     assert takes(server, "newest")
+    replace(file, "chat = []")
+    wait(server, RELOADED, 3)
+    assert not takes(server, "newest")
     labels = {"what": "api_keys"}
-    assert server.metric("bytepair_reloads_total", outcome="ok", **labels) == 2
+    assert server.metric("bytepair_reloads_total", outcome="ok", **labels) == 3
     assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 4
 
 
@@ -192,16 +198,22 @@ def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
         assert not connects(server, trusting(old.pem, old_client))
         assert connects(server, trusting(new.pem, old_client))
 
+        # One with which every client would hang up, and its key.
+        old.server(until=YESTERDAY).write(tmp_path)
+        assert "no client would take it" in wait(server, KEPT, 2)["error"]
+        new_pair.write(tmp_path)
+        wait(server, RELOADED, 2)
+
         # Both authorities for a while, then the new one alone.
         replace(tmp_path / "ca.pem", old.pem + new.pem)
-        wait(server, RELOADED, 2)
+        wait(server, RELOADED, 3)
         assert connects(server, trusting(new.pem, old_client))
         assert connects(server, trusting(new.pem, new_client))
         replace(tmp_path / "ca.pem", b"nothing")
-        assert "holds no certificates" in wait(server, KEPT, 2)["error"]
+        assert "holds no certificates" in wait(server, KEPT, 3)["error"]
         assert connects(server, trusting(new.pem, new_client))
         replace(tmp_path / "ca.pem", new.pem)
-        wait(server, RELOADED, 3)
+        wait(server, RELOADED, 4)
         assert not connects(server, trusting(new.pem, old_client))
         assert connects(server, trusting(new.pem, new_client))
 

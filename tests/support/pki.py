@@ -50,9 +50,9 @@ class Authority:
         self._ca = trustme.CA()
         self.pem = self._ca.cert_pem.bytes()
 
-    def server(self, name: str = "localhost") -> Pair:
-        """For a server of this name."""
-        issued = self._ca.issue_cert(name)
+    def server(self, name: str = "localhost", until: datetime.datetime | None = None) -> Pair:
+        """For a server of this name; until when it is valid, if not for long."""
+        issued = self._ca.issue_cert(name, not_after=until)
         return Pair(issued.cert_chain_pems[0].bytes(), issued.private_key_pem.bytes())
 
     def client(

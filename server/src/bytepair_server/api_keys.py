@@ -1,8 +1,10 @@
 """The operator's file of API keys: callers, and the hashes of their keys.
 
-Each caller has one hash or several, so that a key can be exchanged without a gap:
+Each caller has one hash or several, so that a key can be exchanged without a gap, or none, so that
+the last one can be revoked:
 
     billing = ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    chat = []
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from bytepair_server.sources import ConfigurationError
+from bytepair_server.sources import ConfigurationError, contents
 
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -35,23 +37,25 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
         path: Where it is.
         reserved: Names that no caller may have.
     Returns:
-        At least one key.
+        None where no caller has one.
     Raises:
         ConfigurationError: The file is not what it must be. What it holds is never quoted: it
             may be a key that somebody forgot to hash.
     """
     place = f"api_keys_file {path}"
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(f"{place}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise ConfigurationError(f"{place}: is not TOML") from None
+        table = tomllib.loads(contents(place, path).decode())
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{place}: is not TOML{_where(error)}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{place}: is not UTF-8") from None
     keys: Keys = {}
     for caller, hashes in table.items():
         if caller in reserved:
             raise ConfigurationError(f"{place}: no caller may be called {caller!r}")
-        if not isinstance(hashes, list) or not hashes:
+        if not caller.isprintable() or not caller:
+            raise ConfigurationError(f"{place}: {caller!r} is no name that a log can show")
+        if not isinstance(hashes, list):
             raise ConfigurationError(f"{place}: caller {caller!r} needs a list of key hashes")
         for index, entry in enumerate(hashes):
             match = _HASH.fullmatch(entry) if isinstance(entry, str) else None
@@ -65,6 +69,12 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
                 raise ConfigurationError(
                     f"{place}: callers {keys[digest]!r} and {caller!r} share a key"
                 )
-    if not keys:
+    if not table:
         raise ConfigurationError(f"{place}: names no caller, so that nobody could call")
     return keys
+
+
+def _where(error: tomllib.TOMLDecodeError) -> str:
+    """In which line, without a word of it."""
+    found = re.search(r"\(at line (\d+)", str(error))
+    return f" in line {found[1]}" if found else ""

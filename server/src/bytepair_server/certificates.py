@@ -3,18 +3,24 @@
 Only subject alternative names count, and of these host names ("dns:") and URIs ("uri:", such as
 SPIFFE ids); the subject's common name, addresses and e-mail addresses never do. A name must be
 equal to a configured one: no wildcards, no suffixes. Host names are compared without case.
+
+The names are read from the certificate itself: what gRPC says of them ends at the first NUL, so
+that "billing\\0.example.org" would be "billing".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from bytepair_server.settings_callers import CallerTable
 from bytepair_server.sources import ConfigurationError
 
-#: gRPC's property of a connection for each kind of name.
-_KINDS: Final = {"dns": "peer_dns", "uri": "peer_uri"}
+#: gRPC's property of a connection that has a certificate.
+_CERTIFICATE: Final = "x509_pem_cert"
+#: Certificates are remembered, as each call is asked for its own.
+_REMEMBERED: Final = 1024
 
 #: What gRPC knows of a connection.
 AuthContext = Mapping[str, Iterable[bytes]]
@@ -29,11 +35,11 @@ class Certificates:
         Raises:
             ConfigurationError: Two callers share a name.
         """
-        self._callers: Final[dict[tuple[str, bytes], str]] = {}
+        self._callers: Final[dict[tuple[str, str], str]] = {}
         for caller, table in callers.items():
             for name in table.certificates:
                 kind, _, value = name.partition(":")
-                key = kind, _normal(kind, value.encode())
+                key = kind, _normal(kind, value)
                 other = self._callers.setdefault(key, caller)
                 if other != caller:
                     raise ConfigurationError(
@@ -51,13 +57,28 @@ class Certificates:
         Returns:
             The one caller that its names stand for; None if there is none, or more than one.
         """
-        found = {
-            self._callers.get((kind, _normal(kind, value)))
-            for kind, known_as in _KINDS.items()
-            for value in peer.get(known_as, ())
-        } - {None}
+        names = (name for pem in peer.get(_CERTIFICATE, ()) for name in _names(pem))
+        found = {self._callers.get(name) for name in names} - {None}
         return found.pop() if len(found) == 1 else None
 
 
-def _normal(kind: str, value: bytes) -> bytes:
+@lru_cache(_REMEMBERED)
+def _names(pem: bytes) -> tuple[tuple[str, str], ...]:
+    """The names in a certificate, by their kinds; none where it has none that can be read."""
+    from cryptography import x509  # takes megabytes, which only who has certificates needs
+
+    try:
+        extensions = x509.load_pem_x509_certificate(pem).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return ()
+    of_hosts = names.get_values_for_type(x509.DNSName)
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    return (
+        *(("dns", _normal("dns", each)) for each in of_hosts),
+        *(("uri", each) for each in uris),
+    )
+
+
+def _normal(kind: str, value: str) -> str:
     return value.lower() if kind == "dns" else value

@@ -114,6 +114,7 @@ def contents(paths: Sequence[Path]) -> Contents:
 
 def _hash(path: Path) -> bytes | None:
     try:
-        return hashlib.sha256(path.read_bytes()).digest()
+        # A pipe would have its reader wait for ever.
+        return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else None
     except OSError:
         return None

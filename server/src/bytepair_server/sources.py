@@ -65,6 +65,24 @@ class Configuration:
     ignored_variables: tuple[str, ...]
 
 
+def contents(place: str, path: Path) -> bytes:
+    """What a file holds.
+
+    Args:
+        place: What errors begin with: the setting that names the file, and the file.
+        path: Where it is.
+    Raises:
+        ConfigurationError: It cannot be read, or is no file: whoever reads a pipe may wait for
+            ever.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigurationError(f"{place}: is no file")
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{place}: cannot be read: {error.strerror}") from None
+
+
 def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:
     """Read and verify all sources.
 

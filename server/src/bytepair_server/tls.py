@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 import grpc
 
 from bytepair_server.settings import Settings
-from bytepair_server.sources import ConfigurationError
+from bytepair_server.sources import ConfigurationError, contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class TlsFiles:
 
         Raises:
             ConfigurationError: One cannot be read or is not what it must be, the key is not that
-                of the certificate, or a file was being replaced.
+                of the certificate, the certificate is not valid today, or a file was being
+                replaced.
         """
         material = self._read()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -62,6 +64,7 @@ class TlsFiles:
                 "certificate chain and its key, in PEM and without a password: "
                 f"{_problem(error)}"
             ) from None
+        _check_dates(self.certificates, material.certificates)
         if material.client_ca is not None:
             try:
                 context.load_verify_locations(cadata=material.client_ca.decode("ascii"))
@@ -142,10 +145,20 @@ def load(settings: Settings, base_dir: Path) -> Tls | None:
 
 
 def _pem(setting: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{setting} {path}: cannot be read: {error.strerror}") from None
+    return contents(f"{setting} {path}", path)
+
+
+def _check_dates(path: Path, chain: bytes) -> None:
+    """Raises ConfigurationError for a certificate with which every client would hang up."""
+    from cryptography import x509  # takes megabytes, which only who has TLS needs
+
+    own = x509.load_pem_x509_certificate(chain)
+    begins, ends, now = own.not_valid_before_utc, own.not_valid_after_utc, datetime.now(UTC)
+    if not begins <= now <= ends:
+        raise ConfigurationError(
+            f"tls_cert_file {path}: is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} "
+            f"UTC, and by this machine's clock it is {now:%Y-%m-%d %H:%M}: no client would take it"
+        )
 
 
 def _problem(error: Exception) -> str:
