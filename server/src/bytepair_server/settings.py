@@ -125,11 +125,14 @@ class Settings(CallerSettings):
     max_input_bytes: Whole = Field(
         default=DEFAULT_MAX_INPUT_BYTES,
         ge=1,
-        le=1 << 30,
+        le=1_000_000_000,
         description="UTF-8 bytes of text in one call.",
     )
     max_ids: Whole = Field(
-        default=DEFAULT_MAX_IDS, ge=1, le=1 << 28, description="Token ids in one call of Decode."
+        default=DEFAULT_MAX_IDS,
+        ge=1,
+        le=200_000_000,
+        description="Token ids in one call of Decode.",
     )
     max_batch_items: Whole = Field(
         default=DEFAULT_MAX_BATCH_ITEMS, ge=1, le=1 << 20, description="Items in one batch call."
