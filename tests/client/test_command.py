@@ -246,6 +246,9 @@ def test_tls(shell: Shell) -> None:
         del shell.variables["BYTEPAIR_TLS_CA"], shell.variables["BYTEPAIR_TLS_SERVER_NAME"]
         shell("count", "--tls", status=3, errors="no answer")
         shell("count", "--tls-key", "ca.pem", status=2, errors="need each other")
+        (shell.folder / "text.pem").write_text("no certificate")
+        shell("count", "--tls-ca", "text.pem", status=2, errors="holds no certificates in PEM")
+        shell("count", status=3, errors="does it want TLS")
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,8 @@ def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA)
 def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"nowhere\.pem: No such file"):
         clients(tls=Tls(root_certificates=tmp_path / "nowhere.pem"))
+    with pytest.raises(InvalidOption, match="holds no certificates in PEM"):
+        clients(tls=Tls(root_certificates=b"no certificate"))
     with pytest.raises(InvalidOption, match="need each other"):
         clients(tls=Tls(client_key=b"key"))
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,12 +82,22 @@ class Tls:
         """Read the files.
 
         Raises:
-            InvalidOption: One cannot be read, or a certificate comes without its key.
+            InvalidOption: One cannot be read, the authorities are not in PEM, or a certificate
+                comes without its key.
         """
         if (self.client_certificate is None) != (self.client_key is None):
             raise invalid("tls", "client_certificate and client_key need each other")
+        roots = _pem("root_certificates", self.root_certificates)
+        if roots is not None:
+            try:
+                # gRPC would fail each call, as if there were no server.
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(
+                    cadata=roots.decode("ascii")
+                )
+            except (ssl.SSLError, ValueError):
+                raise invalid("tls", "root_certificates holds no certificates in PEM") from None
         return grpc.ssl_channel_credentials(
-            root_certificates=_pem("root_certificates", self.root_certificates),
+            root_certificates=roots,
             private_key=_pem("client_key", self.client_key),
             certificate_chain=_pem("client_certificate", self.client_certificate),
         )

@@ -11,9 +11,9 @@ MIN_PING_INTERVAL_MS: Final = 10_000
 #: The server looks for dead connections this often.
 KEEPALIVE_MS: Final = 60_000
 KEEPALIVE_TIMEOUT_MS: Final = 20_000
-#: So many calls of which the loop has not yet heard are kept; of more, gRPC ends some by chance,
-#: with CANCELLED, and all of twice as many. Its own are 1,000 and 3,000, which callers that all
-#: call at once come to; unbounded, a flood of calls took gigabytes.
+#: So many calls of each RPC of which the loop has not yet heard are kept; of more, gRPC ends some
+#: by chance, with CANCELLED, and all of twice as many. Its own are 1,000 and 3,000, which callers
+#: that all call at once come to; unbounded, a flood of calls took gigabytes.
 MAX_UNHEARD_CALLS: Final = 4096
 #: What may come of a message before it is asked for, at first: gRPC lets it grow with what the
 #: network carries. Without that (`grpc.http2.bdp_probe` 0) one of 100 KB costs an eighth more.

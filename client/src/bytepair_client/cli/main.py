@@ -119,7 +119,8 @@ def _advice(error: Exception) -> str:
         case Unavailable():
             return (
                 f"\nIs the server running? 'bytepair-server' starts one; --target or "
-                f"{TARGET_VARIABLE} names another."
+                f"{TARGET_VARIABLE} names another. And does it want TLS (--tls, --tls-ca), or a "
+                "certificate (--tls-cert, --tls-key)?"
             )
         case DeadlineExceeded():
             return "\nIs the target right? --timeout SECONDS gives it more time."
