@@ -67,12 +67,11 @@ async def serve() -> None:
     endpoint.service, streams.options = service, service.options
     gate.open()
     echoes: dict[str, Any] = {"Echo": grpc.stream_stream_rpc_method_handler(echo)}
-    server = accepting.server(
-        [
-            ("grpc.max_receive_message_length", settings.max_message_bytes),
-            ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
-        ]
-    )
+    options = [
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+    ]
+    server = accepting.server(options, print)
     for handlers in (endpoint.handlers(), streams.handlers()):
         server.add_registered_method_handlers(SERVICE_NAME, handlers)
     server.add_registered_method_handlers("bench.Bench", echoes)

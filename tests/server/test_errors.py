@@ -333,7 +333,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             log_calls=None,
             log_denials=False,
         )
-        server = accepting.server(())
+        server = accepting.server((), lambda error: pytest.fail(repr(error)))
         server.add_registered_method_handlers(SERVICE_NAME, endpoint.handlers())
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()

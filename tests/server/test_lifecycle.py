@@ -22,9 +22,9 @@ from urllib.request import urlopen
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server import catalog, logs, sources
+from bytepair_server import accepting, catalog, logs, sources
 from bytepair_server.banner import banner
-from bytepair_server.lifecycle import Server, stop_signals
+from bytepair_server.lifecycle import Broken, Server, stop_signals
 from bytepair_server.settings import Settings
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -387,21 +387,35 @@ def test_a_unix_socket_in_a_folder_that_there_is_not_is_a_clear_error(tmp_path: 
     assert "cannot listen there: No such file or directory" in ended.stderr
 
 
-def test_a_server_whose_grpc_has_ended_by_itself_ends(tmp_path: Path) -> None:
+def test_a_server_whose_grpc_takes_no_more_calls_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that lives on and serves nobody would never be replaced."""
+    address = f"unix:{tmp_path}/grpc.sock"
 
     async def run() -> None:
-        arguments = ["--grpc-address", f"unix:{tmp_path}/grpc.sock", "--http-address", "none"]
+        is_broken = asyncio.Event()
+
+        async def request(_: object) -> None:
+            await is_broken.wait()
+            raise OSError
+
+        monkeypatch.setattr(accepting._Core, "_request_call", request)
+        arguments = ["--grpc-address", address, "--http-address", "none"]
         arguments += ["--builtin-encodings", "r50k_base", "--allow-reference-backend"]
         written = StringIO()
         server = Server(sources.load(arguments, {}), logs.configure("json", "info", written))
         running = asyncio.create_task(server.run(asyncio.Event()))
         while '"serving"' not in written.getvalue():
             await asyncio.sleep(0.01)
-        assert server._grpc is not None
-        await server._grpc.stop(None)
-        with pytest.raises(RuntimeError, match="gRPC serves no more"):
-            await running
+        async with grpc.aio.insecure_channel(address) as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            watch = stub.Watch(health_pb2.HealthCheckRequest())  # a call that stays
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+            is_broken.set()
+            with pytest.raises(Broken):
+                await asyncio.wait_for(running, START_SECONDS)
+        assert "gRPC takes no more calls" in written.getvalue()
 
     handlers, level = getLogger().handlers[:], getLogger().level
     try:

@@ -13,7 +13,7 @@ It takes private names of grpcio, which are those of the versions that pyproject
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import grpc
@@ -24,26 +24,38 @@ from grpc.aio import _server
 _UNKNOWN: Final = ""
 
 
-def server(options: Sequence[tuple[str, int]]) -> grpc.aio.Server:
+def server(
+    options: Sequence[tuple[str, int]], broken: Callable[[Exception], None]
+) -> grpc.aio.Server:
     """A server without a handler, as `grpc.aio.server` makes it. Every RPC is to be registered by
     name (`add_registered_method_handlers`); generic handlers get the calls of all that are not,
     with the path "".
 
     Args:
         options: The arguments of gRPC's C core.
+        broken: Called with the reason where no more calls of an RPC are taken, which must not be
+            but where the server stops.
     """
-    return cast(grpc.aio.Server, _Server(options))
+    return cast(grpc.aio.Server, _Server(options, broken))
 
 
 class _Server(_server.Server):
-    def __init__(self, options: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self, options: Sequence[tuple[str, int]], broken: Callable[[Exception], None]
+    ) -> None:
         # Not super's, which would make the server of the C core that is to be another here.
         self._loop = cygrpc.get_working_loop()
-        self._server = _Core(self._loop, None, (), (), tuple(options), None)
+        self._server = _Core(broken, self._loop, None, (), (), tuple(options), None)
 
 
 class _Core(cygrpc.AioServer):  # type: ignore[misc]
-    def __init__(self, loop: asyncio.AbstractEventLoop, *rest: object) -> None:
+    def __init__(
+        self,
+        broken: Callable[[Exception], None],
+        loop: asyncio.AbstractEventLoop,
+        *rest: object,
+    ) -> None:
+        self._broken: Final = broken
         self._own_loop: Final = loop
         self._generic: Final[list[Any]] = []
         self._by_name: Final[dict[str, Any]] = {}
@@ -82,7 +94,13 @@ class _Core(cygrpc.AioServer):  # type: ignore[misc]
                 if self._is_stopping:
                     raise
                 continue
+            except Exception as error:
+                # Told to grpcio's loop, it would end, and with calls open neither stop nor tell.
+                self._broken(error)
+                await asyncio.Event().wait()
+                continue
             handling = cygrpc._handle_rpc(name, resolver, (), state, loop, False)
             call = loop.create_task(cygrpc._schedule_rpc_coro(handling, state, loop, name))
             calls.add(call)
             call.add_done_callback(calls.discard)
+            del state, handling, call  # or the last call of each RPC would be held, and its message

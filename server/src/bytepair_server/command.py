@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from bytepair_server import callers, catalog, logs, sources, tls
 from bytepair_server.catalog import SelfTestFailed
-from bytepair_server.lifecycle import Server, stop_signals
+from bytepair_server.lifecycle import Broken, Server, stop_signals
 from bytepair_server.policy import Policy
 from bytepair_server.sources import Configuration, ConfigurationError
 from bytepair_server.supervisor import supervise, worker_count
@@ -22,8 +22,8 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: The command line without the program's name.
     Returns:
-        The exit status: 0 after a drain, 2 if the server could not start, 3 if no worker came
-        to serve.
+        The exit status: 0 after a drain, 1 if gRPC broke, 2 if the server could not start, 3 if no
+        worker came to serve.
     """
     try:
         configuration = sources.load(arguments, os.environ)
@@ -39,6 +39,8 @@ def run(arguments: Sequence[str]) -> int:
     except (ConfigurationError, SelfTestFailed) as error:
         sys.stderr.write(f"bytepair-server: {error}\n")
         return EXIT_CONFIGURATION
+    except Broken:
+        return 1
     if not idle:
         # The interpreter would wait for the threads, and the time to finish is over.
         sys.stdout.flush()

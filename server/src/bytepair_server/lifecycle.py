@@ -47,6 +47,10 @@ _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+class Broken(Exception):
+    """gRPC took no more calls, by a fault of its own or ours; the log says which."""
+
+
 @dataclass(frozen=True)
 class Inherited:
     """What a server that is one of several workers has from its supervisor.
@@ -144,6 +148,8 @@ class Server:
         self._grpc: grpc.aio.Server | None = None
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._broken: Exception | None = None
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -156,7 +162,7 @@ class Server:
         inherited = self._inherited
         options = grpc_options(settings, shares_port=inherited is not None)
         with poller_in_its_place():
-            self._grpc = accepting.server(options)
+            self._grpc = accepting.server(options, self._break)
         self._set_health(_NOT_SERVING)
         self._health.register(self._grpc)
         for handlers in (self._endpoint.handlers(), self._streams.handlers()):
@@ -252,30 +258,28 @@ class Server:
             Whether no thread works any more: a call that was cut off cannot be stopped.
         Raises:
             ConfigurationError, SelfTestFailed: It could not start.
-            RuntimeError: gRPC ended by itself, and nobody would be served any more.
+            Broken: gRPC took no more calls; in a process that lives on, nobody would know of it and
+                take its place.
         """
+        self._stopping = stopping
         try:
             await self.start()
             self._tell_serving(await self.load())
-            await self._stopped_or_broken(stopping)
+            await stopping.wait()
             await self.drain()
         finally:
             idle = await self.stop()
         self._log.info("stopped")
+        if self._broken is not None:
+            raise Broken
         return idle
 
-    async def _stopped_or_broken(self, stopping: asyncio.Event) -> None:
-        assert self._grpc is not None  # it has started
-        asked = asyncio.ensure_future(stopping.wait())
-        # Not to be cancelled: grpcio would cancel with it what its own `stop` waits for.
-        broken = asyncio.ensure_future(self._grpc.wait_for_termination())
-        try:
-            await asyncio.wait((asked, broken), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            asked.cancel()
-        if not stopping.is_set():
-            # In a process that lives on, nobody would know of it and take its place.
-            raise RuntimeError("gRPC serves no more") from broken.exception()
+    def _break(self, error: Exception) -> None:
+        if self._broken is None:
+            self._broken = error
+            self._log.critical("gRPC takes no more calls", error=logs.frames(error))
+            if self._stopping is not None:
+                self._stopping.set()
 
     def _bind(self, server: grpc.aio.Server, address: str) -> str:
         if address.startswith("unix:") and _is_served(address):
