@@ -10,9 +10,9 @@ from bytepair_server.streams_turns import MESSAGE_BYTES, ROUND_BYTES, Turns
 IN_A_ROUND = ROUND_BYTES // MESSAGE_BYTES
 
 
-async def take(turns: Turns, caller: str, taken: list[str]) -> None:
-    if not turns.passes(0):
-        await turns.turn(caller, 0)
+async def take(turns: Turns, caller: str, taken: list[str], size: int = 0) -> None:
+    if not turns.passes(size):
+        await turns.turn(caller, size)
     taken.append(caller)
 
 
@@ -57,6 +57,24 @@ def test_messages_count_by_their_bytes() -> None:
         assert not turns.passes(0)
         await rounds(2)
         assert turns.passes(0)
+
+    asyncio.run(run())
+
+
+def test_who_gave_up_turns_owes_nothing_for_them() -> None:
+    async def run() -> None:
+        turns, taken = Turns(), list[str]()
+        others = asyncio.gather(*(take(turns, "many", taken) for _ in range(100 * IN_A_ROUND)))
+        gone = [
+            asyncio.ensure_future(take(turns, "gone", [], 100 * ROUND_BYTES)) for _ in range(10)
+        ]
+        await rounds(1)
+        for task in gone:
+            task.cancel()
+        await asyncio.wait(gone)
+        await take(turns, "gone", taken)
+        assert "gone" in taken[: 50 * IN_A_ROUND]
+        await others
 
     asyncio.run(run())
 

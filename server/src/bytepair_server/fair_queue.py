@@ -44,6 +44,12 @@ class FairQueue(Generic[T]):
         self._count += 1  # items of one start go in the order they came
         heapq.heappush(self._heap, (start, self._count, flow, item))
 
+    def give_back(self, flow: Hashable, cost: int) -> None:
+        """Take note that an item which was put is not wanted any more: its flow owes nothing for
+        it. The item stays."""
+        if flow in self._ends:
+            self._ends[flow] -= cost
+
     def keep(self, wanted: Callable[[T], bool]) -> None:
         """Take out all other items."""
         self._heap[:] = [entry for entry in self._heap if wanted(entry[3])]

@@ -165,7 +165,7 @@ class Streams:
                 if quota is not None and (delay := quota.debt()):
                     await stream.working(asyncio.sleep(delay))
                 raw = await read()
-                if not passes(len(raw)):
+                if len(raw) <= session.inline_max_bytes and not passes(len(raw)):
                     await stream.working(self._turns.turn(session.caller, len(raw)))
             except asyncio.CancelledError:
                 await self._cut_off(context, session, stream)

@@ -43,7 +43,12 @@ class Turns:
         """Wait until a message of so many bytes can be taken."""
         turn: Turn = asyncio.get_running_loop().create_future()
         self._queue.put(caller, MESSAGE_BYTES + size, (turn, size))
-        await turn
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._queue.give_back(caller, MESSAGE_BYTES + size)
+            raise
 
     def _take(self, size: int) -> None:
         self._left -= MESSAGE_BYTES + size
