@@ -21,6 +21,7 @@ from bytepair_server.errors import Unauthenticated
 from bytepair_server.settings_callers import CallerTable
 from bytepair_server.sources import ConfigurationError
 from conftest import Serve
+from cryptography.hazmat.primitives.asymmetric import ec
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import failure
 from support.keys import keys_toml
@@ -265,6 +266,22 @@ def test_names_are_compared_by_kind(authority: Authority) -> None:
         known.identify(None, lambda: {"x509_pem_cert": [b"not a certificate"]})
 
 
+def test_a_caller_without_a_key_any_more_is_a_caller(tmp_path: Path) -> None:
+    """Or the settings that name it would stop the next start."""
+    (tmp_path / "keys.toml").write_text("chat = []")
+    check(
+        write_config(
+            tmp_path, "api_keys_file = 'keys.toml'\n[quotas.chat]\nrequests_per_second = 1"
+        )
+    )
+
+
+def test_comments_in_pem_files_may_be_in_any_language(tmp_path: Path, authority: Authority) -> None:
+    authority.server().write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes("# Behörde\n".encode() + authority.pem)
+    check(write_config(tmp_path, CONFIG.replace('api_keys_file = "keys.toml"', "")))
+
+
 YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 
 
@@ -297,6 +314,10 @@ def check(config: str) -> None:
             f"old.pem: is valid from 2000-01-01 00:00 to {YESTERDAY:%Y-%m-%d %H:%M} UTC, and by",
         ),
         (
+            ["tls_cert_file = 'odd.pem'", "tls_key_file = 'odd-key.pem'"],
+            "odd.pem: gRPC takes no such key; make one for RSA, or EC with P-256",
+        ),
+        (
             ["[callers.a]", "certificates = ['dns:a.example']"],
             "callers: certificates need tls_client_ca_file",
         ),
@@ -314,6 +335,7 @@ def test_what_contradicts_itself_is_refused(
     tmp_path: Path, lines: list[str], said: str, authority: Authority
 ) -> None:
     authority.server().write(tmp_path)
+    authority.client(curve=ec.SECP256K1()).write(tmp_path, "odd.pem", "odd-key.pem")
     authority.server(until=YESTERDAY).write(tmp_path, "old.pem", "old-key.pem")
     (tmp_path / "other.pem").write_bytes(authority.server().key)
     (tmp_path / "locked.pem").write_bytes(authority.server().locked_key())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server.api_keys import Keys
 from bytepair_server.callers import Callers
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.ledger import Ledger
@@ -248,7 +249,7 @@ def test_a_call_that_is_over_one_quota_spends_none_of_the_others() -> None:
 
 def test_each_limit_is_the_first_that_is_known() -> None:
     callers = Callers(
-        {b"1": "own", b"2": "grouped", b"3": "plain"},
+        Keys({b"1": "own", b"2": "grouped", b"3": "plain"}, frozenset()),
         {"own": CallerTable(group="few"), "grouped": CallerTable(group="few")},
     )
     default = QuotaTable(requests_per_second=5, request_burst=50, open_streams=9)

@@ -62,12 +62,13 @@ class Authority:
         uris: Sequence[str] = (),
         email: str = "",
         common_name: str = "client",
+        curve: ec.EllipticCurve | None = None,
     ) -> Pair:
         """For a client with these names; trustme makes none with URIs."""
         names = [*map(x509.DNSName, dns), *map(x509.UniformResourceIdentifier, uris)]
         if email:
             names.append(x509.RFC822Name(email))
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = ec.generate_private_key(curve or ec.SECP256R1())
         authority = x509.load_pem_x509_certificate(self.pem)
         now = datetime.datetime.now(datetime.UTC)
         builder = (

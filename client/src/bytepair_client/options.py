@@ -92,7 +92,7 @@ class Tls:
             try:
                 # gRPC would fail each call, as if there were no server.
                 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(
-                    cadata=roots.decode("ascii")
+                    cadata=roots.decode("ascii", "ignore")
                 )
             except (ssl.SSLError, ValueError):
                 raise invalid("tls", "root_certificates holds no certificates in PEM") from None

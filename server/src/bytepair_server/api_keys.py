@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +21,18 @@ from bytepair_server.sources import ConfigurationError, contents
 
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 
-#: Callers by the SHA-256 of each of their keys.
-Keys = dict[bytes, str]
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the file says.
+
+    Attributes:
+        by_hash: Callers by the SHA-256 of each of their keys.
+        callers: All of them, those without a key too.
+    """
+
+    by_hash: Mapping[bytes, str]
+    callers: frozenset[str]
 
 
 def hashed(key: str) -> bytes:
@@ -36,8 +47,6 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     Args:
         path: Where it is.
         reserved: Names that no caller may have.
-    Returns:
-        None where no caller has one.
     Raises:
         ConfigurationError: The file is not what it must be. What it holds is never quoted: it
             may be a key that somebody forgot to hash.
@@ -49,7 +58,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
         raise ConfigurationError(f"{place}: is not TOML{_where(error)}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{place}: is not UTF-8") from None
-    keys: Keys = {}
+    keys: dict[bytes, str] = {}
     for caller, hashes in table.items():
         if caller in reserved:
             raise ConfigurationError(f"{place}: no caller may be called {caller!r}")
@@ -71,7 +80,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
                 )
     if not table:
         raise ConfigurationError(f"{place}: names no caller, so that nobody could call")
-    return keys
+    return Keys(keys, frozenset(table))
 
 
 def _where(error: tomllib.TOMLDecodeError) -> str:

@@ -29,7 +29,7 @@ class Callers:
     """The callers that this server knows.
 
     Args:
-        keys: Caller by the hash of each API key; None where keys are not used.
+        keys: The file of API keys; None where keys are not used.
         tables: The setting `callers`.
     """
 
@@ -59,7 +59,7 @@ class Callers:
         """Every caller that a call can have now."""
         if self.open:
             return frozenset({ANONYMOUS})
-        return self._declared.union((self._keys or {}).values())
+        return self._declared if self._keys is None else self._declared | self._keys.callers
 
     @property
     def groups(self) -> frozenset[str]:
@@ -104,7 +104,7 @@ class Callers:
                 raise Unauthenticated
             # A table lookup by the hash is safe against timing: what it compares is the hash,
             # and to learn a prefix of a hash helps nobody to find a key that has it.
-            caller = keys.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
+            caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
         elif self._certificates:
             caller = self._certificates.caller(peer())
         elif keys is None:

@@ -70,7 +70,7 @@ def _names(pem: bytes) -> tuple[tuple[str, str], ...]:
     try:
         extensions = x509.load_pem_x509_certificate(pem).extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+    except Exception:  # the library has several for what it does not know, of no common kind
         return ()
     of_hosts = names.get_values_for_type(x509.DNSName)
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)

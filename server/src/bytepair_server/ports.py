@@ -35,9 +35,9 @@ class SharedPort:
             # two servers of one user share a port, and each would get some of the calls.
             _bound(address, share=False).close()
             self._held: Final = _bound(address, share=True)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there: {error.strerror}; if another "
+                f"grpc_address {address}: cannot listen there: {_reason(error)}; if another "
                 "process has the port, stop it, or set another address"
             ) from None
         self.address: Final = f"{address.rpartition(':')[0]}:{self._held.getsockname()[1]}"
@@ -61,9 +61,13 @@ def problem(address: str) -> str:
             path.unlink()
         else:
             _bound(address, share=False).close()
-    except OSError as error:
-        return error.strerror or str(error)
+    except (OSError, UnicodeError) as error:
+        return _reason(error)
     return "gRPC refuses it"
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _bound(address: str, *, share: bool) -> socket.socket:

@@ -79,8 +79,9 @@ def contents(place: str, path: Path) -> bytes:
         if path.exists() and not path.is_file():
             raise ConfigurationError(f"{place}: is no file")
         return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{place}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(f"{place}: cannot be read: {reason}") from None
 
 
 def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:

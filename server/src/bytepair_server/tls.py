@@ -64,10 +64,10 @@ class TlsFiles:
                 "certificate chain and its key, in PEM and without a password: "
                 f"{_problem(error)}"
             ) from None
-        _check_dates(self.certificates, material.certificates)
+        _check(f"tls_cert_file {self.certificates}", material.certificates)
         if material.client_ca is not None:
             try:
-                context.load_verify_locations(cadata=material.client_ca.decode("ascii"))
+                context.load_verify_locations(cadata=material.client_ca.decode("ascii", "ignore"))
             except (ssl.SSLError, ValueError) as error:
                 raise ConfigurationError(
                     f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM: "
@@ -148,16 +148,29 @@ def _pem(setting: str, path: Path) -> bytes:
     return contents(f"{setting} {path}", path)
 
 
-def _check_dates(path: Path, chain: bytes) -> None:
-    """Raises ConfigurationError for a certificate with which every client would hang up."""
+def _check(place: str, chain: bytes) -> None:
+    """Raises ConfigurationError for a certificate that gRPC does not take, without a word, or with
+    which every client would hang up."""
     from cryptography import x509  # takes megabytes, which only who has TLS needs
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-    own = x509.load_pem_x509_certificate(chain)
+    try:
+        own = x509.load_pem_x509_certificate(chain)
+        key = own.public_key()
+    except ValueError:
+        raise ConfigurationError(f"{place}: holds no certificate that can be read") from None
+    curves = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+    if not isinstance(key, rsa.RSAPublicKey | ed25519.Ed25519PublicKey) and not (
+        isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curves)
+    ):
+        raise ConfigurationError(
+            f"{place}: gRPC takes no such key; make one for RSA, or EC with P-256 or P-384"
+        )
     begins, ends, now = own.not_valid_before_utc, own.not_valid_after_utc, datetime.now(UTC)
     if not begins <= now <= ends:
         raise ConfigurationError(
-            f"tls_cert_file {path}: is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} "
-            f"UTC, and by this machine's clock it is {now:%Y-%m-%d %H:%M}: no client would take it"
+            f"{place}: is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, and by "
+            f"this machine's clock it is {now:%Y-%m-%d %H:%M}: no client would take it"
         )
 
 
