@@ -20,6 +20,7 @@ ALLOWED: Final = frozenset(
             "CNRI-Python",
             "ISC",
             "MIT",
+            "MIT-0",
         ),
         *("PSF-2.0", "Python-2.0", "Unicode-3.0", "Zlib"),
     }
