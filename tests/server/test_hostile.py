@@ -120,3 +120,20 @@ def test_a_path_of_any_bytes_is_that_of_an_rpc_that_there_is_not(
         assert "grpc-status\x0212" in status_of(attacked, body, service=service)  # UNIMPLEMENTED
     with bystander(attacked.target) as count:
         count()
+
+
+def test_headers_that_are_no_text_are_not_logged(attacked: RunningServer) -> None:
+    """By the hundred in each call, by references to one: lines cost more than all else of it."""
+    again = b"\xbe" * 300
+    named = hostile.headers("Count") + b"\x40\x01x\x01\xff" + again
+    before = len(attacked.log)
+    with hostile.connection(attacked.target) as link:
+        link.sendall(
+            hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, named)
+            + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, hostile.message(hostile.count()))
+        )
+        read = b""
+        while b"grpc-status" not in read and (more := link.recv(1 << 16)):
+            read += more
+    assert "grpc-status\x010" in read.decode("latin-1")
+    assert len(attacked.log) == before
