@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -311,64 +310,6 @@ def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> N
     assert "table.tiktoken" in ended.stderr
     assert "0" * 64 in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
-    server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
-    assert server.target == f"unix:{tmp_path}/grpc.sock"
-    assert server.stub.Count(QUICK).count == 1
-
-
-def refused(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A server that cannot start, once it has ended."""
-    return subprocess.run(
-        command(*arguments),
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
-
-
-def test_two_servers_never_share_a_port(serve: Serve) -> None:
-    """With SO_REUSEPORT, gRPC's default, each would get some of the calls, unnoticed."""
-    server = serve()
-    ended = refused("--grpc-address", server.target, "--http-address", "none")
-    assert ended.returncode == 2
-    said = f"grpc_address {server.target}: cannot listen there: Address already in use"
-    assert said in ended.stderr
-
-
-@pytest.mark.parametrize("prefix", ["unix:", "unix://"])
-def test_a_unix_socket_that_is_served_is_left_to_its_server(
-    serve: Serve, tmp_path: Path, prefix: str
-) -> None:
-    """gRPC itself would unlink it, and again when it stops."""
-    server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
-    ended = refused("--grpc-address", f"{prefix}{tmp_path}/grpc.sock", "--http-address", "none")
-    assert ended.returncode == 2
-    assert "grpc.sock: cannot listen there: another process does" in ended.stderr
-    assert server.stub.Count(QUICK).count == 1
-
-
-@pytest.mark.parametrize("setting", ["grpc-address", "http-address"])
-def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        flags = {"grpc-address": "127.0.0.1:0", "http-address": "127.0.0.1:0", setting: address}
-        ended = refused(*(part for flag, value in flags.items() for part in (f"--{flag}", value)))
-    assert ended.returncode == 2
-    name = setting.replace("-", "_")
-    assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
-    assert "Address already in use" in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_a_unix_socket_in_a_folder_that_there_is_not_is_a_clear_error(tmp_path: Path) -> None:
-    ended = refused("--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none")
-    assert ended.returncode == 2
-    assert "cannot listen there: No such file or directory" in ended.stderr
 
 
 def test_a_server_whose_grpc_takes_no_more_calls_ends(
