@@ -19,7 +19,7 @@ from bytepair_server.floods import LOOK_SECONDS, Floods
 from bytepair_server.metrics import Metrics
 from bytepair_server.sockets import MAX_REFUSED, YOUNG_PACKETS
 from conftest import Serve
-from support import hostile
+from support import hostile, http2
 from support.bystander import bystander
 from support.keys import keys_toml
 from support.pki import Authority
@@ -40,14 +40,14 @@ Hello = Callable[[socket.socket], socket.socket]
 @pytest.fixture(autouse=True)
 def _from_everywhere() -> Iterator[None]:
     yield
-    hostile.come_from(1)
+    http2.come_from(1)
 
 
 def connects(target: str, number: int, seconds: float = 20) -> bool:
     """Whether an address gets an answer to its SYN, soon."""
-    hostile.come_from(number)
+    http2.come_from(number)
     try:
-        with hostile.connection(target, seconds=seconds):
+        with http2.connection(target, seconds=seconds):
             return True
     except TimeoutError:
         return False
@@ -61,17 +61,17 @@ def is_refused(target: str, number: int) -> bool:
 def reset_until_refused(server: RunningServer, number: int, said: bytes, hello: Hello) -> None:
     """Have an address reset calls with these headers until it is refused. How many that takes is
     not known: of those that are reset before the server asks for them gRPC tells nobody."""
-    hostile.come_from(number)
+    http2.come_from(number)
     address = f"127.1.{number >> 8}.{number & 255}/32"
     until = monotonic() + START_SECONDS
     while not any(line["event"] == REFUSED and line["address"] == address for line in server.log):
         assert monotonic() < until, f"{address} is not refused"
         with (
             suppress(OSError),
-            hostile.connection(server.target, hello=b"", seconds=1) as link,
+            http2.connection(server.target, hello=b"", seconds=1) as link,
             hello(link) as spoken,
         ):
-            spoken.sendall(hostile.PREFACE + hostile.frame(hostile.SETTINGS, 0, 0))
+            spoken.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0))
             spoken.sendall(hostile.reset_calls(1, said))
             sleep(0.05)
     assert is_refused(server.target, number)
@@ -84,7 +84,7 @@ def test_calls_of_others_go_on_and_whoever_floods_is_refused(serve: Serve, name:
     with bystander(server.target) as count:
         for _ in range(2 * YOUNG_PACKETS):
             count()
-        hostile.come_from(7)
+        http2.come_from(7)
         flood = Thread(target=attack, args=(server.target, hostile.going_for(2)))
         flood.start()
         said = server.wait_for_log(REFUSED, address="127.1.0.7/32")
@@ -116,10 +116,10 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.mark.parametrize(
     ("number", "service", "rpc", "key"),
     [
-        (11, hostile.SERVICE, "Count", "chat-key"),
-        (12, hostile.SERVICE, "Count", "nobody's"),
-        (13, hostile.SERVICE, "DecodeStream", "chat-key"),
-        (14, hostile.SERVICE, "NoSuchRpc", "chat-key"),
+        (11, http2.SERVICE, "Count", "chat-key"),
+        (12, http2.SERVICE, "Count", "nobody's"),
+        (13, http2.SERVICE, "DecodeStream", "chat-key"),
+        (14, http2.SERVICE, "NoSuchRpc", "chat-key"),
         (15, "/grpc.health.v1.Health/", "Check", ""),
         (16, "/grpc.health.v1.Health/", "Watch", ""),
     ],
@@ -127,7 +127,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def test_no_rpc_is_a_way_around_it(
     keyed: RunningServer, number: int, service: str, rpc: str, key: str
 ) -> None:
-    said = hostile.headers(rpc, service=service, key=key)
+    said = http2.headers(rpc, service=service, key=key)
     reset_until_refused(keyed, number, said, lambda link: link)
 
 
@@ -144,7 +144,7 @@ def test_who_floods_through_tls_is_found_out_as_well(tmp_path: Path) -> None:
         reset_until_refused(
             server,
             7,
-            hostile.headers("Count"),
+            http2.headers("Count"),
             lambda link: context.wrap_socket(link, server_hostname="localhost"),
         )
         assert connects(server.target, 8)
@@ -153,11 +153,11 @@ def test_who_floods_through_tls_is_found_out_as_well(tmp_path: Path) -> None:
 def test_nobody_is_refused_where_any_number_may_come(serve: Serve) -> None:
     """Here more than may by default."""
     server = serve("--max-abandoned-per-second", "0")
-    hostile.come_from(7)
+    http2.come_from(7)
     until = monotonic() + START_SECONDS
-    with hostile.connection(server.target) as link:
+    with http2.connection(server.target) as link:
         for stream in range(1, 1 << 31, 200):
-            link.sendall(hostile.reset_calls(stream, hostile.headers("Count")))
+            link.sendall(hostile.reset_calls(stream, http2.headers("Count")))
             if server.metric("bytepair_cancelled_total", rpc="Count") > 1_000:
                 break
             assert monotonic() < until
@@ -168,15 +168,13 @@ def test_nobody_is_refused_where_any_number_may_come(serve: Serve) -> None:
 def test_who_waited_and_then_gives_up_is_no_flood(serve: Serve) -> None:
     """Thousands of calls may wait for a server, and end at once as their caller's process does."""
     server = serve("--max-abandoned-per-second", str(MOST))
-    hostile.come_from(7)
-    half = hostile.message(bytes(100), length=1_000)
-    with hostile.connection(server.target) as link:
+    http2.come_from(7)
+    half = http2.message(bytes(100), length=1_000)
+    with http2.connection(server.target) as link:
         for stream in range(1, 8 * MOST, 2):
             link.sendall(
-                hostile.frame(
-                    hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers("Count")
-                )
-                + hostile.frame(hostile.DATA, 0, stream, half)
+                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+                + http2.frame(http2.DATA, 0, stream, half)
             )
         sleep(3)
     for _ in range(400):

@@ -8,7 +8,7 @@ from threading import Thread
 from time import monotonic, sleep
 
 import pytest
-from support import hostile
+from support import hostile, http2
 from support.bystander import bystander
 from support.serving import RunningServer
 
@@ -29,7 +29,7 @@ def attacked() -> Iterator[RunningServer]:
 @pytest.fixture(autouse=True)
 def _from_an_address_of_its_own() -> None:
     """Some of the attackers are refused afterwards."""
-    hostile.come_from(1000)
+    http2.come_from(1000)
 
 
 def descriptors(server: RunningServer) -> int:
@@ -55,7 +55,7 @@ def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: 
         files, memory = max(looked(attacked)), resident(attacked)
         sent: list[int] = []
         hostile.prepare()
-        hostile.come_from(1 + list(hostile.ATTACKS).index(name))
+        http2.come_from(1 + list(hostile.ATTACKS).index(name))
         attack = hostile.ATTACKS[name]
 
         def begin() -> None:
@@ -82,11 +82,11 @@ def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: 
 
 def status_of(server: RunningServer, body: bytes, **said: str) -> str:
     """The trailers, as they are on the wire, of a call with this message."""
-    headers = hostile.headers("Count", **said)  # type: ignore[arg-type]
-    with hostile.connection(server.target) as link:
+    headers = http2.headers("Count", **said)  # type: ignore[arg-type]
+    with http2.connection(server.target) as link:
         link.sendall(
-            hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, headers)
-            + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, body)
+            http2.frame(http2.HEADERS, http2.END_HEADERS, 1, headers)
+            + http2.frame(http2.DATA, http2.END_STREAM, 1, body)
         )
         link.settimeout(5)
         read = b""
@@ -99,23 +99,23 @@ def status_of(server: RunningServer, body: bytes, **said: str) -> str:
 
 
 def test_a_message_longer_than_any_is_refused_before_it_has_come(attacked: RunningServer) -> None:
-    body = hostile.message(hostile.count(), length=0xFFFFFFFF)
+    body = http2.message(http2.count(), length=0xFFFFFFFF)
     assert "grpc-status\x018" in status_of(attacked, body)  # RESOURCE_EXHAUSTED
 
 
 def test_a_request_that_is_no_message_is_an_invalid_argument(attacked: RunningServer) -> None:
     for body in (b"\xff" * 64, b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"):
-        assert "grpc-status\x013" in status_of(attacked, hostile.message(body))
+        assert "grpc-status\x013" in status_of(attacked, http2.message(body))
 
 
 @pytest.mark.parametrize(
-    "service", ["/\xff/", hostile.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100]
+    "service", ["/\xff/", http2.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100]
 )
 def test_a_path_of_any_bytes_is_that_of_an_rpc_that_there_is_not(
     attacked: RunningServer, service: str
 ) -> None:
     """grpcio's own loop ends for good at a path that is not UTF-8."""
-    body = hostile.message(hostile.count())
+    body = http2.message(http2.count())
     for _ in range(2):
         assert "grpc-status\x0212" in status_of(attacked, body, service=service)  # UNIMPLEMENTED
     with bystander(attacked.target) as count:
@@ -125,12 +125,12 @@ def test_a_path_of_any_bytes_is_that_of_an_rpc_that_there_is_not(
 def test_headers_that_are_no_text_are_not_logged(attacked: RunningServer) -> None:
     """By the hundred in each call, by references to one: lines cost more than all else of it."""
     again = b"\xbe" * 300
-    named = hostile.headers("Count") + b"\x40\x01x\x01\xff" + again
+    named = http2.headers("Count") + b"\x40\x01x\x01\xff" + again
     before = len(attacked.log)
-    with hostile.connection(attacked.target) as link:
+    with http2.connection(attacked.target) as link:
         link.sendall(
-            hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, named)
-            + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, hostile.message(hostile.count()))
+            http2.frame(http2.HEADERS, http2.END_HEADERS, 1, named)
+            + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(http2.count()))
         )
         read = b""
         while b"grpc-status" not in read and (more := link.recv(1 << 16)):

@@ -13,7 +13,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.settings import Settings
 from conftest import Serve
-from support import hostile
+from support import http2
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, answers_of, decode_config
@@ -121,8 +121,8 @@ def test_a_connection_that_is_old_is_closed_without_a_call_failing(serve: Serve)
 def status_of_count(link: socket.socket, fields: bytes) -> str:
     """The status of a call with these headers."""
     link.sendall(
-        hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, fields)
-        + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, hostile.message(hostile.count()))
+        http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields)
+        + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(http2.count()))
     )
     link.settimeout(START_SECONDS)
     read = b""
@@ -145,29 +145,29 @@ def test_a_connection_beyond_so_many_is_closed_until_one_of_them_ends(
 ) -> None:
     with ExitStack() as stack:
         for _ in range(LIMIT):  # the last but one, and the last, are let in as all before
-            link = stack.enter_context(hostile.connection(narrow.target))
+            link = stack.enter_context(http2.connection(narrow.target))
             assert is_welcome(link)
-        with hostile.connection(narrow.target) as another:
+        with http2.connection(narrow.target) as another:
             assert not is_welcome(another)
-        assert status_of_count(link, hostile.headers("Count")) == "0"
+        assert status_of_count(link, http2.headers("Count")) == "0"
     until = monotonic() + START_SECONDS
     answered = False
     while not answered and monotonic() < until:  # it sees that they have ended when it can
-        with hostile.connection(narrow.target) as later:
+        with http2.connection(narrow.target) as later:
             answered = is_welcome(later)
     assert answered
 
 
-@pytest.mark.parametrize("said", [b"", hostile.PREFACE[:10], hostile.PREFACE])
+@pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
 def test_who_does_not_come_to_the_point_is_hung_up_on(narrow: RunningServer, said: bytes) -> None:
     with (
-        hostile.connection(narrow.target, hello=said) as mute,
-        hostile.connection(narrow.target) as polite,
+        http2.connection(narrow.target, hello=said) as mute,
+        http2.connection(narrow.target) as polite,
     ):
         mute.settimeout(START_SECONDS)
         while mute.recv(1 << 12):
             pass
-        assert status_of_count(polite, hostile.headers("Count")) == "0"
+        assert status_of_count(polite, http2.headers("Count")) == "0"
 
 
 @pytest.mark.parametrize(("over", "status"), [(-1, "0"), (0, "0"), (1, "8")])
@@ -175,8 +175,8 @@ def test_metadata_are_bounded_as_http2_counts_them(
     narrow: RunningServer, over: int, status: str
 ) -> None:
     """For who acknowledges the server's settings: gRPC bounds others by 16 MiB."""
-    with hostile.connection(narrow.target) as link:
+    with http2.connection(narrow.target) as link:
         assert is_welcome(link)
-        link.sendall(hostile.frame(hostile.SETTINGS, hostile.ACK, 0))
-        fields = hostile.headers("Count", size=METADATA_LIMIT + over)
+        link.sendall(http2.frame(http2.SETTINGS, http2.ACK, 0))
+        fields = http2.headers("Count", size=METADATA_LIMIT + over)
         assert status_of_count(link, fields) == status

@@ -14,13 +14,13 @@ import pytest
 from bytepair_server.health import MAX_AT_ONCE, MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from support import hostile
+from support import http2
 from support.failures import read
 from support.keys import keys_toml
 from support.serving import START_SECONDS, RunningServer
 
 KEY = "chat-key"
-MESSAGE = hostile.message(hostile.count("hello world" * 100))
+MESSAGE = http2.message(http2.count("hello world" * 100))
 WATCH = health_pb2.HealthCheckRequest()
 #: At once on one connection, of 1024 that there may be.
 ON_EACH = MAX_WATCHES // 2
@@ -49,23 +49,19 @@ def test_a_stranger_is_refused_before_its_message_is_whole(keyed: RunningServer,
     """gRPC would hold the half of it for as long as the stranger likes."""
     labels = {"rpc": "Count", "reason": "UNAUTHENTICATED"}
     before = keyed.metric("bytepair_errors_total", **labels)
-    with hostile.connection(keyed.target) as link:
-        said = hostile.frame(
-            hostile.HEADERS, hostile.END_HEADERS, 1, hostile.headers("Count", key=key)
-        )
-        link.sendall(said + hostile.frame(hostile.DATA, 0, 1, MESSAGE[:100]))
+    with http2.connection(keyed.target) as link:
+        said = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count", key=key))
+        link.sendall(said + http2.frame(http2.DATA, 0, 1, MESSAGE[:100]))
         assert b"grpc-status\x0216" in answer(link)
     assert keyed.metric("bytepair_errors_total", **labels) == before + 1
 
 
 def test_a_known_caller_may_take_its_time(keyed: RunningServer) -> None:
-    with hostile.connection(keyed.target) as link:
-        said = hostile.frame(
-            hostile.HEADERS, hostile.END_HEADERS, 1, hostile.headers("Count", key=KEY)
-        )
-        link.sendall(said + hostile.frame(hostile.DATA, 0, 1, MESSAGE[:100]))
+    with http2.connection(keyed.target) as link:
+        said = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count", key=KEY))
+        link.sendall(said + http2.frame(http2.DATA, 0, 1, MESSAGE[:100]))
         sleep(0.1)
-        link.sendall(hostile.frame(hostile.DATA, hostile.END_STREAM, 1, MESSAGE[100:]))
+        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, MESSAGE[100:]))
         assert b"grpc-status\x010" in answer(link)
 
 
@@ -91,14 +87,14 @@ def test_a_name_that_no_service_has_is_not_kept(keyed: RunningServer) -> None:
 
 def test_of_requests_of_health_that_are_not_whole_few_are_held(keyed: RunningServer) -> None:
     """Each may grow to as much as any message."""
-    said = hostile.headers("Check", service=f"/{health.SERVICE_NAME}/")
-    half = hostile.message(bytes(100), length=1_000)
+    said = http2.headers("Check", service=f"/{health.SERVICE_NAME}/")
+    half = http2.message(bytes(100), length=1_000)
     stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
-    with hostile.connection(keyed.target) as link:
+    with http2.connection(keyed.target) as link:
         for stream in range(1, 2 * MAX_AT_ONCE + 3, 2):
             link.sendall(
-                hostile.frame(hostile.HEADERS, hostile.END_HEADERS, stream, said)
-                + hostile.frame(hostile.DATA, 0, stream, half)
+                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, said)
+                + http2.frame(http2.DATA, 0, stream, half)
             )
         assert b"grpc-status\x018" in answer(link)
         status = stub.Check(WATCH, timeout=START_SECONDS).status
@@ -118,16 +114,16 @@ def test_whole_requests_of_health_are_answered_however_many_come_at_once(
 def test_a_watcher_that_takes_no_answer_keeps_nobody_waiting(serve: Serve) -> None:
     """Neither other watchers, nor a server that is to stop."""
     server = serve("--grace-seconds", "60")
-    size = struct.pack(">HI", hostile.INITIAL_WINDOW_SIZE, 0)
-    said = hostile.headers("Watch", service=f"/{health.SERVICE_NAME}/")
-    with hostile.connection(server.target, hello=hostile.PREFACE) as link:
+    size = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, 0)
+    said = http2.headers("Watch", service=f"/{health.SERVICE_NAME}/")
+    with http2.connection(server.target, hello=http2.PREFACE) as link:
         link.sendall(
-            hostile.frame(hostile.SETTINGS, 0, 0, size)
-            + hostile.frame(hostile.SETTINGS, hostile.ACK, 0)
-            + hostile.frame(hostile.HEADERS, hostile.END_HEADERS, 1, said)
-            + hostile.frame(hostile.DATA, hostile.END_STREAM, 1, hostile.message(b""))
+            http2.frame(http2.SETTINGS, 0, 0, size)
+            + http2.frame(http2.SETTINGS, http2.ACK, 0)
+            + http2.frame(http2.HEADERS, http2.END_HEADERS, 1, said)
+            + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(b""))
         )
-        answered = bytes((hostile.HEADERS, hostile.END_HEADERS)) + struct.pack(">I", 1)
+        answered = bytes((http2.HEADERS, http2.END_HEADERS)) + struct.pack(">I", 1)
         assert answered in answer(link, answered)  # there is no room for more than that
         other = watch(server.channel)
         server.terminate()

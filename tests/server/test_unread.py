@@ -15,7 +15,7 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2
 from bytepair_server.gate import ANSWERS_TO_REQUESTS
 from bytepair_server.reading import MAX_SLOW
 from conftest import Serve
-from support import hostile
+from support import http2
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, decode_config
@@ -40,22 +40,21 @@ def long_ids() -> list[int]:
 @contextmanager
 def never_reading(server: RunningServer) -> Iterator[socket.socket]:
     """A connection that takes hardly anything of any call's answers but their headers."""
-    size = struct.pack(">HI", hostile.INITIAL_WINDOW_SIZE, SMALL_ANSWER)
-    with hostile.connection(server.target, hello=hostile.PREFACE, seconds=START_SECONDS) as link:
+    size = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, SMALL_ANSWER)
+    with http2.connection(server.target, hello=http2.PREFACE, seconds=START_SECONDS) as link:
         link.sendall(
-            hostile.frame(hostile.SETTINGS, 0, 0, size)
-            + hostile.frame(hostile.SETTINGS, hostile.ACK, 0)
+            http2.frame(http2.SETTINGS, 0, 0, size) + http2.frame(http2.SETTINGS, http2.ACK, 0)
         )
         yield link
 
 
 def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
     """Begin a call with these messages; it sends no others, and does not say so."""
-    link.sendall(hostile.frame(hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers(rpc)))
+    link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers(rpc)))
     for each in messages:
-        raw = hostile.message(each.SerializeToString())
+        raw = http2.message(each.SerializeToString())
         for start in range(0, len(raw), 16_000):
-            link.sendall(hostile.frame(hostile.DATA, 0, stream, raw[start : start + 16_000]))
+            link.sendall(http2.frame(http2.DATA, 0, stream, raw[start : start + 16_000]))
 
 
 def until(link: socket.socket, said: bytes) -> None:
@@ -117,14 +116,12 @@ def test_streams_whose_answers_nobody_reads_are_bounded_whatever_they_are_sent(
 def test_of_messages_that_are_not_whole_few_are_held(serve: Serve) -> None:
     places = 8
     server = serve("--max-in-flight", str(places))
-    half = hostile.message(bytes(1_000), length=10_000)
-    with hostile.connection(server.target, seconds=START_SECONDS) as link:
+    half = http2.message(bytes(1_000), length=10_000)
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
         for stream in range(1, 2 * (MAX_SLOW + 3 * places), 2):
             link.sendall(
-                hostile.frame(
-                    hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers("Count")
-                )
-                + hostile.frame(hostile.DATA, 0, stream, half)
+                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+                + http2.frame(http2.DATA, 0, stream, half)
             )
         until(link, OVERLOADED)
         count = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")

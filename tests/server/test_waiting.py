@@ -12,7 +12,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_server.transport import MAX_UNHEARD_CALLS
 from conftest import Serve
-from support import hostile
+from support import http2
 from support.failures import Failed, read
 from support.serving import RunningServer, write_config
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
@@ -133,13 +133,11 @@ def test_calls_that_come_all_at_once_are_answered(serve: Serve) -> None:
 
 def test_messages_that_do_not_come_keep_nobody_out(serve: Serve) -> None:
     server = serve("--max-in-flight", "2")
-    whole = hostile.message(hostile.count())
-    with hostile.connection(server.target) as link:
+    whole = http2.message(http2.count())
+    with http2.connection(server.target) as link:
         for stream in (1, 3, 5):
-            call = hostile.frame(
-                hostile.HEADERS, hostile.END_HEADERS, stream, hostile.headers("Count")
-            )
-            link.sendall(call + hostile.frame(hostile.DATA, 0, stream, whole[:9]))
+            call = http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+            link.sendall(call + http2.frame(http2.DATA, 0, stream, whole[:9]))
         for _ in range(8):
             assert server.stub.Count(SMALL).count == 2
 

@@ -1,0 +1,117 @@
+"""HTTP/2 and gRPC by hand, where no library would send it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from bytepair.v1 import tokenizer_pb2
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 8, 9
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+INITIAL_WINDOW_SIZE = 4
+MAX_WINDOW: Final = (1 << 31) - 1
+#: What every connection has at first (RFC 9113, section 6.9.2).
+FIRST_WINDOW: Final = (1 << 16) - 1
+CANCEL = 8
+#: What a field of headers counts beside its name and value (RFC 9113, section 6.5.2).
+FIELD_BYTES: Final = 32
+SERVICE: Final = "/bytepair.v1.TokenizerService/"
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """RFC 9113, section 4.1."""
+    return (
+        struct.pack(">I", len(payload))[1:]
+        + bytes((kind, flags))
+        + struct.pack(">I", stream)
+        + payload
+    )
+
+
+def headers(
+    rpc: str,
+    *,
+    service: str = SERVICE,
+    encoding: str = "identity",
+    size: int = 0,
+    key: str = "",
+) -> bytes:
+    """The headers of a call, none of them compressed (RFC 7541, section 6.2.2).
+
+    Args:
+        rpc: Which.
+        service: Whose: "/package.Service/". As Latin-1, so that any byte can be sent.
+        encoding: How its message is compressed.
+        key: The API key; "" for none.
+        size: What they come to as HTTP/2 counts them, by fields that mean nothing; 0 for as
+            little as it is.
+    """
+    fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", service + rpc),
+        (":authority", "hostile"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("grpc-encoding", encoding),
+    ]
+    if key:
+        fields.append(("authorization", f"Bearer {key}"))
+    left = size - sum(len(name) + len(value) + FIELD_BYTES for name, value in fields)
+    while left > 0:
+        some = left if left < 2 * FIELD_BYTES + 2 else min(left - FIELD_BYTES - 1, 100)
+        fields.append(("x", "y" * (some - FIELD_BYTES - 1)))
+        left -= some
+    packed = bytearray()
+    for name, value in fields:
+        packed += b"\0" + bytes((len(name),)) + name.encode()
+        packed += bytes((len(value),)) + value.encode("latin-1")
+    return bytes(packed)
+
+
+def message(raw: bytes, *, compressed: bool = False, length: int | None = None) -> bytes:
+    """A gRPC message, with a length that may be a lie."""
+    return bytes((compressed,)) + struct.pack(">I", len(raw) if length is None else length) + raw
+
+
+def count(text: str = "hello world") -> bytes:
+    """A request of Count."""
+    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text).SerializeToString()
+
+
+def come_from(number: int) -> None:
+    """Let the connections that follow come from an address of their own, where loopback has others
+    than one: on Linux. A server may refuse it from then on.
+
+    Args:
+        number: Which, from 1 to 65,534.
+    """
+    global _source
+    _source = f"127.1.{number >> 8}.{number & 255}" if sys.platform == "linux" else ""
+
+
+_source = ""
+#: `IP_BIND_ADDRESS_NO_PORT` of <linux/in.h>: or a flood would run out of ports.
+_NO_PORT: Final = 24
+
+
+@contextmanager
+def connection(
+    address: str, *, hello: bytes | None = None, seconds: float = 5
+) -> Iterator[socket.socket]:
+    """A connection that has said what a client says first; every step may take `seconds`."""
+    host, port = address.rsplit(":", 1)
+    with socket.socket() as link:
+        if _source:
+            link.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
+            link.bind((_source, 0))
+        link.settimeout(seconds)
+        link.connect((host, int(port)))
+        link.sendall(PREFACE + frame(SETTINGS, 0, 0) if hello is None else hello)
+        yield link
