@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bytepair_server.settings_types import Number, Whole
+from bytepair_server.settings_types import File, Number, Whole
 
 #: Whoever owns the server's process, and nobody else.
 DEFAULT_UNIX_SOCKET_MODE: Final = "0600"
@@ -96,20 +96,20 @@ class QuotaTable(BaseModel):
 class CallerSettings(BaseModel):
     """The part of `Settings` that is about callers."""
 
-    api_keys_file: str | None = Field(
+    api_keys_file: File | None = Field(
         default=None,
         description="TOML file of callers and hashes of their API keys, read again when it "
         "changes. None: no keys.",
     )
-    tls_cert_file: str | None = Field(
+    tls_cert_file: File | None = Field(
         default=None,
         description="The server's certificate chain (PEM), read again when it changes. None: no "
         "TLS.",
     )
-    tls_key_file: str | None = Field(
+    tls_key_file: File | None = Field(
         default=None, description="The private key of tls_cert_file (PEM), read again likewise."
     )
-    tls_client_ca_file: str | None = Field(
+    tls_client_ca_file: File | None = Field(
         default=None,
         description="Who may sign client certificates (PEM), read again likewise; every client "
         "then needs one. None: none is asked for.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 #: In the place of an address: there is none.
 NO_ADDRESS: Final = "none"
@@ -52,8 +52,16 @@ def _not_bool(value: object) -> object:
     return value
 
 
+def _not_empty(value: str) -> str:
+    if not value:
+        raise ValueError("must name a file; leave it out for none")
+    return value
+
+
 #: TOML tells true from 1; Python does not.
 Whole = Annotated[int, BeforeValidator(_not_bool)]
 Number = Annotated[float, BeforeValidator(_not_bool)]
 Seconds = Number
+#: As a path of its own "" would be the directory at hand.
+File = Annotated[str, AfterValidator(_not_empty)]
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]

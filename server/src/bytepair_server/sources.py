@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -91,10 +91,10 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
         arguments: The command line without the program's name.
         environment: Such as `os.environ`.
     Raises:
-        ConfigurationError: A value or a source is wrong.
-        SystemExit: `--help` or `--version`, or an unknown flag.
+        ConfigurationError: A value, a flag or a source is wrong.
+        SystemExit: `--help` or `--version`, or a flag lacks its value.
     """
-    flags = vars(_parser().parse_args(arguments))
+    flags = _flags(arguments)
     path = flags.pop("config", None) or environment.get(CONFIG_VARIABLE)
     check_only = flags.pop("check_config", False)
 
@@ -142,14 +142,27 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
         if fault["type"] == "extra_forbidden":
             # A table of the file has settings of its own.
             known = _TABLES[name].model_fields if name in _TABLES else Settings.model_fields
-            near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = _hint(str(fault["loc"][-1]), known)
             lines.append(f"{place} (from {source}): no such setting{hint}")
             continue
         problem = fault["msg"].removeprefix("Value error, ")
         field = Settings.model_fields[name]
         lines.append(f"{place} (from {source}): {problem}. It is: {field.description}")
     return lines
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _flags(arguments: Sequence[str]) -> dict[str, Any]:
+    found, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        flag = unknown[0].partition("=")[0]
+        hint = _hint(flag, [_flag(name) for name in Settings.model_fields.keys() - FILE_ONLY])
+        raise ConfigurationError(f"{flag}: no such flag{hint or '.'} See --help")
+    return vars(found)
 
 
 def _flag(name: str) -> str:
