@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from bytepair_server import reading
-from bytepair_server.call import Call
+from bytepair_server.call import ANONYMOUS
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.line import RETRY_SECONDS, Line
 from bytepair_server.reading import READ_SECONDS
+from support.calls import call_of
 
 #: More than a test takes.
 LONG = 60.0
@@ -27,13 +28,14 @@ class Places:
         self.line = Line(lambda: self.free, most, seconds)
         self.order: list[str] = []
 
-    def call(self, caller: str, time_left: float | None = None) -> asyncio.Task[None]:
+    def call(
+        self, caller: str, time_left: float | None = None, connection: str = ""
+    ) -> asyncio.Task[None]:
         """A call that comes in if it may."""
-        return asyncio.create_task(self._come(caller, time_left))
+        return asyncio.create_task(self._come(caller, time_left, connection))
 
-    async def _come(self, caller: str, time_left: float | None) -> None:
-        call = Call(())
-        call.caller = caller
+    async def _come(self, caller: str, time_left: float | None, connection: str) -> None:
+        call = call_of(caller, connection)
         try:
             if not self.line.passes(call):
                 await self.line.turn(call, time_left)
@@ -42,7 +44,7 @@ class Places:
             raise
         self.line.read(call)
         self.free -= 1
-        self.order.append(caller)
+        self.order.append(connection or caller)
 
     def leave(self) -> None:
         """One of those inside goes out."""
@@ -72,6 +74,23 @@ def test_callers_take_turns_however_many_calls_one_has_there() -> None:
             await asyncio.sleep(0.001)
         await asyncio.gather(*calls)
         assert places.order == ["a", "a", "b", "a", "a"]
+
+    run(scene)
+
+
+def test_connections_take_turns_where_all_callers_are_one() -> None:
+    async def scene() -> None:
+        places = Places()
+        await places.call("")
+        calls = [places.call(ANONYMOUS, connection="many") for _ in range(3)]
+        await places.waits(3)
+        calls.append(places.call(ANONYMOUS, connection="one"))
+        await places.waits(4)
+        for _ in range(4):
+            places.leave()
+            await asyncio.sleep(0.001)
+        await asyncio.gather(*calls)
+        assert places.order == ["", "many", "one", "many", "many"]
 
     run(scene)
 
@@ -178,7 +197,7 @@ def test_who_is_not_read_soon_loses_the_place() -> None:
     """A message that never comes keeps nobody out."""
 
     async def scene() -> None:
-        places, slow = Places(), Call(())
+        places, slow = Places(), call_of("")
         assert places.line.passes(slow)
         began = asyncio.get_running_loop().time()
         await places.call("b")
@@ -192,7 +211,7 @@ def test_who_is_not_read_soon_loses_the_place() -> None:
 def test_the_places_of_those_who_are_not_read_are_no_more_than_there_are() -> None:
     async def scene() -> None:
         places = Places(2)
-        assert all(places.line.passes(Call(())) for _ in range(2))
+        assert all(places.line.passes(call_of("")) for _ in range(2))
         places.free = 0  # both were thought gone, and others are inside
         last = places.call("b")
         await asyncio.wait([last], timeout=2 * READ_SECONDS)
@@ -216,7 +235,7 @@ def test_a_server_that_reads_late_gives_no_places_away() -> None:
 
     async def scene() -> None:
         places = Places(5)
-        calls = [Call(()) for _ in range(5)]
+        calls = [call_of("") for _ in range(5)]
         assert all(places.line.passes(call) for call in calls)
         waiting = places.call("b")
         for call in calls[:-1]:
@@ -234,10 +253,10 @@ def test_a_server_that_reads_late_gives_no_places_away() -> None:
 def test_who_is_overtaken_by_many_holds_itself_up() -> None:
     async def scene() -> None:
         places = Places(2)
-        assert places.line.passes(Call(()))
+        assert places.line.passes(call_of(""))
         await asyncio.sleep(SLOW_READ_SECONDS)
         for _ in range(4):
-            call = Call(())
+            call = call_of("")
             assert places.line.passes(call)
             places.line.read(call)
         places.free -= 1
@@ -302,33 +321,51 @@ def test_pauses_take_no_place_of_those_that_have_work_to_wait_for() -> None:
     run(scene)
 
 
+class Slow:
+    """Callers who hold themselves up, for one place."""
+
+    def __init__(self) -> None:
+        self.places = Places()
+        self.ended: list[str] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def come(self, *callers: str) -> None:
+        """Begin a call of each, without an end."""
+        self._tasks += [asyncio.create_task(self._come(caller)) for caller in callers]
+        await asyncio.sleep(0)
+
+    async def _come(self, caller: str) -> None:
+        call = call_of(caller)
+
+        async def end() -> None:
+            self.ended.append(caller)
+            self.places.line.leave(call)
+
+        call.end = end
+        try:
+            if not self.places.line.passes(call):
+                await self.places.line.turn(call, None)
+            await asyncio.sleep(LONG)
+        finally:
+            self.places.line.leave(call)
+
+    def leave(self) -> None:
+        for each in self._tasks:
+            each.cancel()
+
+
 def test_of_those_who_hold_themselves_up_few_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has come of their messages is held."""
     monkeypatch.setattr(reading, "MAX_SLOW", 2)
     monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
 
     async def scene() -> None:
-        places, ended = Places(), []
-
-        async def slow(name: str) -> None:
-            call = Call(())
-
-            async def end() -> None:
-                ended.append(name)
-                places.line.leave(call)
-
-            call.end = end
-            if not places.line.passes(call):
-                await places.line.turn(call, None)
-            await asyncio.sleep(LONG)
-
-        tasks = [asyncio.create_task(slow(name)) for name in "abcd"]
-        await asyncio.sleep(0)
-        await asyncio.wait_for(places.call(""), LONG)
-        assert ended[:1] == ["a"]
-        assert len(ended) <= 2
-        for each in tasks:
-            each.cancel()
+        slow = Slow()
+        await slow.come(*"abcd")
+        await slow.places.call("")
+        assert slow.ended[:1] == ["a"]
+        assert len(slow.ended) <= 2
+        slow.leave()
 
     run(scene)
 

@@ -64,6 +64,24 @@ def test_a_call_waits_and_is_answered_as_soon_as_there_is_room(serve: Serve) -> 
     assert not server.metric("bytepair_shed_total", rpc="Count")
 
 
+def test_connections_take_turns_where_all_callers_are_one(serve: Serve) -> None:
+    flags = (*ONE_PLACE, LONG, "--log-calls", "info", "--log-level", "info")
+    server = serve(*flags, environment=WITHOUT_CORE)
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    with full(server) as running, grpc.insecure_channel(server.target, options=own) as other:
+        stub: Any = tokenizer_pb2_grpc.TokenizerServiceStub(other)  # type: ignore[no-untyped-call]
+        calls = []
+        for waiting, (each, name) in enumerate(
+            [(server.stub, f"many{i}") for i in range(4)] + [(stub, "one")], 1
+        ):
+            calls.append(each.Count.future(SMALL, metadata=(("x-request-id", name),)))
+            server.wait_for_metric("bytepair_waiting", waiting)
+        running.cancel()
+        assert {each.result().count for each in calls} == {2}
+    answered = [line["request_id"] for line in server.log if line.get("code") == "OK"]
+    assert answered == ["many0", "one", "many1", "many2", "many3"]
+
+
 def test_who_waits_in_vain_hears_of_it_before_the_deadline(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server):

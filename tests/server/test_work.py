@@ -10,7 +10,9 @@ from time import thread_time
 from typing import Any, TypeVar
 
 import pytest
+from bytepair_server.call import ANONYMOUS, Call
 from bytepair_server.work import AFTER_SLOW, MIDDLE_MAX_BYTES, SLOW_SECONDS, Work
+from support.calls import call_of
 
 T = TypeVar("T")
 
@@ -45,14 +47,16 @@ def hold() -> None:
 def test_one_thread_is_for_what_is_large_alone() -> None:
     async def use(work: Work) -> list[bool]:
         sizes = (INLINE + 1, MIDDLE, MIDDLE_MAX_BYTES, LARGE)
-        return [await work.in_turn("", size, on_loop) for size in sizes]
+        return [await work.in_turn(call_of(""), size, on_loop) for size in sizes]
 
     assert with_work(1, use) == [True, True, True, False]
 
 
 def test_threads_with_cores_to_themselves_compute_all_that_is_not_small() -> None:
     async def use(work: Work) -> list[bool]:
-        return [await work.in_turn("", size, on_loop) for size in (INLINE + 1, MIDDLE, LARGE)]
+        return [
+            await work.in_turn(call_of(""), size, on_loop) for size in (INLINE + 1, MIDDLE, LARGE)
+        ]
 
     assert with_work(2, use) == [False, False, False]
 
@@ -61,7 +65,7 @@ def test_the_loop_computes_nothing_where_an_encoding_is_slow() -> None:
     async def use(work: Work) -> bool:
         work.always_on_threads()
         assert not work.is_inline(0)
-        return await work.in_turn("", MIDDLE, on_loop)
+        return await work.in_turn(call_of(""), MIDDLE, on_loop)
 
     assert with_work(1, use) is False
 
@@ -76,7 +80,7 @@ def test_one_of_them_in_each_round_of_the_loop() -> None:
             if len(order) < 12:
                 loop.call_soon(round_of_the_loop)
 
-        jobs = [work.in_turn("", MIDDLE, order.append, number) for number in range(4)]
+        jobs = [work.in_turn(call_of(""), MIDDLE, order.append, number) for number in range(4)]
         loop.call_soon(round_of_the_loop)
         await asyncio.gather(*jobs)
         return order
@@ -87,11 +91,19 @@ def test_one_of_them_in_each_round_of_the_loop() -> None:
     assert all(after - before > 1 for before, after in pairwise(places))
 
 
-def test_callers_take_turns_on_the_loop() -> None:
+@pytest.mark.parametrize(
+    ("many", "one"),
+    [
+        (call_of("many"), call_of("one")),
+        (call_of(ANONYMOUS, "many"), call_of(ANONYMOUS, "one")),
+    ],
+    ids=["callers", "connections"],
+)
+def test_flows_take_turns_on_the_loop(many: Call, one: Call) -> None:
     async def use(work: Work) -> list[str]:
         order: list[str] = []
-        jobs = [work.in_turn("many", MIDDLE, order.append, f"many{i}") for i in range(4)]
-        jobs.append(work.in_turn("one", MIDDLE, order.append, "one"))
+        jobs = [work.in_turn(many, MIDDLE, order.append, f"many{i}") for i in range(4)]
+        jobs.append(work.in_turn(one, MIDDLE, order.append, "one"))
         await asyncio.gather(*jobs)
         return order
 
@@ -110,18 +122,19 @@ def test_what_is_large_takes_its_turn_and_what_comes_after_it_waits() -> None:
             gone_on.wait(10)
             order.append("large")
 
-        running = asyncio.ensure_future(work.in_turn("", LARGE, large))
+        running = asyncio.ensure_future(work.in_turn(call_of(""), LARGE, large))
         while not begun.is_set():
             await asyncio.sleep(0)
         after = [
-            asyncio.ensure_future(work.in_turn("", MIDDLE, order.append, "after")) for _ in range(3)
+            asyncio.ensure_future(work.in_turn(call_of(""), MIDDLE, order.append, "after"))
+            for _ in range(3)
         ]
         await asyncio.sleep(0.05)
         assert order == []
         assert work.queued == 3
         gone_on.set()
         await asyncio.gather(running, *after)
-        assert await work.in_turn("", MIDDLE, on_loop)
+        assert await work.in_turn(call_of(""), MIDDLE, on_loop)
         return order
 
     assert with_work(1, use) == ["large", "after", "after", "after"]
@@ -132,9 +145,9 @@ def test_what_is_large_does_not_come_to_the_loop_by_overtaking_what_was_meant_fo
         large: list[asyncio.Future[bool]] = []
 
         def overtake() -> None:
-            large.append(asyncio.ensure_future(work.in_turn("one", LARGE, on_loop)))
+            large.append(asyncio.ensure_future(work.in_turn(call_of("one"), LARGE, on_loop)))
 
-        await asyncio.gather(*(work.in_turn("many", MIDDLE, overtake) for _ in range(2)))
+        await asyncio.gather(*(work.in_turn(call_of("many"), MIDDLE, overtake) for _ in range(2)))
         return any([await each for each in large])
 
     assert with_work(1, use) is False
@@ -142,9 +155,9 @@ def test_what_is_large_does_not_come_to_the_loop_by_overtaking_what_was_meant_fo
 
 def test_who_held_the_loop_for_long_goes_to_a_thread_for_a_while_and_nobody_else() -> None:
     async def use(work: Work) -> tuple[list[bool], bool]:
-        await work.in_turn("slow", MIDDLE, hold)
-        others = await work.in_turn("other", MIDDLE, on_loop)
-        mine = [await work.in_turn("slow", MIDDLE, on_loop) for _ in range(AFTER_SLOW + 2)]
+        await work.in_turn(call_of("slow"), MIDDLE, hold)
+        others = await work.in_turn(call_of("other"), MIDDLE, on_loop)
+        mine = [await work.in_turn(call_of("slow"), MIDDLE, on_loop) for _ in range(AFTER_SLOW + 2)]
         return mine, others
 
     mine, others = with_work(1, use)
@@ -157,13 +170,13 @@ def test_what_is_given_up_is_never_called_and_holds_nobody_up(size: int) -> None
     async def use(work: Work) -> list[str]:
         order: list[str] = []
         gone_on = threading.Event()
-        first = asyncio.ensure_future(work.in_turn("", LARGE, gone_on.wait, 10))
+        first = asyncio.ensure_future(work.in_turn(call_of(""), LARGE, gone_on.wait, 10))
         await asyncio.sleep(0)
         given_up = [
-            asyncio.ensure_future(work.in_turn("", size, order.append, "given up"))
+            asyncio.ensure_future(work.in_turn(call_of(""), size, order.append, "given up"))
             for _ in range(3)
         ]
-        last = asyncio.ensure_future(work.in_turn("", MIDDLE, order.append, "last"))
+        last = asyncio.ensure_future(work.in_turn(call_of(""), MIDDLE, order.append, "last"))
         await asyncio.sleep(0)
         assert work.queued >= 4
         for each in given_up:
@@ -183,10 +196,10 @@ def test_what_a_function_raises_is_raised_where_it_is_awaited(size: int) -> None
 
     async def use(work: Work) -> None:
         with pytest.raises(ValueError, match="as it is"):
-            await work.in_turn("", size, fail, ValueError("as it is"))
+            await work.in_turn(call_of(""), size, fail, ValueError("as it is"))
         with pytest.raises(RuntimeError, match="no future"):
-            await work.in_turn("", size, fail, StopIteration("no future"))
-        assert await work.in_turn("", size, int, "7") == 7
+            await work.in_turn(call_of(""), size, fail, StopIteration("no future"))
+        assert await work.in_turn(call_of(""), size, int, "7") == 7
 
     with_work(1, use)
 
@@ -197,7 +210,7 @@ def test_nothing_is_begun_once_it_is_closed() -> None:
     async def use() -> None:
         work = Work(1, INLINE)
         waiting: Awaitable[None] = asyncio.ensure_future(
-            work.in_turn("", MIDDLE, order.append, "begun")
+            work.in_turn(call_of(""), MIDDLE, order.append, "begun")
         )
         await asyncio.sleep(0)
         assert work.queued == 1

@@ -16,6 +16,8 @@ from bytepair_server.metrics import NO_ENCODING
 #: The metadata key of request ids, in requests and in answers.
 REQUEST_ID: Final = "x-request-id"
 AUTHORIZATION: Final = "authorization"
+#: The caller where neither keys nor certificates are configured.
+ANONYMOUS: Final = "anonymous"
 
 _WELL_FORMED: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
 _numbers: Final = itertools.count(1)
@@ -44,6 +46,7 @@ class Call:
         request_id: The caller's own, if it sent a well-formed one; a new one otherwise.
         authorization: The call's `authorization` metadata, or None.
         caller: Who calls; "" until that is known.
+        peer: Its connection, as gRPC named it at first: later it may know of none.
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
@@ -60,15 +63,17 @@ class Call:
         "encoding",
         "end",
         "input_bytes",
+        "peer",
         "policy",
         "request_id",
         "started",
         "tokens",
     )
 
-    def __init__(self, metadata: Iterable[tuple[str, str | bytes]]) -> None:
-        """Read what the call's metadata say."""
+    def __init__(self, metadata: Iterable[tuple[str, str | bytes]], peer: str = "") -> None:
+        """Read what the call's metadata say; `peer` as the attribute."""
         self.started: Final = perf_counter()
+        self.peer: Final = peer
         self.request_id = ""
         self.authorization: str | bytes | None = None
         self.caller = ""
@@ -84,6 +89,11 @@ class Call:
                 self.authorization = value
         if not self.request_id:
             self.request_id = f"{_process.prefix}-{next(_numbers)}"
+
+    @property
+    def flow(self) -> str:
+        """Who takes turns with whom: callers, or, where all callers are one, connections."""
+        return self.peer if self.caller == ANONYMOUS else self.caller
 
     @property
     def seconds(self) -> float:

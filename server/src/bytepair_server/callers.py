@@ -11,14 +11,13 @@ from typing import Final
 
 from bytepair_server import api_keys
 from bytepair_server.api_keys import Keys
+from bytepair_server.call import ANONYMOUS
 from bytepair_server.certificates import AuthContext, Certificates
 from bytepair_server.errors import Unauthenticated
 from bytepair_server.settings import Settings
 from bytepair_server.settings_callers import CallerTable
 from bytepair_server.sources import ConfigurationError
 
-#: The caller where neither keys nor certificates are configured.
-ANONYMOUS: Final = "anonymous"
 #: In `ceiling` and `quotas`: whoever has no table of its own, nor its group.
 DEFAULT_CALLER: Final = "default"
 

@@ -157,7 +157,7 @@ class Endpoint:
                     where = self._work.on_thread
                 else:
                     where = self._work.in_turn
-                return await gate.waiting(where(call.caller, size, self._answer, method, raw, call))
+                return await gate.waiting(where(call, size, self._answer, method, raw, call))
             finally:
                 gate.give_back(size)
         finally:

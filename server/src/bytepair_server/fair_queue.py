@@ -3,33 +3,55 @@
 Start-time fair queueing (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996):
 items belong to flows; each has a start tag, where its flow's last item ended, or the present if
 that is later; an item ends as many units after its start as it costs; the lowest start goes
-first, and the present is the start of what went last. A flow that asks for little overtakes one
-that asks for much, and no flow is ever passed over for longer than its share takes. Finding the
-next of n items costs log n.
+first. A flow that asks for little overtakes one that asks for much. Finding the next of n items
+costs log n.
+
+There the present is the start of what went last, and stands still for as long as new flows come,
+each of which starts there: who makes new ones all the time would never let the second item of
+another through. So here it goes on for each item, as in the older scheme that the paper compares
+with (A. Demers, S. Keshav, S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm",
+SIGCOMM 1989), by its cost divided by the flows that wait.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
+#: So many flows are remembered before it is seen who owes nothing any more.
+REMEMBERED: Final = 64
+
 
 class FairQueue(Generic[T]):
-    """Items by flow, of which there must be a bounded number: each new one comes before what
-    has waited for long. For one thread at a time."""
+    """Items by flow. For one thread at a time."""
 
-    def __init__(self) -> None:
-        self._heap: Final[list[tuple[int, int, Hashable, T]]] = []
-        #: Where the last item of each flow that has any ends.
-        self._ends: Final[dict[Hashable, int]] = {}
-        self._now = 0
+    def __init__(self, wanted: Callable[[T], bool]) -> None:
+        """Nothing waits yet.
+
+        Args:
+            wanted: Whether an item is to be taken at all when its turn comes. One that is not costs
+                its flow nothing.
+        """
+        self._wanted: Final = wanted
+        #: Of each flow that has any: when each item came, by the present and by number; its cost.
+        self._items: Final[dict[Hashable, deque[tuple[float, int, int, T]]]] = {}
+        #: Of each of those, where its first item starts, and which that is.
+        self._heap: Final[list[tuple[float, int, Hashable]]] = []
+        #: Where the last item ended that was taken of each flow.
+        self._ends: Final[dict[Hashable, float]] = {}
+        self._remembered = REMEMBERED
+        self._now = 0.0
         self._count = 0
+        self._size = 0
 
     def __len__(self) -> int:
-        return len(self._heap)
+        """How many items wait, those that are not wanted among them."""
+        return self._size
 
     def put(self, flow: Hashable, cost: int, item: T) -> None:
         """Add an item.
@@ -39,31 +61,93 @@ class FairQueue(Generic[T]):
             cost: How much it is, at least 1, in one unit for all flows.
             item: Anything.
         """
-        start = max(self._now, self._ends.get(flow, 0))
-        self._ends[flow] = start + cost
         self._count += 1  # items of one start go in the order they came
-        heapq.heappush(self._heap, (start, self._count, flow, item))
+        self._size += 1
+        items = self._items.setdefault(flow, deque())
+        items.append((self._now, self._count, cost, item))
+        if len(items) == 1:
+            heapq.heappush(self._heap, self._place(flow))
 
-    def give_back(self, flow: Hashable, cost: int) -> None:
-        """Take note that an item which was put is not wanted any more: its flow owes nothing for
-        it. The item stays."""
-        if flow in self._ends:
-            self._ends[flow] -= cost
-
-    def keep(self, wanted: Callable[[T], bool]) -> None:
-        """Take out all other items."""
-        self._heap[:] = [entry for entry in self._heap if wanted(entry[3])]
+    def sweep(self) -> None:
+        """Take out what is not wanted."""
+        for flow, items in list(self._items.items()):
+            kept = deque(each for each in items if self._wanted(each[-1]))
+            if kept:
+                self._items[flow] = kept
+            else:
+                del self._items[flow]
+        self._size = sum(map(len, self._items.values()))
+        self._heap[:] = map(self._place, self._items)
         heapq.heapify(self._heap)
 
-    def first(self) -> T:
-        """The next item, which stays; there must be one."""
-        return self._heap[0][3]
+    def first(self, but: Hashable = None) -> T | None:
+        """The next item, which stays.
 
-    def get(self) -> T:
-        """Take the next item; there must be one."""
-        start, _, _, item = heapq.heappop(self._heap)
-        self._now = start
-        if not self._heap:
+        Args:
+            but: A flow that is passed over.
+        Returns:
+            None where there is none.
+        """
+        with self._passing_over(but):
+            return self._items[self._heap[0][-1]][0][-1] if self._heap else None
+
+    def get(self, but: Hashable = None) -> T:
+        """Take the next item; there must be one.
+
+        Args:
+            but: As of `first`.
+        """
+        with self._passing_over(but):
+            start, _, flow = self._heap[0]
+            _, _, cost, item = self._items[flow][0]
+            self._ends[flow] = start + cost
+            # One more, for who comes next is to come before the second of any that was there.
+            self._now = max(start, self._now + cost / (len(self._heap) + 1))
+            self._drop_first()
+        if not self._items:
             # Nobody waits, so nobody is owed anything: flows that are gone are forgotten.
             self._ends.clear()
+            self._remembered = REMEMBERED
+        elif len(self._ends) > self._remembered:
+            self._forget()
         return item
+
+    @contextmanager
+    def _passing_over(self, but: Hashable) -> Iterator[None]:
+        """See to it that the first item of all is wanted, and not of that flow."""
+        aside = None
+        while self._heap:
+            flow = self._heap[0][-1]
+            if but is not None and flow == but:
+                aside = heapq.heappop(self._heap)
+            elif not self._wanted(self._items[flow][0][-1]):
+                self._drop_first()
+            else:
+                break
+        try:
+            yield
+        finally:
+            if aside is not None:
+                heapq.heappush(self._heap, aside)
+
+    def _drop_first(self) -> None:
+        flow = self._heap[0][-1]
+        items = self._items[flow]
+        items.popleft()
+        self._size -= 1
+        if items:
+            heapq.heapreplace(self._heap, self._place(flow))
+        else:
+            heapq.heappop(self._heap)
+            del self._items[flow]
+
+    def _place(self, flow: Hashable) -> tuple[float, int, Hashable]:
+        came, number, _, _ = self._items[flow][0]
+        return max(came, self._ends.get(flow, 0.0)), number, flow
+
+    def _forget(self) -> None:
+        """Forget flows that owe nothing: to come back is as if they were new."""
+        for flow in [flow for flow, end in self._ends.items() if end <= self._now]:
+            if flow not in self._items:
+                del self._ends[flow]
+        self._remembered = REMEMBERED + 2 * len(self._ends)

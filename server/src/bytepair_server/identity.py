@@ -13,7 +13,8 @@ from typing import Any, Final
 import grpc
 
 from bytepair_server import logs
-from bytepair_server.callers import ANONYMOUS, Callers, read_keys
+from bytepair_server.call import ANONYMOUS
+from bytepair_server.callers import Callers, read_keys
 from bytepair_server.reload import Watched
 from bytepair_server.settings import Settings
 from bytepair_server.settings_types import split_address

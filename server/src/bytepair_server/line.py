@@ -51,10 +51,10 @@ class Line:
         self._free: Final = free
         self._most: Final = most
         self._seconds: Final = seconds
-        self._queue: Final[FairQueue[tuple[Answer, Call]]] = FairQueue()
+        self._queue: Final[FairQueue[tuple[Answer, Call]]] = FairQueue(_is_waiting)
         #: True for a place, False where the time is over.
         self._waiting: Final[set[Answer]] = set()
-        #: How many calls of each caller take a pause, and of all.
+        #: How many calls of each flow take a pause, and of all.
         self._pausing: Final[dict[str, int]] = {}
         self._pauses = 0
         self._reading: Final = Reading()
@@ -82,7 +82,7 @@ class Line:
         return True
 
     async def turn(self, call: Call, time_left: float | None) -> None:
-        """Wait until a call may be read; `read` must follow. Callers take turns.
+        """Wait until a call may be read; `read` must follow. Flows take turns.
 
         Args:
             call: Which.
@@ -100,8 +100,8 @@ class Line:
             self._let_on = now
         answer: Answer = asyncio.get_running_loop().create_future()
         if len(self._queue) > 2 * len(self._waiting) + _GIVEN_UP:
-            self._queue.keep(lambda waiting: not waiting[0].done())
-        self._queue.put(call.caller, 1, (answer, call))
+            self._queue.sweep()
+        self._queue.put(call.flow, 1, (answer, call))
         self.advance()
         if answer.done():
             return
@@ -113,31 +113,31 @@ class Line:
             raise Overloaded(_left(RETRY_SECONDS, began), _WHAT)
 
     async def pause(
-        self, error: Overloaded | QuotaExceeded, caller: str, time_left: float | None
+        self, error: Overloaded | QuotaExceeded, flow: str, time_left: float | None
     ) -> None:
         """Take the pause that a refusal asks for, before it is told: for a caller that would not
         take it. One who has several calls that are told to pause takes it once for each.
 
         Args:
             error: What the call will be told: to try again after what is left of the pause.
-            caller: Whose call it is.
+            flow: That of the call.
             time_left: As of `turn`.
         Raises:
             Draining: The server is stopping.
         """
         if not error.retry_seconds or self._closed or not self._may_wait(self._pauses):
             return
-        began, others = monotonic(), self._pausing.get(caller, 0)
-        self._pausing[caller] = others + 1
+        began, others = monotonic(), self._pausing.get(flow, 0)
+        self._pausing[flow] = others + 1
         self._pauses += 1
         try:
             answer = asyncio.get_running_loop().create_future()
             await self._hold(answer, time_left, error.retry_seconds * (others + 1))
         finally:
             self._pauses -= 1
-            self._pausing[caller] -= 1
-            if not self._pausing[caller]:
-                del self._pausing[caller]
+            self._pausing[flow] -= 1
+            if not self._pausing[flow]:
+                del self._pausing[flow]
             error.retry_seconds = _left(error.retry_seconds, began)
 
     def read(self, call: Call) -> None:
@@ -152,16 +152,16 @@ class Line:
 
     def advance(self) -> None:
         """Give the places that are free to those whose turn it is."""
-        while self._queue:
+        while (first := self._queue.first()) is not None:
+            answer, call = first
             if len(self._reading) >= self._free():
                 left = self._reading.forget_slow(self._free())
                 if len(self._reading) >= self._free():
                     self._look_again(left)
                     return
-            answer, call = self._queue.get()
-            if not answer.done():
-                answer.set_result(True)
-                self._reading.begin(call)
+            self._queue.get()
+            answer.set_result(True)
+            self._reading.begin(call)
 
     def dismiss(self) -> None:
         """Tell all who wait that the server is draining."""
@@ -202,6 +202,11 @@ class Line:
 
 def _left(seconds: float, began: float) -> float:
     return max(0.0, seconds - (monotonic() - began))
+
+
+def _is_waiting(waiting: tuple[Answer, Call]) -> bool:
+    answer, _ = waiting
+    return not answer.done()
 
 
 def _over(answer: Answer) -> None:

@@ -59,9 +59,10 @@ class Outcomes:
         Raises:
             CancelledError: Its connection was ended, for a flood.
         """
+        peer = context.peer()
         if self._floods.active:
-            self._floods.hear_of(context.peer())
-        return Call(context.invocation_metadata() or ())
+            self._floods.hear_of(peer)
+        return Call(context.invocation_metadata() or (), peer)
 
     def answered(self, context: Context, call: Call) -> None:
         """Take note that a call is done; its answer is yet to be sent."""
@@ -70,9 +71,9 @@ class Outcomes:
         for action, failure in call.policy.items():
             metrics.policy(call.caller, call.encoding, action)
             if failure is not None:
-                self._audit(context, call, failure)
+                self._audit(call, failure)
         if self._floods.suspicious:
-            self._floods.answered(context.peer())
+            self._floods.answered(call.peer)
         if self._log_call is not None:
             self._tell(call, "OK", "")
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -83,7 +84,7 @@ class Outcomes:
         if isinstance(error, Overloaded | QuotaExceeded):
             error.__traceback__ = None  # its frames hold the message
             try:
-                await self._gate.line.pause(error, call.caller, context.time_remaining())
+                await self._gate.line.pause(error, call.flow, context.time_remaining())
             except BaseException as instead:
                 error = instead
         await self.failed(context, call, error)
@@ -92,7 +93,7 @@ class Outcomes:
         """End a call that came to an error: abort it with the status for that, or, where
         nobody is left to be told, raise the error again."""
         if self._is_nothing(call, error):
-            self._floods.came_to_nothing(context.peer())
+            self._floods.came_to_nothing(call.peer)
         if isinstance(error, asyncio.CancelledError):
             if not self._gate.cut_off:
                 self._metrics.cancelled(call.encoding, call.seconds)
@@ -111,7 +112,7 @@ class Outcomes:
         elif failure.reason == "QUOTA_EXCEEDED":
             self._metrics.quota_exceeded(call.caller, failure.metadata["quota"])
         if action is not None or failure.reason == "UNAUTHENTICATED":
-            self._audit(context, call, failure)
+            self._audit(call, failure)
         self._tell(call, code, failure.reason)
         details = ("grpc-status-details-bin", failure.status().SerializeToString())
         metadata = ((REQUEST_ID, call.request_id), details)
@@ -135,14 +136,14 @@ class Outcomes:
         )
         return internal(call.request_id)
 
-    def _audit(self, context: Context, call: Call, failure: Failure) -> None:
+    def _audit(self, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""
         if self._log_denials:
             self._log.warning(
                 "denied",
                 rpc=self._rpc,
                 caller=call.caller,
-                peer=context.peer(),
+                peer=call.peer,
                 encoding=call.encoding,
                 reason=failure.reason,
                 token=failure.token,

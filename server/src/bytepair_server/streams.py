@@ -166,7 +166,7 @@ class Streams:
                     await stream.working(asyncio.sleep(delay))
                 raw = await read()
                 if len(raw) <= session.inline_max_bytes and not passes(len(raw)):
-                    await stream.working(self._turns.turn(session.caller, len(raw)))
+                    await stream.working(self._turns.turn(session.call.flow, len(raw)))
             except asyncio.CancelledError:
                 await self._cut_off(context, session, stream)
                 raise
@@ -226,7 +226,7 @@ class Streams:
             session.fault = error
             return session.abandon()
         try:
-            return await stream.working(self._work.on_thread(session.caller, size, step, *raw))
+            return await stream.working(self._work.on_thread(session.call, size, step, *raw))
         finally:
             stream.hold(session.held)
 

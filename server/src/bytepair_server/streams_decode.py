@@ -73,7 +73,7 @@ class DecodeSession(Session):
         if decoder is None:
             return None
         delta = decoder.abandon()
-        self._call.tokens = decoder.tokens_consumed
+        self.call.tokens = decoder.tokens_consumed
         return self._response(delta).SerializeToString() if delta else None
 
     def _first(self, raw: bytes) -> bytes:
@@ -89,7 +89,7 @@ class DecodeSession(Session):
 
     def _open(self, config: stream_pb2.DecodeStreamConfig) -> Encoding:
         settings = self._options.settings
-        entry, errors = self._options.decode(config, self._call)
+        entry, errors = self._options.decode(config, self.call)
         limits.check("prefill_ids", len(config.prefill_ids), settings.max_ids, "ids")
         stop = list(config.stop)
         limits.check("stop", len(stop), settings.max_stop_strings, "strings")
@@ -123,7 +123,7 @@ class DecodeSession(Session):
         self.fault = decoder.fault
         if self.fault is not None or flush or stopped:
             self.over = True
-            self._call.tokens = decoder.tokens_consumed
+            self.call.tokens = decoder.tokens_consumed
             answer.finished = self.fault is None
         if decoder.stop_matched is not None:
             answer.stop_matched = decoder.stop_matched

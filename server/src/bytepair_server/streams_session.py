@@ -21,7 +21,7 @@ class Session(ABC):
     """One stream: messages in, answers out. Used by one thread at a time.
 
     Attributes:
-        caller: Whose it is.
+        call: Which; told the encoding, and how much text and how many ids there were.
         held: How many bytes of text wait for more.
         over: The stream has ended: after the answer at hand nothing is read any more.
         fault: Why it has; None where it ended well.
@@ -29,10 +29,9 @@ class Session(ABC):
     """
 
     __slots__ = (
-        "_call",
         "_inline_max_bytes",
         "_options",
-        "caller",
+        "call",
         "fault",
         "held",
         "inline_max_bytes",
@@ -44,12 +43,11 @@ class Session(ABC):
 
         Args:
             options: Reads the configuration.
-            call: Told the encoding, and how much text and how many ids there were.
+            call: Which it is.
             inline_max_bytes: The largest message that the server computes on the event loop.
         """
-        self.caller: Final = call.caller
+        self.call: Final = call
         self._options: Final = options
-        self._call: Final = call
         self._inline_max_bytes: Final = inline_max_bytes
         self.held = 0
         self.over = False

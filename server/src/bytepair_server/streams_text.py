@@ -60,7 +60,7 @@ class _TextSession(Session):
         kind = request.WhichOneof("piece")
         piece = "" if kind is None else getattr(request, kind)
         if self._sight is not None and self._sight.finds(piece):
-            self._call.policy["as_text"] = None
+            self.call.policy["as_text"] = None
             self._sight = None
         answer = self._guarded(lambda: self._feed(piece, entry))
         self.held = self._stream.pending_bytes
@@ -77,7 +77,7 @@ class _TextSession(Session):
         return answer
 
     def _configure(self, config: _Config) -> Entry:
-        entry, rule = self._options.text(config, self._call, self._DEFAULT_ACTION)
+        entry, rule = self._options.text(config, self.call, self._DEFAULT_ACTION)
         if not can_stream(entry.encoding):
             raise InvalidField(
                 "encoding",
@@ -102,7 +102,7 @@ class _TextSession(Session):
 
     def _close(self) -> None:
         self.over = True
-        self._call.input_bytes = self._stream.bytes_consumed
+        self.call.input_bytes = self._stream.bytes_consumed
 
 
 class EncodeSession(_TextSession):
@@ -139,7 +139,7 @@ class EncodeSession(_TextSession):
         )
         if entry is not None:
             answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
-        self._call.tokens += wire_ids.number_of(packed)
+        self.call.tokens += wire_ids.number_of(packed)
         rest: bytes = answer.SerializeToString()
         return wire_fields.field(wire_ids.IDS, packed) + rest
 
@@ -175,7 +175,7 @@ class CountSession(_TextSession):
 
     def _finish(self) -> bytes:
         answer, counter = self._answer, self._stream
-        answer.count = self._call.tokens = counter.finish()
+        answer.count = self.call.tokens = counter.finish()
         answer.limit_exceeded = counter.limit_exceeded
         answer.bytes_consumed = counter.bytes_consumed
         serialised: bytes = answer.SerializeToString()

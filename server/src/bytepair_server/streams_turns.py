@@ -4,7 +4,7 @@ once.
 A caller can send as many small messages as it likes without waiting for answers. Were each computed
 as soon as it is read, a thousand streams would have a thousand of them computed in each round of
 the loop, and every other call, a probe of health among them, would be a tenth of a second late. So
-a round takes few, and the others wait, a message of each stream; callers take turns.
+a round takes few, and the others wait, a message of each stream; flows take turns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Turns:
     """Whose message is next. For one event loop."""
 
     def __init__(self) -> None:
-        self._queue: Final[FairQueue[tuple[Turn, int]]] = FairQueue()
+        self._queue: Final[FairQueue[tuple[Turn, int]]] = FairQueue(_is_waiting)
         self._left = ROUND_BYTES
         self._is_round_due = False
 
@@ -39,16 +39,11 @@ class Turns:
         self._take(size)
         return True
 
-    async def turn(self, caller: str, size: int) -> None:
+    async def turn(self, flow: str, size: int) -> None:
         """Wait until a message of so many bytes can be taken."""
         turn: Turn = asyncio.get_running_loop().create_future()
-        self._queue.put(caller, MESSAGE_BYTES + size, (turn, size))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                self._queue.give_back(caller, MESSAGE_BYTES + size)
-            raise
+        self._queue.put(flow, MESSAGE_BYTES + size, (turn, size))
+        await turn
 
     def _take(self, size: int) -> None:
         self._left -= MESSAGE_BYTES + size
@@ -59,10 +54,14 @@ class Turns:
     def _round(self) -> None:
         self._is_round_due = False
         self._left = ROUND_BYTES
-        while self._queue and self._left > 0:
+        while self._left > 0 and self._queue.first() is not None:
             turn, size = self._queue.get()
-            if not turn.done():  # its stream is still there
-                turn.set_result(None)
-                self._take(size)
+            turn.set_result(None)
+            self._take(size)
         if self._queue:
             let_others_on()
+
+
+def _is_waiting(waiting: tuple[Turn, int]) -> bool:
+    turn, _ = waiting
+    return not turn.done()  # its stream is still there

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 
 from bytepair_engine import CancelScope
 
+from bytepair_server.call import Call
 from bytepair_server.fair_queue import FairQueue
 from bytepair_server.priority import WORK, give_way, let_others_on
 
@@ -57,7 +58,7 @@ class Work:
         self._count: Final = threads
         self._threads: Final[list[threading.Thread]] = []
         self._changed: Final = threading.Condition()
-        self._queue: Final[FairQueue[_Job]] = FairQueue()
+        self._queue: Final[FairQueue[_Job]] = FairQueue(_Job.is_wanted)
         self._waiting = 0
         self._running: Final[set[_Job]] = set()
         self._closed = False
@@ -81,27 +82,27 @@ class Work:
         return self._waiting
 
     def in_turn(
-        self, caller: str, size: int, function: Callable[..., T], *arguments: object
+        self, call: Call, size: int, function: Callable[..., T], *arguments: object
     ) -> Awaitable[T]:
         """As `on_thread`, but the event loop calls the function if `size` says that it is quick,
         and no thread could while the loop does something else.
 
         It saves the way to the thread, and lets small requests wait for middle ones.
         """
-        on_thread = size > self._middle_max_bytes or (bool(self._slow) and self._is_slow(caller))
-        return self._in_turn(_Job(caller, on_thread, function, arguments), size)
+        on_thread = size > self._middle_max_bytes or self._is_slow(call.caller)
+        return self._in_turn(_Job(call, on_thread, function, arguments), size)
 
     def on_thread(
-        self, caller: str, size: int, function: Callable[..., T], *arguments: object
+        self, call: Call, size: int, function: Callable[..., T], *arguments: object
     ) -> Awaitable[T]:
         """Call a function on a thread, when its turn has come.
 
-        Callers take turns, by the bytes that they bring; of one caller, the sizes that differ
-        by a factor of four or more. If the task that awaits is cancelled, a function that waits
+        Flows take turns, by the bytes that they bring; of one flow, the sizes that differ by a
+        factor of four or more. If the task that awaits is cancelled, a function that waits
         is never called, and what the engine does for one that runs is cancelled.
 
         Args:
-            caller: Whose request it is.
+            call: Whose request it is.
             size: How many bytes it has.
             function: What to call.
             arguments: Its arguments.
@@ -110,7 +111,7 @@ class Work:
         Raises:
             Exception: What it raises.
         """
-        return self._in_turn(_Job(caller, True, function, arguments), size)
+        return self._in_turn(_Job(call, True, function, arguments), size)
 
     def close(self) -> bool:
         """Take no more work, start none that waits, and cancel what runs.
@@ -130,7 +131,7 @@ class Work:
 
     async def _in_turn(self, job: _Job, size: int) -> Any:
         with self._changed:
-            self._queue.put((job.caller, size.bit_length() // 2), size + 1, job)
+            self._queue.put((job.call.flow, size.bit_length() // 2), size + 1, job)
             self._waiting += 1
             self._advance()
         try:
@@ -139,14 +140,16 @@ class Work:
             with self._changed:
                 if job.forget():
                     self._waiting -= 1
+                    self._advance()
             raise
 
     def _advance(self) -> None:
         """See that somebody takes what is next: a thread, or the loop in its next round. For the
         loop, which holds the lock."""
-        if not self._queue or self._closed:
+        job = self._queue.first()
+        if job is None or self._closed:
             return
-        if self._queue.first().on_thread:
+        if job.on_thread:
             if len(self._threads) < min(self._count, len(self._running) + self._waiting):
                 self._start_thread()
             self._changed.notify()
@@ -161,20 +164,22 @@ class Work:
         its turn as if it were for a thread too."""
         with self._changed:
             self._round_comes = False
-            if not self._queue or self._running or self._closed or self._queue.first().on_thread:
+            job = self._queue.first()
+            if job is None or job.on_thread or self._running or self._closed:
                 return  # whatever changed sees to what is next
-            job, is_wanted = self._begin_next()
-        if is_wanted:
-            began = thread_time()
-            result = job.run()
-            if thread_time() - began > SLOW_SECONDS:
-                self._slow[job.caller] = AFTER_SLOW
-            job.settle(*result)
-            let_others_on()
+            self._begin_next()
+        began = thread_time()
+        result = job.run()
+        if thread_time() - began > SLOW_SECONDS:
+            self._slow[job.call.caller] = AFTER_SLOW
+        job.settle(*result)
+        let_others_on()
         with self._changed:
             self._advance()
 
     def _is_slow(self, caller: str) -> bool:
+        if not self._slow:
+            return False
         left = self._slow.pop(caller, 0)
         if left > 1:
             self._slow[caller] = left - 1
@@ -203,10 +208,9 @@ class Work:
                     self._changed.wait()
                 if self._closed:
                     return
-                job, is_wanted = self._begin_next()
-                if is_wanted:
-                    self._running.add(job)
-            result = job.run() if is_wanted else (None, None)
+                job = self._begin_next()
+                self._running.add(job)
+            result = job.run()
             with self._changed:
                 self._running.discard(job)
             with suppress(RuntimeError):  # the loop is closed: nobody awaits
@@ -214,16 +218,16 @@ class Work:
             del job, result  # they would be kept until the next one comes
 
     def _is_for_thread(self) -> bool:
-        return bool(self._queue) and self._queue.first().on_thread
+        job = self._queue.first()
+        return job is not None and job.on_thread
 
     # On either, which holds the lock
 
-    def _begin_next(self) -> tuple[_Job, bool]:
-        """Take what is next out of the queue. Returns it, and whether somebody still waits."""
+    def _begin_next(self) -> _Job:
         job = self._queue.get()
-        is_wanted = job.begin()
-        self._waiting -= is_wanted
-        return job, is_wanted
+        job.begin()
+        self._waiting -= 1
+        return job
 
 
 class _Job:
@@ -233,7 +237,7 @@ class _Job:
         "_arguments",
         "_began",
         "_function",
-        "caller",
+        "call",
         "future",
         "loop",
         "on_thread",
@@ -242,7 +246,7 @@ class _Job:
 
     def __init__(
         self,
-        caller: str,
+        call: Call,
         on_thread: bool,
         function: Callable[..., Any],
         arguments: tuple[object, ...],
@@ -250,16 +254,19 @@ class _Job:
         self.loop: Final = asyncio.get_running_loop()
         self.future: Final[asyncio.Future[Any]] = self.loop.create_future()
         self.scope: Final = CancelScope()
-        self.caller: Final = caller
+        self.call: Final = call
         self.on_thread: Final = on_thread
         self._function: Final = function
         self._arguments = arguments
         self._began = False
 
-    def begin(self) -> bool:
-        """Take note that its turn has come; whether it is still wanted."""
-        self._began = not self.scope.cancelled
-        return self._began
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for it."""
+        return not self.scope.cancelled
+
+    def begin(self) -> None:
+        """Take note that its turn has come."""
+        self._began = True
 
     def forget(self) -> bool:
         """Take note that nobody waits for it; whether it had not begun."""
