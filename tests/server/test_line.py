@@ -11,7 +11,7 @@ from bytepair_server import reading
 from bytepair_server.call import ANONYMOUS
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.line import RETRY_SECONDS, Line
-from bytepair_server.reading import READ_SECONDS
+from bytepair_server.reading import HOARD_SECONDS, READ_SECONDS
 from support.calls import call_of
 
 #: More than a test takes.
@@ -366,6 +366,64 @@ def test_of_those_who_hold_themselves_up_few_go_on(monkeypatch: pytest.MonkeyPat
         assert slow.ended[:1] == ["a"]
         assert len(slow.ended) <= 2
         slow.leave()
+
+    run(scene)
+
+
+def test_of_one_who_has_most_of_them_the_first_is_ended_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "MAX_SLOW", 3)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
+
+    async def scene() -> None:
+        slow = Slow()
+        await slow.come("patient", "many", "many", "many")
+        await slow.places.waits(0)
+        await slow.places.call("one")
+        assert slow.ended == ["many"]
+        slow.leave()
+
+    run(scene)
+
+
+def test_who_has_most_of_them_waits_for_itself_and_nobody_else_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "MAX_SLOW", 3)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
+
+    async def scene() -> None:
+        slow = Slow()
+        await slow.come(*["many"] * 4)
+        await slow.places.waits(0)
+        last = slow.places.call("many")
+        await asyncio.wait([last], timeout=2 * HOARD_SECONDS)
+        assert slow.ended == []
+        await slow.places.call("one")
+        assert slow.ended == ["many"]
+        assert not last.done()
+        slow.places.leave()
+        await last
+
+    run(scene)
+
+
+def test_where_nobody_has_most_of_them_none_is_ended_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "MAX_SLOW", 3)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
+
+    async def scene() -> None:
+        slow = Slow()
+        await slow.come(*"abcd")
+        await slow.places.waits(0)
+        last = slow.places.call("one")
+        await asyncio.wait([last], timeout=2 * HOARD_SECONDS)
+        assert slow.ended == []
+        slow.leave()  # the place of d
+        await last
 
     run(scene)
 

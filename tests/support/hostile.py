@@ -60,17 +60,19 @@ def swollen_headers(rpc: str, fields: int) -> bytes:
     )
 
 
-def _drain(link: socket.socket) -> None:
-    """Read what has come, and drop it."""
+def _drain(link: socket.socket) -> bytes:
+    """What has come."""
+    come = b""
     link.setblocking(False)
     try:
-        while link.recv(1 << 16):
-            pass
+        while part := link.recv(1 << 16):
+            come += part
     except BlockingIOError:
         pass
     finally:
         link.setblocking(True)
         link.settimeout(5)
+    return come
 
 
 def _again(address: str, going: Going, attack: Callable[[socket.socket], int]) -> int:
@@ -153,6 +155,29 @@ def never_whole(address: str, going: Going) -> int:
         while going():
             sleep(0.05)
             _drain(link)
+    return sent
+
+
+def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls: int = 100) -> int:
+    """Begins calls on several connections, sends the beginning of each message, and for each call
+    that the server ends begins another."""
+    half = message(bytes(3_000), length=1_000_000)
+    ended = bytes((HEADERS, END_HEADERS | END_STREAM))
+    sent = 0
+    with suppress(OSError), ExitStack() as stack:
+        links = [stack.enter_context(connection(address)) for _ in range(connections)]
+        left, streams = dict.fromkeys(links, calls), dict.fromkeys(links, 1)
+        while going():
+            for link in links:
+                for _ in range(left[link]):
+                    link.sendall(
+                        frame(HEADERS, END_HEADERS, streams[link], headers("Count"))
+                        + frame(DATA, 0, streams[link], half)
+                    )
+                    streams[link] += 2
+                    sent += 1
+                left[link] = _drain(link).count(ended)
+            sleep(0.01)
     return sent
 
 
@@ -334,6 +359,7 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "50 connections, a byte a second": dribbling,
     "500 large answers never read": never_reading,
     "1,000 messages that are never whole": never_whole,
+    "1,000 half messages on ten connections, renewed": never_whole_anew,
     "1,000 streams at full speed": hurrying,
     "streams opened and reset (rapid reset)": resetting,
     "streams opened and reset on ten connections": partial(resetting, connections=10),

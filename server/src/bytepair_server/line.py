@@ -152,14 +152,18 @@ class Line:
 
     def advance(self) -> None:
         """Give the places that are free to those whose turn it is."""
-        while (first := self._queue.first()) is not None:
+        hoarder = None
+        while (first := self._queue.first(hoarder)) is not None:
             answer, call = first
             if len(self._reading) >= self._free():
-                left = self._reading.forget_slow(self._free())
+                left = self._reading.forget_slow(self._free(), call.flow)
                 if len(self._reading) >= self._free():
                     self._look_again(left)
+                    if hoarder is None and self._reading.hoarder == call.flow:
+                        hoarder = call.flow  # waits for itself, and nobody else for it
+                        continue
                     return
-            self._queue.get()
+            self._queue.get(hoarder)
             answer.set_result(True)
             self._reading.begin(call)
 

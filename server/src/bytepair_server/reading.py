@@ -5,13 +5,16 @@ READ_SECONDS, and who sends no message must not keep others out: then its place 
 else's. But a server that is behind reads late as well; if it gave away the places of calls that
 only wait for it, it would have ever more to do at once, and be ever later.
 
-What has come of a message is held, so few may go on without a place. The first of more is ended.
+What has come of a message is held, so few may go on without a place. The first of more is ended,
+and sooner where most of them are of one flow and another waits: nobody waits for long because of
+one who begins a thousand, and who does keeps himself waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from time import monotonic
 from typing import Final
 
@@ -21,8 +24,10 @@ from bytepair_server.call import Call
 READ_SECONDS: Final = 0.1
 #: Calls that are read without a place.
 MAX_SLOW: Final = 64
-#: For so long from its beginning none of them is ended.
+#: For so long from its beginning none of them is ended,
 SLOW_SECONDS: Final = 1.0
+#: but for those of a flow that has more than half of them, where another flow waits.
+HOARD_SECONDS: Final = 0.25
 
 
 class Reading:
@@ -33,6 +38,8 @@ class Reading:
         self._calls: Final[dict[Call, tuple[float, int]]] = {}
         #: Those that have lost their places, and since when each is read.
         self._slow: Final[dict[Call, float]] = {}
+        #: How many of them each flow has.
+        self._hoards: Final[Counter[str]] = Counter()
         self._ending: Final[set[asyncio.Future[None]]] = set()
         self._read = 0
         self._last_read = -math.inf
@@ -52,15 +59,28 @@ class Reading:
 
     def gone(self, call: Call) -> bool:
         """Take note that a call will not be read; whether it had a place."""
-        self._slow.pop(call, None)
+        self._forget(call)
         return self._calls.pop(call, None) is not None
 
-    def forget_slow(self, places: int) -> float:
+    @property
+    def hoarder(self) -> str | None:
+        """The flow that has more than half of those that may go on without a place; None where none
+        has."""
+        if self._hoards:
+            flow, held = self._hoards.most_common(1)[0]
+            if held > MAX_SLOW / 2:
+                return flow
+        return None
+
+    def forget_slow(self, places: int, flow: str) -> float:
         """Take the places of those whose callers hold them up, until one of so many is free.
 
         That is told by others that came later and were read, as messages that are there are read
         in the order in which they were asked for; or by nothing being read at all.
 
+        Args:
+            places: How many there are.
+            flow: Whom the free one is for.
         Returns:
             Seconds until the next may be; infinite for nobody.
         """
@@ -72,13 +92,35 @@ class Reading:
             if self._read - read_before < most and self._last_read + READ_SECONDS > now:
                 return self._last_read + READ_SECONDS - now
             if len(self._slow) >= MAX_SLOW:
-                first, began = next(iter(self._slow.items()))
-                if began + SLOW_SECONDS > now:
-                    return began + SLOW_SECONDS - now
-                if first.end is not None:
-                    self._ending.add(ending := asyncio.ensure_future(first.end()))
-                    ending.add_done_callback(self._ending.discard)
-                del self._slow[first]
+                first, due = self._first_to_end(flow)
+                if due > now:
+                    return due - now
+                self._end(first)
             del self._calls[call]
             self._slow[call] = since
+            self._hoards[call.flow] += 1
         return math.inf
+
+    def _first_to_end(self, flow: str) -> tuple[Call, float]:
+        """Which of those without a place is to be ended next for a call of a flow, and when at the
+        earliest."""
+        first, since = next(iter(self._slow.items()))
+        due, hoarder = since + SLOW_SECONDS, self.hoarder
+        if hoarder is not None and hoarder != flow:
+            own, since = next(each for each in self._slow.items() if each[0].flow == hoarder)
+            if since + HOARD_SECONDS < due:
+                return own, since + HOARD_SECONDS
+        return first, due
+
+    def _end(self, call: Call) -> None:
+        if call.end is not None:
+            self._ending.add(ending := asyncio.ensure_future(call.end()))
+            ending.add_done_callback(self._ending.discard)
+        self._forget(call)
+
+    def _forget(self, call: Call) -> None:
+        """Take note that a call is not read any more, if it has lost its place."""
+        if self._slow.pop(call, None) is not None:
+            self._hoards[call.flow] -= 1
+            if not self._hoards[call.flow]:
+                del self._hoards[call.flow]
