@@ -90,6 +90,8 @@ def test_settings_are_frozen() -> None:
         ([], {}, "max_idz = 1", "no such setting; did you mean max_ids?"),
         (["--max-id", "4"], {}, "", "--max-id: no such flag; did you mean --max-ids? See --help"),
         (["--max-idz=4"], {}, "", "--max-idz: no such flag; did you mean --max-ids?"),
+        (["--confg", "a"], {}, "", "--confg: no such flag; did you mean --config? See --help"),
+        (["--callers", "a"], {}, "", "but a setting of the file that --config names. See --help"),
         (["serve"], {}, "", "serve: no such flag. See --help"),
         ([], {"BYTEPAIR_API_KEYS_FILE": ""}, "", "must name a file; leave it out for none"),
         ([], {}, "max_ids = ", "is not TOML: "),

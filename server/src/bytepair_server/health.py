@@ -105,16 +105,16 @@ class Health:
 
     async def _admit(self, context: Context) -> str:
         """Which service is asked for, by somebody who may ask."""
+        call = Call(context.invocation_metadata() or (), context.peer())
         if self._floods.active:
-            self._floods.hear_of(context.peer())
-        call = Call(context.invocation_metadata() or ())
+            self._floods.hear_of(call.peer)
         if self._callers is not None:
             try:
                 self._callers.identify(call.authorization, context.auth_context)
             except Unauthenticated as error:
-                self._floods.came_to_nothing(context.peer())
+                self._floods.came_to_nothing(call.peer)
                 await _refuse(context, error)
-        raw = await self._read(context)
+        raw = await self._read(context, call.peer)
         if raw is END:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
         try:
@@ -125,7 +125,7 @@ class Health:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no service has such a long name")
         return service
 
-    async def _read(self, context: Context) -> bytes:
+    async def _read(self, context: Context, peer: str) -> bytes:
         """Read a message, for which the first of too many others that are not whole are ended."""
         now = self._reading[context] = monotonic()
         while len(self._reading) > MAX_READING:
@@ -141,7 +141,7 @@ class Health:
                 # Also where the caller is gone, of which gRPC tells a moment later.
                 await asyncio.sleep(GONE_SECONDS)
         except asyncio.CancelledError:
-            self._floods.came_to_nothing(context.peer())
+            self._floods.came_to_nothing(peer)
             raise
         finally:
             self._reading.pop(context, None)

@@ -160,8 +160,11 @@ def _flags(arguments: Sequence[str]) -> dict[str, Any]:
     found, unknown = _parser().parse_known_args(arguments)
     if unknown:
         flag = unknown[0].partition("=")[0]
-        hint = _hint(flag, [_flag(name) for name in Settings.model_fields.keys() - FILE_ONLY])
-        raise ConfigurationError(f"{flag}: no such flag{hint or '.'} See --help")
+        known = ["--config", "--check-config", *map(_flag, Settings.model_fields)]
+        hint = _hint(flag, known) or "."
+        if flag in map(_flag, FILE_ONLY):
+            hint = ", but a setting of the file that --config names."
+        raise ConfigurationError(f"{flag}: no such flag{hint} See --help")
     return vars(found)
 
 

@@ -256,7 +256,7 @@ class _Job:
         self.scope: Final = CancelScope()
         self.call: Final = call
         self.on_thread: Final = on_thread
-        self._function: Final = function
+        self._function = function
         self._arguments = arguments
         self._began = False
 
@@ -274,7 +274,7 @@ class _Job:
         if self._began:
             return False
         # Its request may be large: it goes at once, and not when its turn would have come.
-        self._arguments = ()
+        del self._function, self._arguments
         return True
 
     def run(self) -> tuple[object, BaseException | None]:
