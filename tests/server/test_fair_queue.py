@@ -182,3 +182,26 @@ def test_what_is_not_wanted_any_more_costs_its_flow_nothing() -> None:
     given_up.update(("a3", "c0"))
     queue.sweep()
     assert len(queue) == 0
+
+
+def test_a_flow_is_not_owed_what_went_past_it() -> None:
+    queue = FairQueue[str](wanted)
+    for _ in range(20):
+        queue.put("a", 1, "a")
+        queue.put("b", 1, "b")
+    for _ in range(10):
+        assert queue.get("a") == "b"
+    assert taken(queue, 10).count("b") >= 4
+
+
+def test_debts_end_where_the_last_that_waited_gave_up() -> None:
+    given_up = set[str]()
+    queue = FairQueue[str](lambda item: item not in given_up)
+    queue.put("a", 1000, "a0")
+    queue.put("b", 1, "b0")
+    assert queue.get() == "a0"
+    given_up.add("b0")
+    assert queue.first() is None
+    queue.put("a", 1, "a1")
+    queue.put("b", 1, "b1")
+    assert taken(queue, 2) == ["a1", "b1"]

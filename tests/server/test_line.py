@@ -10,7 +10,7 @@ import pytest
 from bytepair_server import reading
 from bytepair_server.call import ANONYMOUS
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.line import RETRY_SECONDS, Line
+from bytepair_server.line import OTHERS_PART, RETRY_SECONDS, Line
 from bytepair_server.reading import HOARD_SECONDS, READ_SECONDS
 from support.calls import call_of
 
@@ -322,10 +322,10 @@ def test_pauses_take_no_place_of_those_that_have_work_to_wait_for() -> None:
 
 
 class Slow:
-    """Callers who hold themselves up, for one place."""
+    """Callers who hold themselves up."""
 
-    def __init__(self) -> None:
-        self.places = Places()
+    def __init__(self, places: int = 1) -> None:
+        self.places = Places(places)
         self.ended: list[str] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -405,6 +405,25 @@ def test_who_has_most_of_them_waits_for_itself_and_nobody_else_for_it(
         assert not last.done()
         slow.places.leave()
         await last
+
+    run(scene)
+
+
+def test_who_has_most_of_them_leaves_some_places_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And not for each of their calls one of its is ended."""
+    monkeypatch.setattr(reading, "MAX_SLOW", 3)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
+
+    async def scene() -> None:
+        slow = Slow(OTHERS_PART)
+        await slow.come(*["many"] * (OTHERS_PART + 4))
+        for _ in range(100):
+            await slow.places.call("one")
+            slow.places.leave()
+        assert slow.ended == []
+        slow.leave()
 
     run(scene)
 

@@ -72,14 +72,14 @@ def test_connections_take_turns_where_all_callers_are_one(serve: Serve) -> None:
         stub: Any = tokenizer_pb2_grpc.TokenizerServiceStub(other)  # type: ignore[no-untyped-call]
         calls = []
         for waiting, (each, name) in enumerate(
-            [(server.stub, f"many{i}") for i in range(4)] + [(stub, "one")], 1
+            [(server.stub, f"many{i}") for i in range(2)] + [(stub, "one")], 1
         ):
             calls.append(each.Count.future(SMALL, metadata=(("x-request-id", name),)))
             server.wait_for_metric("bytepair_waiting", waiting)
         running.cancel()
         assert {each.result().count for each in calls} == {2}
     answered = [line["request_id"] for line in server.log if line.get("code") == "OK"]
-    assert answered == ["many0", "one", "many1", "many2", "many3"]
+    assert answered == ["many0", "one", "many1"]
 
 
 def test_who_waits_in_vain_hears_of_it_before_the_deadline(serve: Serve) -> None:

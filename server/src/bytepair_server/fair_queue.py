@@ -10,7 +10,7 @@ There the present is the start of what went last, and stands still for as long a
 each of which starts there: who makes new ones all the time would never let the second item of
 another through. So here it goes on for each item, as in the older scheme that the paper compares
 with (A. Demers, S. Keshav, S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm",
-SIGCOMM 1989), by its cost divided by the flows that wait.
+SIGCOMM 1989), by its cost divided by the flows that wait and one more.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ class FairQueue(Generic[T]):
         self._size = sum(map(len, self._items.values()))
         self._heap[:] = map(self._place, self._items)
         heapq.heapify(self._heap)
+        self._forgive()
 
     def first(self, but: Hashable = None) -> T | None:
         """The next item, which stays.
@@ -102,24 +103,24 @@ class FairQueue(Generic[T]):
             _, _, cost, item = self._items[flow][0]
             self._ends[flow] = start + cost
             # One more, for who comes next is to come before the second of any that was there.
-            self._now = max(start, self._now + cost / (len(self._heap) + 1))
+            self._now = max(start, self._now + cost / (len(self._items) + 1))
+            if but in self._items:
+                # Or it would be owed all that went past it.
+                self._ends[but] = max(self._ends.get(but, 0.0), self._now)
             self._drop_first()
-        if not self._items:
-            # Nobody waits, so nobody is owed anything: flows that are gone are forgotten.
-            self._ends.clear()
-            self._remembered = REMEMBERED
-        elif len(self._ends) > self._remembered:
+        if len(self._ends) > self._remembered:
             self._forget()
         return item
 
     @contextmanager
     def _passing_over(self, but: Hashable) -> Iterator[None]:
         """See to it that the first item of all is wanted, and not of that flow."""
-        aside = None
+        is_aside = False
         while self._heap:
             flow = self._heap[0][-1]
             if but is not None and flow == but:
-                aside = heapq.heappop(self._heap)
+                heapq.heappop(self._heap)
+                is_aside = True
             elif not self._wanted(self._items[flow][0][-1]):
                 self._drop_first()
             else:
@@ -127,8 +128,8 @@ class FairQueue(Generic[T]):
         try:
             yield
         finally:
-            if aside is not None:
-                heapq.heappush(self._heap, aside)
+            if is_aside:
+                heapq.heappush(self._heap, self._place(but))
 
     def _drop_first(self) -> None:
         flow = self._heap[0][-1]
@@ -140,6 +141,13 @@ class FairQueue(Generic[T]):
         else:
             heapq.heappop(self._heap)
             del self._items[flow]
+            self._forgive()
+
+    def _forgive(self) -> None:
+        """Where nobody waits nobody is owed anything: forget flows that are gone."""
+        if not self._items:
+            self._ends.clear()
+            self._remembered = REMEMBERED
 
     def _place(self, flow: Hashable) -> tuple[float, int, Hashable]:
         came, number, _, _ = self._items[flow][0]

@@ -31,6 +31,8 @@ USED_SECONDS: Final = 1.0
 #: few calls, it lets gRPC's thread on meanwhile, which brings what else has come, a probe of health
 #: among it. Once for each call would do as much for a flood of calls that come to nothing.
 LET_ON_SECONDS: Final = 0.0003
+#: This part of the places is for others than the flow that holds most of them up.
+OTHERS_PART: Final = 8
 _WHAT: Final = "calls in flight"
 
 Answer = asyncio.Future[bool]
@@ -147,23 +149,26 @@ class Line:
 
     def leave(self, call: Call) -> None:
         """Take note that a call will not be read, if it was not yet."""
-        if self._reading.gone(call):
-            self.advance()
+        self._reading.gone(call)
+        self.advance()
 
     def advance(self) -> None:
         """Give the places that are free to those whose turn it is."""
-        hoarder = None
-        while (first := self._queue.first(hoarder)) is not None:
+        passed_over = None
+        while (first := self._queue.first(passed_over)) is not None:
             answer, call = first
-            if len(self._reading) >= self._free():
-                left = self._reading.forget_slow(self._free(), call.flow)
-                if len(self._reading) >= self._free():
+            free, is_hoarder = self._free(), self._reading.hoarder == call.flow
+            if is_hoarder:
+                free -= free // OTHERS_PART
+            if len(self._reading) >= free:
+                left = self._reading.forget_slow(free, call.flow)
+                if len(self._reading) >= free:
                     self._look_again(left)
-                    if hoarder is None and self._reading.hoarder == call.flow:
-                        hoarder = call.flow  # waits for itself, and nobody else for it
+                    if is_hoarder:
+                        passed_over = call.flow  # waits for itself, and nobody else for it
                         continue
                     return
-            self._queue.get(hoarder)
+            self._queue.get(passed_over)
             answer.set_result(True)
             self._reading.begin(call)
 

@@ -57,10 +57,10 @@ class Reading:
         self._read += 1
         self._last_read = monotonic()
 
-    def gone(self, call: Call) -> bool:
-        """Take note that a call will not be read; whether it had a place."""
+    def gone(self, call: Call) -> None:
+        """Take note that a call will not be read, if it was not yet."""
         self._forget(call)
-        return self._calls.pop(call, None) is not None
+        self._calls.pop(call, None)
 
     @property
     def hoarder(self) -> str | None:
@@ -104,13 +104,12 @@ class Reading:
     def _first_to_end(self, flow: str) -> tuple[Call, float]:
         """Which of those without a place is to be ended next for a call of a flow, and when at the
         earliest."""
-        first, since = next(iter(self._slow.items()))
-        due, hoarder = since + SLOW_SECONDS, self.hoarder
-        if hoarder is not None and hoarder != flow:
-            own, since = next(each for each in self._slow.items() if each[0].flow == hoarder)
-            if since + HOARD_SECONDS < due:
-                return own, since + HOARD_SECONDS
-        return first, due
+        hoarder = self.hoarder
+        if hoarder is None:
+            call, since = next(iter(self._slow.items()))
+            return call, since + SLOW_SECONDS
+        call, since = next(each for each in self._slow.items() if each[0].flow == hoarder)
+        return call, since + (SLOW_SECONDS if flow == hoarder else HOARD_SECONDS)
 
     def _end(self, call: Call) -> None:
         if call.end is not None:
