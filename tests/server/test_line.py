@@ -11,7 +11,7 @@ from bytepair_server import reading
 from bytepair_server.call import ANONYMOUS
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.line import OTHERS_PART, RETRY_SECONDS, Line
-from bytepair_server.reading import HOARD_SECONDS, READ_SECONDS
+from bytepair_server.reading import READ_SECONDS
 from support.calls import call_of
 
 #: More than a test takes.
@@ -370,11 +370,11 @@ def test_of_those_who_hold_themselves_up_few_go_on(monkeypatch: pytest.MonkeyPat
     run(scene)
 
 
-def test_of_one_who_has_most_of_them_the_first_is_ended_sooner(
+def test_the_first_that_is_ended_is_of_who_has_most_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reading, "MAX_SLOW", 3)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
 
     async def scene() -> None:
         slow = Slow()
@@ -387,61 +387,22 @@ def test_of_one_who_has_most_of_them_the_first_is_ended_sooner(
     run(scene)
 
 
-def test_who_has_most_of_them_waits_for_itself_and_nobody_else_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reading, "MAX_SLOW", 3)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
-
-    async def scene() -> None:
-        slow = Slow()
-        await slow.come(*["many"] * 4)
-        await slow.places.waits(0)
-        last = slow.places.call("many")
-        await asyncio.wait([last], timeout=2 * HOARD_SECONDS)
-        assert slow.ended == []
-        await slow.places.call("one")
-        assert slow.ended == ["many"]
-        assert not last.done()
-        slow.places.leave()
-        await last
-
-    run(scene)
-
-
 def test_who_has_most_of_them_leaves_some_places_to_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And not for each of their calls one of its is ended."""
     monkeypatch.setattr(reading, "MAX_SLOW", 3)
     monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
 
     async def scene() -> None:
         slow = Slow(OTHERS_PART)
         await slow.come(*["many"] * (OTHERS_PART + 4))
+        last = slow.places.call("many")
         for _ in range(100):
             await slow.places.call("one")
             slow.places.leave()
         assert slow.ended == []
+        assert not last.done()
         slow.leave()
-
-    run(scene)
-
-
-def test_where_nobody_has_most_of_them_none_is_ended_sooner(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reading, "MAX_SLOW", 3)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
-
-    async def scene() -> None:
-        slow = Slow()
-        await slow.come(*"abcd")
-        await slow.places.waits(0)
-        last = slow.places.call("one")
-        await asyncio.wait([last], timeout=2 * HOARD_SECONDS)
-        assert slow.ended == []
-        slow.leave()  # the place of d
         await last
 
     run(scene)

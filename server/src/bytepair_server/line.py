@@ -161,7 +161,7 @@ class Line:
             if is_hoarder:
                 free -= free // OTHERS_PART
             if len(self._reading) >= free:
-                left = self._reading.forget_slow(free, call.flow)
+                left = self._reading.forget_slow(free)
                 if len(self._reading) >= free:
                     self._look_again(left)
                     if is_hoarder:

@@ -5,9 +5,8 @@ READ_SECONDS, and who sends no message must not keep others out: then its place 
 else's. But a server that is behind reads late as well; if it gave away the places of calls that
 only wait for it, it would have ever more to do at once, and be ever later.
 
-What has come of a message is held, so few may go on without a place. The first of more is ended,
-and sooner where most of them are of one flow and another waits: nobody waits for long because of
-one who begins a thousand, and who does keeps himself waiting.
+What has come of a message is held, so few may go on without a place. The first of more is ended: of
+the flow that has most of them, where one has.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ from bytepair_server.call import Call
 READ_SECONDS: Final = 0.1
 #: Calls that are read without a place.
 MAX_SLOW: Final = 64
-#: For so long from its beginning none of them is ended,
+#: For so long from its beginning none of them is ended.
 SLOW_SECONDS: Final = 1.0
-#: but for those of a flow that has more than half of them, where another flow waits.
-HOARD_SECONDS: Final = 0.25
 
 
 class Reading:
@@ -72,15 +69,12 @@ class Reading:
                 return flow
         return None
 
-    def forget_slow(self, places: int, flow: str) -> float:
+    def forget_slow(self, places: int) -> float:
         """Take the places of those whose callers hold them up, until one of so many is free.
 
         That is told by others that came later and were read, as messages that are there are read
         in the order in which they were asked for; or by nothing being read at all.
 
-        Args:
-            places: How many there are.
-            flow: Whom the free one is for.
         Returns:
             Seconds until the next may be; infinite for nobody.
         """
@@ -92,7 +86,8 @@ class Reading:
             if self._read - read_before < most and self._last_read + READ_SECONDS > now:
                 return self._last_read + READ_SECONDS - now
             if len(self._slow) >= MAX_SLOW:
-                first, due = self._first_to_end(flow)
+                first = self._first_slow()
+                due = self._slow[first] + SLOW_SECONDS
                 if due > now:
                     return due - now
                 self._end(first)
@@ -101,15 +96,9 @@ class Reading:
             self._hoards[call.flow] += 1
         return math.inf
 
-    def _first_to_end(self, flow: str) -> tuple[Call, float]:
-        """Which of those without a place is to be ended next for a call of a flow, and when at the
-        earliest."""
+    def _first_slow(self) -> Call:
         hoarder = self.hoarder
-        if hoarder is None:
-            call, since = next(iter(self._slow.items()))
-            return call, since + SLOW_SECONDS
-        call, since = next(each for each in self._slow.items() if each[0].flow == hoarder)
-        return call, since + (SLOW_SECONDS if flow == hoarder else HOARD_SECONDS)
+        return next(call for call in self._slow if hoarder is None or call.flow == hoarder)
 
     def _end(self, call: Call) -> None:
         if call.end is not None:
