@@ -11,36 +11,24 @@ from bytepair_server.line import RETRY_SECONDS, Line
 from support.places import LONG, Places, run
 
 
-def test_callers_take_turns_however_many_calls_one_has_there() -> None:
+@pytest.mark.parametrize("all_are_one", [False, True])
+def test_flows_take_turns_however_many_calls_one_has_there(all_are_one: bool) -> None:
     async def scene() -> None:
         places = Places()
-        await places.call("a")
-        calls = [places.call("a") for _ in range(3)]
+
+        def come(name: str) -> asyncio.Task[None]:
+            return places.call(ANONYMOUS, connection=name) if all_are_one else places.call(name)
+
+        await come("a")
+        calls = [come("a") for _ in range(3)]
         await places.waits(3)
-        calls.append(places.call("b"))
+        calls.append(come("b"))
         await places.waits(4)
         for _ in range(4):
             places.leave()
             await asyncio.sleep(0.001)
         await asyncio.gather(*calls)
         assert places.order == ["a", "a", "b", "a", "a"]
-
-    run(scene)
-
-
-def test_connections_take_turns_where_all_callers_are_one() -> None:
-    async def scene() -> None:
-        places = Places()
-        await places.call("")
-        calls = [places.call(ANONYMOUS, connection="many") for _ in range(3)]
-        await places.waits(3)
-        calls.append(places.call(ANONYMOUS, connection="one"))
-        await places.waits(4)
-        for _ in range(4):
-            places.leave()
-            await asyncio.sleep(0.001)
-        await asyncio.gather(*calls)
-        assert places.order == ["", "many", "one", "many", "many"]
 
     run(scene)
 
