@@ -35,8 +35,6 @@ class Reading:
         self._calls: Final[dict[Call, tuple[float, int]]] = {}
         #: Those that have lost their places, and since when each is read.
         self._slow: Final[dict[Call, float]] = {}
-        #: How many of them each flow has.
-        self._hoards: Final[Counter[str]] = Counter()
         self._ending: Final[set[asyncio.Future[None]]] = set()
         self._read = 0
         self._last_read = -math.inf
@@ -56,18 +54,17 @@ class Reading:
 
     def gone(self, call: Call) -> None:
         """Take note that a call will not be read, if it was not yet."""
-        self._forget(call)
+        self._slow.pop(call, None)
         self._calls.pop(call, None)
 
     @property
     def hoarder(self) -> str | None:
         """The flow that has more than half of those that may go on without a place; None where none
         has."""
-        if self._hoards:
-            flow, held = self._hoards.most_common(1)[0]
-            if held > MAX_SLOW / 2:
-                return flow
-        return None
+        if len(self._slow) <= MAX_SLOW / 2:
+            return None
+        flow, held = Counter(call.flow for call in self._slow).most_common(1)[0]
+        return flow if held > MAX_SLOW / 2 else None
 
     def forget_slow(self, places: int) -> float:
         """Take the places of those whose callers hold them up, until one of so many is free.
@@ -93,7 +90,6 @@ class Reading:
                 self._end(first)
             del self._calls[call]
             self._slow[call] = since
-            self._hoards[call.flow] += 1
         return math.inf
 
     def _first_slow(self) -> Call:
@@ -104,11 +100,4 @@ class Reading:
         if call.end is not None:
             self._ending.add(ending := asyncio.ensure_future(call.end()))
             ending.add_done_callback(self._ending.discard)
-        self._forget(call)
-
-    def _forget(self, call: Call) -> None:
-        """Take note that a call is not read any more, if it has lost its place."""
-        if self._slow.pop(call, None) is not None:
-            self._hoards[call.flow] -= 1
-            if not self._hoards[call.flow]:
-                del self._hoards[call.flow]
+        del self._slow[call]
