@@ -98,6 +98,21 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
     assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 4
 
 
+def test_keys_must_leave_nobody_out_for_whom_there_is_a_quota(serve: Serve, tmp_path: Path) -> None:
+    """The caller would have any amount from then on, and no server start with these files."""
+    file = tmp_path / "keys.toml"
+    file.write_text(keys_toml(chat="key"))
+    config = "api_keys_file = 'keys.toml'\n[quotas.chat]\nconcurrent_requests = 10\n"
+    server = serve("--config", write_config(tmp_path, config))
+    replace(file, keys_toml(caht="key"))
+    assert "quotas.chat: no such caller or group; known: caht" in wait(server, KEPT, 1)["error"]
+    assert failed_now(server, "api_keys") == 1
+    assert takes(server, "key")
+    replace(file, keys_toml(chat="new", caht="key"))
+    wait(server, RELOADED, 1)
+    assert takes(server, "new")
+
+
 def test_a_change_that_keeps_size_and_time_is_seen(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="a"))

@@ -80,10 +80,11 @@ class Callers:
                     f"{setting}.{name}: no such caller or group; known: {', '.join(sorted(known))}"
                 )
 
-    def replace_keys(self, keys: Keys) -> None:
-        """Take other keys from now on. Calls that are inside stay."""
+    def take_keys(self, other: Callers) -> None:
+        """Take the keys of others, with the same tables, from now on. Calls that are inside
+        stay."""
         assert self._keys is not None  # a server that asked for none goes on so
-        self._keys = keys
+        self._keys = other._keys
 
     def identify(self, authorization: str | bytes | None, peer: Callable[[], AuthContext]) -> str:
         """Find who calls. A key says it where there is one, a certificate otherwise: who sends
@@ -125,10 +126,12 @@ def load(settings: Settings, base_dir: Path) -> Callers:
         ConfigurationError: The settings contradict each other, or the file of API keys is not
             what it must be.
     """
-    keys = None if settings.api_keys_file is None else read_keys(settings, base_dir)
+    reserved, keys = _reserved(settings), None
+    if settings.api_keys_file is not None:
+        keys = api_keys.read(base_dir / settings.api_keys_file, reserved)
     callers = Callers(keys, settings.callers)
     for name in settings.callers:
-        if name in _reserved(settings):
+        if name in reserved:
             raise ConfigurationError(
                 f"callers.{name}: no caller may be called {name!r}, which is a group or stands for "
                 "others; choose another name"
@@ -153,12 +156,6 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     callers.check_names("ceiling", settings.ceiling)
     callers.check_names("quotas", settings.quotas)
     return callers
-
-
-def read_keys(settings: Settings, base_dir: Path) -> Keys:
-    """Read the file of API keys that `settings` name; see `api_keys.read`."""
-    assert settings.api_keys_file is not None  # asked for only then
-    return api_keys.read(base_dir / settings.api_keys_file, _reserved(settings))
 
 
 def _reserved(settings: Settings) -> frozenset[str]:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import grpc
 
-from bytepair_server import logs
+from bytepair_server import callers, logs
 from bytepair_server.call import ANONYMOUS
-from bytepair_server.callers import Callers, read_keys
+from bytepair_server.callers import Callers
 from bytepair_server.reload import Watched
 from bytepair_server.settings import Settings
 from bytepair_server.settings_types import split_address
@@ -65,23 +65,24 @@ def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, .
 
 
 def watched(
-    settings: Settings, base_dir: Path, callers: Callers, tls: Tls | None
+    settings: Settings, base_dir: Path, known: Callers, tls: Tls | None
 ) -> list[Watched[Any]]:
     """How they are read again, and who uses them."""
     paths = watched_paths(settings, base_dir)
     found: list[Watched[Any]] = []
     if "api_keys" in paths:
-        read = partial(read_keys, settings, base_dir)
-        found.append(Watched("api_keys", paths["api_keys"], read, callers.replace_keys))
+        # All of it, as at the start: a quota or a ceiling may be for a caller that has gone.
+        read = partial(callers.load, settings, base_dir)
+        found.append(Watched("api_keys", paths["api_keys"], read, known.take_keys))
     if tls is not None:
         found.append(Watched("tls", paths["tls"], tls.files.read, tls.replace))
     return found
 
 
-def tell(log: logs.Log, address: str, callers: Callers, tls: Tls | None) -> None:
+def tell(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
     """Log who may call, as a warning where that is whoever reaches the port from outside."""
     told = log.info if is_private(address) else log.warning
-    if callers.open:
+    if known.open:
         told(
             "nobody is asked who calls: whoever reaches the port may",
             caller=ANONYMOUS,
