@@ -282,6 +282,12 @@ def test_comments_in_pem_files_may_be_in_any_language(tmp_path: Path, authority:
     check(write_config(tmp_path, CONFIG.replace('api_keys_file = "keys.toml"', "")))
 
 
+def test_authorities_may_be_replaced_in_turn(tmp_path: Path, authority: Authority) -> None:
+    authority.server().write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes(authority.lasting(-1) + authority.pem)
+    check(write_config(tmp_path, CONFIG.replace('api_keys_file = "keys.toml"', "")))
+
+
 YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 
 
@@ -289,6 +295,10 @@ def check(config: str) -> None:
     read = sources.load(["--config", config], {})
     callers.load(read.settings, read.base_dir)
     tls.load(read.settings, read.base_dir)
+
+
+ENCRYPTED = ["tls_cert_file = 'server.pem'", "tls_key_file = 'key.pem'"]
+KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
 
 
 @pytest.mark.parametrize(
@@ -318,9 +328,14 @@ def check(config: str) -> None:
             "odd.pem: gRPC takes no such key; make one for RSA, or EC with P-256",
         ),
         (
-            ["[callers.a]", "certificates = ['dns:a.example']"],
-            "callers: certificates need tls_client_ca_file",
+            [*ENCRYPTED, "tls_client_ca_file = 'old-ca.pem'", *KNOWN],
+            f"to {YESTERDAY:%Y-%m-%d %H:%M} UTC, and by",
         ),
+        (
+            [*ENCRYPTED, "tls_client_ca_file = 'server.pem'", *KNOWN],
+            "server.pem: holds no authority: by its basic constraints",
+        ),
+        (KNOWN, "callers: certificates need tls_client_ca_file"),
         (["[callers.a]", "certificates = ['a.example']"], "must be 'dns:' and a host name"),
         (["[callers.a]", "certificates = ['dns:*.example']"], "without wildcard"),
         (["[callers.default]"], "no caller may be called 'default'"),
@@ -337,6 +352,7 @@ def test_what_contradicts_itself_is_refused(
     authority.server().write(tmp_path)
     authority.client(curve=ec.SECP256K1()).write(tmp_path, "odd.pem", "odd-key.pem")
     authority.server(until=YESTERDAY).write(tmp_path, "old.pem", "old-key.pem")
+    (tmp_path / "old-ca.pem").write_bytes(authority.lasting(-1))
     (tmp_path / "other.pem").write_bytes(authority.server().key)
     (tmp_path / "locked.pem").write_bytes(authority.server().locked_key())
     config = write_config(tmp_path, "\n".join(lines))

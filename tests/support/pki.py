@@ -50,6 +50,20 @@ class Authority:
         self._ca = trustme.CA()
         self.pem = self._ca.cert_pem.bytes()
 
+    def lasting(self, days: int) -> bytes:
+        """Its certificate, but valid until so many days from now."""
+        own = x509.load_pem_x509_certificate(self.pem)
+        builder = x509.CertificateBuilder(
+            own.issuer,
+            own.subject,
+            own.public_key(),
+            own.serial_number,
+            own.not_valid_before_utc,
+            datetime.datetime.now(datetime.UTC) + days * _DAY,
+            list(own.extensions),
+        )
+        return builder.sign(self._key(), hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def server(self, name: str = "localhost", until: datetime.datetime | None = None) -> Pair:
         """For a server of this name; until when it is valid, if not for long."""
         issued = self._ca.issue_cert(name, not_after=until)
@@ -82,9 +96,7 @@ class Authority:
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        signing = serialization.load_pem_private_key(self._ca.private_key_pem.bytes(), None)
-        assert isinstance(signing, ec.EllipticCurvePrivateKey)  # what trustme makes
-        signed = builder.sign(signing, hashes.SHA256())
+        signed = builder.sign(self._key(), hashes.SHA256())
         return Pair(
             signed.public_bytes(serialization.Encoding.PEM),
             key.private_bytes(
@@ -93,6 +105,11 @@ class Authority:
                 serialization.NoEncryption(),
             ),
         )
+
+    def _key(self) -> ec.EllipticCurvePrivateKey:
+        key = serialization.load_pem_private_key(self._ca.private_key_pem.bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)  # what trustme makes
+        return key
 
 
 def trusting(pem: bytes, shown: Pair | None = None) -> grpc.ChannelCredentials:

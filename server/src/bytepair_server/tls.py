@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import grpc
 
 from bytepair_server.settings import Settings
 from bytepair_server.sources import ConfigurationError, contents
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,8 @@ class TlsFiles:
 
         Raises:
             ConfigurationError: One cannot be read or is not what it must be, the key is not that
-                of the certificate, the certificate is not valid today, or a file was being
-                replaced.
+                of the certificate, the certificate or every authority is not valid today, or a
+                file was being replaced.
         """
         material = self._read()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -73,6 +76,7 @@ class TlsFiles:
                     f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM: "
                     f"{_problem(error)}"
                 ) from None
+            _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_ca)
         if self._read() != material:
             raise ConfigurationError(f"{self.certificates}: was replaced while it was read")
         return material
@@ -166,12 +170,54 @@ def _check(place: str, chain: bytes) -> None:
         raise ConfigurationError(
             f"{place}: gRPC takes no such key; make one for RSA, or EC with P-256 or P-384"
         )
-    begins, ends, now = own.not_valid_before_utc, own.not_valid_after_utc, datetime.now(UTC)
-    if not begins <= now <= ends:
+    now = datetime.now(UTC)
+    if not _is_valid(own, now):
+        raise ConfigurationError(f"{place}: {_validity(own, now)}: no client would take it")
+
+
+def _check_authorities(place: str, bundle: bytes) -> None:
+    """Raises ConfigurationError for authorities of which none can vouch for anybody: gRPC would
+    hang up on every client without a word. One of several may be: they are replaced in turn."""
+    from cryptography import x509  # as above
+
+    try:
+        found = x509.load_pem_x509_certificates(bundle)
+    except ValueError:
+        raise ConfigurationError(f"{place}: holds a certificate that cannot be read") from None
+    now = datetime.now(UTC)
+    signing = [each for each in found if _may_sign(each)]
+    if not signing:
         raise ConfigurationError(
-            f"{place}: is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, and by "
-            f"this machine's clock it is {now:%Y-%m-%d %H:%M}: no client would take it"
+            f"{place}: holds no authority: by its basic constraints, no certificate in it may sign "
+            "others"
         )
+    if not any(_is_valid(each, now) for each in signing):
+        raise ConfigurationError(
+            f"{place}: {_validity(signing[0], now)}: no client's certificate would be taken"
+        )
+
+
+def _may_sign(certificate: x509.Certificate) -> bool:
+    from cryptography import x509  # as above
+
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return True  # OpenSSL takes the old ones that say nothing of it
+    except ValueError:
+        return False
+
+
+def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def _validity(certificate: x509.Certificate, now: datetime) -> str:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return (
+        f"is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, and by this "
+        f"machine's clock it is {now:%Y-%m-%d %H:%M}"
+    )
 
 
 def _problem(error: Exception) -> str:
