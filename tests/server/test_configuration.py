@@ -44,6 +44,8 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
         "BYTEPAIR_MAX_SEGMENTS": "20",
         "BYTEPAIR_CONFIG": path,
         "BYTEPAIR_SERVICE_HOST": "10.0.0.1",
+        "BYTEPAIR_MAX_IDZ": "1",
+        "BYTEPAIR_TLS_CA": "of-the-health-probe.pem",
         "HOME": "/",
     }
     read = sources.load(["--max-ids", "100"], variables)
@@ -52,8 +54,29 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
     assert read.settings.max_batch_items == 3
     assert read.settings.max_in_flight == Settings().max_in_flight
     assert read.base_dir == tmp_path
-    assert read.ignored_variables == ("BYTEPAIR_SERVICE_HOST",)
+    assert read.ignored_variables == {
+        "BYTEPAIR_MAX_IDZ": "BYTEPAIR_MAX_IDS",
+        "BYTEPAIR_SERVICE_HOST": "",
+    }
     assert not read.check_only
+
+
+def test_a_path_is_relative_to_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder := tmp_path / "etc").mkdir()
+    lines = 'api_keys_file = "a"\ntls_cert_file = "b"\ntls_key_file = "c"'
+    config = Path(write_config(folder, lines)).relative_to(tmp_path)
+    arguments = ["--config", str(config), "--api-keys-file", "a"]
+    read = sources.load(arguments, {"BYTEPAIR_TLS_CERT_FILE": "b"})
+    named = (
+        read.settings.api_keys_file,
+        read.settings.tls_cert_file,
+        read.settings.tls_key_file,
+    )
+    found = [(read.base_dir / str(each)).absolute() for each in named]
+    assert found == [tmp_path / "a", tmp_path / "b", folder / "c"]
 
 
 @pytest.mark.parametrize(

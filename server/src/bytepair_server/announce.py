@@ -48,8 +48,10 @@ def announce(
                 "named ones",
                 encoding=entry.name,
             )
-    for variable in configuration.ignored_variables:
-        log.warning("ignored: this variable names no setting", variable=variable)
+    for variable, meant in configuration.ignored_variables.items():
+        log.warning(
+            "ignored: this variable names no setting", variable=variable, did_you_mean=meant
+        )
     log.info(
         "serving",
         version=__version__,

@@ -29,6 +29,9 @@ def run(arguments: Sequence[str]) -> int:
         configuration = sources.load(arguments, os.environ)
         if configuration.check_only:
             _check(configuration)
+            for variable, meant in configuration.ignored_variables.items():
+                hint = f"; did you mean {meant}?" if meant else ""
+                sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)

@@ -23,6 +23,23 @@ from bytepair_server.settings_callers import CallerTable, QuotaTable
 PREFIX: Final = "BYTEPAIR_"
 CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
 
+#: Variables of the command `bytepair`, which a health probe has in the server's environment.
+_CLIENTS: Final = frozenset(
+    PREFIX + name
+    for name in (
+        "API_KEY",
+        "ENCODING",
+        "TARGET",
+        "TLS_CA",
+        "TLS_CERT",
+        "TLS_KEY",
+        "TLS_SERVER_NAME",
+    )
+)
+#: The settings that name a file: a path in a flag or a variable is relative to where the command
+#: is run, and one in the file to the file's folder.
+_PATHS: Final = frozenset(name for name in Settings.model_fields if name.endswith("_file"))
+
 #: The settings that are tables, and what is in each of these.
 _TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "callers": CallerTable,
@@ -55,14 +72,15 @@ class Configuration:
         settings: The settings.
         base_dir: What relative paths of the file are relative to.
         check_only: `--check-config` was given.
-        ignored_variables: `BYTEPAIR_*` variables that name no setting. They are not errors:
-            Kubernetes sets such variables for a Service that is called "bytepair".
+        ignored_variables: `BYTEPAIR_*` variables that name no setting, each with the one that may
+            be meant, or "". They are not errors: Kubernetes sets such variables for a Service that
+            is called "bytepair".
     """
 
     settings: Settings
     base_dir: Path
     check_only: bool
-    ignored_variables: tuple[str, ...]
+    ignored_variables: Mapping[str, str]
 
 
 def contents(place: str, path: Path) -> bytes:
@@ -103,25 +121,29 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
     if path:
         for name, value in _read_file(Path(path)).items():
             values[name], origin[name] = value, f"file {path}"
-    ignored = []
+    ignored = {}
     for variable in sorted(environment):
-        if not variable.startswith(PREFIX) or variable == CONFIG_VARIABLE:
+        if not variable.startswith(PREFIX) or variable in (CONFIG_VARIABLE, *_CLIENTS):
             continue
         name = variable.removeprefix(PREFIX).lower()
         if name in Settings.model_fields and name not in FILE_ONLY:
-            values[name], origin[name] = environment[variable], f"variable {variable}"
+            value = _from_here(name, environment[variable])
+            values[name], origin[name] = value, f"variable {variable}"
         else:
-            ignored.append(variable)
+            meant = _nearest(name, Settings.model_fields.keys() - FILE_ONLY)
+            ignored[variable] = _variable(meant) if meant else ""
     for name, value in flags.items():
-        values[name], origin[name] = value, f"flag {_flag(name)}"
+        values[name], origin[name] = _from_here(name, value), f"flag {_flag(name)}"
 
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise ConfigurationError("\n".join(_explain(error, origin))) from None
-    return Configuration(
-        settings, Path(path).parent if path else Path(), check_only, tuple(ignored)
-    )
+    return Configuration(settings, Path(path).parent if path else Path(), check_only, ignored)
+
+
+def _from_here(name: str, value: str) -> str:
+    return str(Path(value).absolute()) if name in _PATHS and value else value
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -152,8 +174,12 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    nearest = _nearest(name, known)
+    return f"; did you mean {nearest}?" if nearest else ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
 
 
 def _flags(arguments: Sequence[str]) -> dict[str, Any]:
@@ -170,6 +196,10 @@ def _flags(arguments: Sequence[str]) -> dict[str, Any]:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -206,7 +236,7 @@ def _add_flag(group: argparse._ArgumentGroup, name: str, field: FieldInfo) -> No
         shown = "on" if default else "off"
     else:
         shown = "none" if default is None else str(default)
-    text = f"{field.description} [{PREFIX}{name.upper()}, {shown}]".replace("%", "%%")
+    text = f"{field.description} [{_variable(name)}, {shown}]".replace("%", "%%")
     if isinstance(default, bool):
         # Alone it turns the setting on; "false" after it, off, as in a variable.
         group.add_argument(_flag(name), nargs="?", const="true", metavar="BOOL", help=text)
