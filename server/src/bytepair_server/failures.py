@@ -187,10 +187,15 @@ def _invalid_field(error: InvalidField) -> Failure:
 
 def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
     token = _quote(error.token)
+    problem = (
+        f"the special token {token!r} of {error.encoding} is not within this caller's ceiling"
+        if error.is_token
+        else f"{token!r} is no special token of {error.encoding}"
+    )
     return Failure(
         grpc.StatusCode.PERMISSION_DENIED,
         "SPECIAL_TOKEN_NOT_PERMITTED",
-        f"the special token {token!r} of {error.encoding} is not within this caller's ceiling",
+        problem,
         {"token": token, "encoding": error.encoding},
         field=error.field,
         token=error.token if error.is_token else "",
