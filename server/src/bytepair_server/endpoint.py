@@ -24,7 +24,7 @@ from bytepair_server.floods import Floods
 from bytepair_server.gate import Gate
 from bytepair_server.line import RETRY_SECONDS
 from bytepair_server.metrics import Metrics
-from bytepair_server.outcome import END, GONE_SECONDS, Context, Outcomes
+from bytepair_server.outcome import END, NO_MESSAGE_SECONDS, Context, Outcomes
 from bytepair_server.quotas import Quotas
 from bytepair_server.service import METHODS, Method, Service
 from bytepair_server.work import Work
@@ -176,5 +176,5 @@ class Endpoint:
 
 async def _no_message() -> NoReturn:
     # gRPC gives no message also where the caller is gone, of which it tells a moment later.
-    await asyncio.sleep(GONE_SECONDS)
+    await asyncio.sleep(NO_MESSAGE_SECONDS)
     raise InvalidField("request", "there is none")

@@ -17,7 +17,7 @@ from bytepair_server.errors import Overloaded, Refusal, Unauthenticated
 from bytepair_server.failures import failure_of
 from bytepair_server.floods import Floods
 from bytepair_server.line import RETRY_SECONDS
-from bytepair_server.outcome import END, GONE_SECONDS
+from bytepair_server.outcome import END, NO_MESSAGE_SECONDS
 
 #: Watches of health that each worker keeps open: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
@@ -136,15 +136,16 @@ class Health:
             self._ending.add(ending := asyncio.ensure_future(_end(first)))
             ending.add_done_callback(self._ending.discard)
         try:
-            raw: bytes = await context.read()
+            try:
+                raw: bytes = await context.read()
+            finally:
+                self._reading.pop(context, None)
             if raw is END:
                 # Also where the caller is gone, of which gRPC tells a moment later.
-                await asyncio.sleep(GONE_SECONDS)
+                await asyncio.sleep(NO_MESSAGE_SECONDS)
         except asyncio.CancelledError:
             self._floods.came_to_nothing(peer)
             raise
-        finally:
-            self._reading.pop(context, None)
         return raw
 
 

@@ -23,8 +23,11 @@ Context = grpc.aio.ServicerContext[bytes, bytes]
 
 #: What gRPC reads after the last message.
 END: Final[Any] = grpc.aio.EOF
-#: So long after the last message a call without a good end may turn out to be given up.
+#: So long after the last message a stream without a good end may turn out to be given up.
 GONE_SECONDS: Final = 0.01
+#: So a call without any message, which no client of gRPC sends: where thousands are given up, the
+#: loop hears of each only when it comes to it.
+NO_MESSAGE_SECONDS: Final = 0.2
 #: Who gives a call up after longer has waited for it: thousands of calls that wait in the line end
 #: at once where their caller's process does, and are no flood.
 AT_ONCE_SECONDS: Final = 0.1
