@@ -40,8 +40,10 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
         http_address: With the port that was bound; "" if there is none.
     """
     host, colon, port = grpc_address.rpartition(":")
-    target = f"localhost:{port}" if host in ("0.0.0.0", "[::]") else f"{host}{colon}{port}"
     encrypted = settings.tls_cert_file is not None
+    # Certificates rather have names than addresses.
+    is_localhost = host in ("0.0.0.0", "[::]") or (encrypted and host in ("127.0.0.1", "[::1]"))
+    target = f"localhost:{port}" if is_localhost else f"{host}{colon}{port}"
     mutual = settings.tls_client_ca_file is not None
     served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
     http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
@@ -53,7 +55,9 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
         command=_command(),
         encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
         reflection=_WITH_REFLECTION.format(
-            target=target, how="-cacert CA.pem" if encrypted else "-plaintext"
+            target=target,
+            how=("-cacert CA.pem" if encrypted else "-plaintext")
+            + (" -cert CERTIFICATE.pem -key KEY.pem" if mutual else ""),
         )
         if settings.reflection
         else "",
