@@ -339,6 +339,14 @@ def test_a_declared_file_is_relative_to_its_declaration(tmp_path: Path) -> None:
         ('name = "v"\nextends = "gpt2"\npattern = "gpt2"', "extends is given together"),
         ('name = "v"\nextends = "gpt2"\nspecial_tokens = { x = 1.5 }', "special_tokens must be"),
         ('name = "v"\nextends = "gpt2"\nspecial_tokens = { "<|endoftext|>" = 9 }', "50256"),
+        ('name = "v"\nextends = "gpt2"\nspecial_tokens = { "<x>" = 50256 }', "'<.endoftext.>' has"),
+        (
+            'name = "v"\nextends = "gpt2"\nspecial_tokens = { a = 60000, b = 60000 }',
+            "which 'a' has",
+        ),
+        ('name = "v\\n"\nextends = "gpt2"', "is not printable"),
+        ('name = "v"\nextends = "gpt2"\naliases = ["a\\u0000"]', "is not printable"),
+        ('name = "v"\nfile = "a\\u0000"\npattern = "gpt2"', "no NUL"),
         ("name = ", "not TOML"),
     ],
 )
@@ -351,6 +359,14 @@ def test_a_declaration_without_a_name(tmp_path: Path) -> None:
     """A request that names no encoding must never find one."""
     with pytest.raises(VocabularyError, match="name is empty"):
         EncodingSpec.from_mapping("", {"extends": "gpt2"}, tmp_path)
+
+
+def test_two_published_names_of_one_id_stay(tmp_path: Path) -> None:
+    declared = (
+        'name = "v"\nextends = "o200k_harmony"\nspecial_tokens = { "<|endofprompt|>" = 200018 }'
+    )
+    ids = load_encoding(declare(tmp_path, declared)).special_tokens
+    assert ids["<|endofprompt|>"] == ids["<|reserved_200018|>"] == 200018
 
 
 def test_extending_what_does_not_exist(tmp_path: Path) -> None:

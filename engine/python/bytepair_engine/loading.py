@@ -97,7 +97,15 @@ def find_builtin(name: str) -> tuple[str, Builtin]:
 
 def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
     base_name, builtin = find_builtin(spec.extends or "")
+    names = {token_id: token for token, token_id in builtin.special_tokens.items()}
     for token, token_id in spec.special_tokens.items():
+        if names.setdefault(token_id, token) != token and token not in builtin.special_tokens:
+            # Whoever may use one would use the other.
+            raise VocabularyError(
+                f"encoding {spec.name!r}",
+                f"special token {token!r} has id {token_id}, which {names[token_id]!r} has",
+                "give it an id that no token has",
+            )
         if builtin.special_tokens.get(token, token_id) != token_id:
             raise VocabularyError(
                 f"encoding {spec.name!r}",

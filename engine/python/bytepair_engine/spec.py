@@ -148,6 +148,8 @@ class EncodingSpec:
 
         # A request that names no encoding must never find this one.
         require(self.name != "", "its name is empty", "give it a name")
+        for name in (self.name, *self.aliases):
+            require(name.isprintable(), f"the name {name!r} is not printable", "correct it")
         if self.extends is not None:
             others = ("file", "format", "encoder_file", "pattern", "also_special", "sha256")
             clash = [key for key in others if getattr(self, key)]

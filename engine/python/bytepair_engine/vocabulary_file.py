@@ -73,6 +73,10 @@ def read_vocabulary_file(path: Path) -> bytes:
         raise VocabularyError(
             str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
         ) from None
+    except ValueError:
+        raise VocabularyError(
+            repr(str(path)), "a file name holds no NUL character", "correct it"
+        ) from None
     except zlib.error as error:
         raise VocabularyError(
             str(path), f"it is gzip, and damaged: {error}", "fetch it again"
