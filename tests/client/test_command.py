@@ -221,6 +221,10 @@ def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:
         )
         shell("count", "--api-key-file", "nowhere", status=1, errors="nowhere: No such file")
         (shell.folder / "key").write_text("two words")
+        shell("count", "--api-key-file", "key", status=1, errors="it has several words")
+        (shell.folder / "key").write_text("\n")
+        shell("count", "--api-key-file", "key", status=1, errors="key: not an API key: it is empty")
+        (shell.folder / "key").write_text("ключ")
         shell("count", "--api-key-file", "key", status=2, errors="api_key: ")
     with ScriptedServer(fail(grpc.StatusCode.UNAUTHENTICATED)) as strict:
         shell("count", "--target", strict.target, status=1, errors="--api-key-file")

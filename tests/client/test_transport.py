@@ -207,6 +207,16 @@ def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA)
             clients(server.target, encoding="e", tls=without, max_attempts=1).count("text")
 
 
+@pytest.mark.parametrize("name", ["X-Team", "x team", "", "x\n"])
+def test_metadata_that_cannot_be_sent_are_refused(clients: Clients, name: str) -> None:
+    with pytest.raises(InvalidOption, match="a name has a-z"):
+        clients(metadata={name: "1"})
+    with pytest.raises(InvalidOption, match="the value of 'x-team' is not printable") as caught:
+        clients(metadata={"x-team": "secret\n"})
+    assert caught.value.field == "metadata"
+    assert "secret" not in str(caught.value)
+
+
 def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"nowhere\.pem: No such file"):
         clients(tls=Tls(root_certificates=tmp_path / "nowhere.pem"))
@@ -214,6 +224,11 @@ def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
         clients(tls=Tls(root_certificates=b"no certificate"))
     with pytest.raises(InvalidOption, match="need each other"):
         clients(tls=Tls(client_key=b"key"))
+    authority, paths = trustme.CA(), (tmp_path / "chain.pem", tmp_path / "key.pem")
+    authority.issue_cert("a.example").cert_chain_pems[0].write_to_path(str(paths[0]))
+    authority.issue_cert("b.example").private_key_pem.write_to_path(str(paths[1]))
+    with pytest.raises(InvalidOption, match="not a certificate chain and its key"):
+        clients(tls=Tls(client_certificate=paths[0], client_key=paths[1]))
 
 
 def test_closing_ends_calls_and_refuses_more(clients: Clients) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import re
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,9 @@ class NotGiven(enum.Enum):
 
 NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 
+#: As gRPC over HTTP/2 defines it.
+_METADATA_NAME: Final = re.compile(r"[a-z0-9_.-]+")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tls:
@@ -82,8 +86,8 @@ class Tls:
         """Read the files.
 
         Raises:
-            InvalidOption: One cannot be read, the authorities are not in PEM, or a certificate
-                comes without its key.
+            InvalidOption: One cannot be read, the authorities are not in PEM, a certificate comes
+                without its key, or (where both are files) with another.
         """
         if (self.client_certificate is None) != (self.client_key is None):
             raise invalid("tls", "client_certificate and client_key need each other")
@@ -96,11 +100,28 @@ class Tls:
                 )
             except (ssl.SSLError, ValueError):
                 raise invalid("tls", "root_certificates holds no certificates in PEM") from None
+        key = _pem("client_key", self.client_key)
+        chain = _pem("client_certificate", self.client_certificate)
+        self._check_pair()
         return grpc.ssl_channel_credentials(
-            root_certificates=roots,
-            private_key=_pem("client_key", self.client_key),
-            certificate_chain=_pem("client_certificate", self.client_certificate),
+            root_certificates=roots, private_key=key, certificate_chain=chain
         )
+
+    def _check_pair(self) -> None:
+        chain, key = self.client_certificate, self.client_key
+        # The standard library reads them from files only.
+        if chain is None or key is None or isinstance(chain, bytes) or isinstance(key, bytes):
+            return
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            # Without a password of its own, OpenSSL would ask for one at the terminal.
+            context.load_cert_chain(chain, key, password=lambda: "")
+        except (ssl.SSLError, OSError):
+            raise invalid(
+                "tls",
+                "client_certificate and client_key are not a certificate chain and its key, in PEM "
+                "and without a password",
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +187,15 @@ def call_metadata(
     """What every call sends along.
 
     Raises:
-        InvalidOption: The key cannot stand in a header. The message does not show it.
+        InvalidOption: The key, or a name or value of the metadata, cannot stand in a header. The
+            message shows neither the key nor a value.
     """
     pairs = tuple(metadata.items() if isinstance(metadata, Mapping) else metadata)
+    for name, value in pairs:
+        if not _METADATA_NAME.fullmatch(name):
+            raise invalid("metadata", f"{name!r}: a name has a-z, 0-9, '_', '-' and '.' only")
+        if not name.endswith("-bin") and not (value.isascii() and value.isprintable()):
+            raise invalid("metadata", f"the value of {name!r} is not printable ASCII")
     if api_key is None:
         return pairs
     if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:

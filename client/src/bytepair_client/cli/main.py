@@ -96,11 +96,15 @@ def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | 
     if args.api_key_file is None:
         return environment.get(API_KEY_VARIABLE) or None
     try:
-        return Path(args.api_key_file).read_text(encoding="utf-8").strip()
+        key = Path(args.api_key_file).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise CommandError(f"{args.api_key_file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise CommandError(f"{args.api_key_file}: not an API key: it is not text") from None
+    if len(key.split()) != 1:
+        what = "it has several words" if key else "it is empty"
+        raise CommandError(f"{args.api_key_file}: not an API key: {what}")
+    return key
 
 
 def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool:
@@ -120,7 +124,8 @@ def _advice(error: Exception) -> str:
             return (
                 f"\nIs the server running? 'bytepair-server' starts one; --target or "
                 f"{TARGET_VARIABLE} names another. And does it want TLS (--tls, --tls-ca), or a "
-                "certificate (--tls-cert, --tls-key)?"
+                "certificate (--tls-cert, --tls-key)? Is the name in its own another than the "
+                "target's (--tls-server-name)?"
             )
         case DeadlineExceeded():
             return "\nIs the target right? --timeout SECONDS gives it more time."
