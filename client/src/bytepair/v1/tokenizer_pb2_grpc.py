@@ -53,6 +53,7 @@ class TokenizerServiceStub(object):
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
+    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
@@ -163,6 +164,7 @@ class TokenizerServiceServicer(object):
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
+    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
@@ -358,6 +360,7 @@ class TokenizerService(object):
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
+    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
