@@ -19,9 +19,14 @@ help: ## List the targets
 
 .PHONY: run
 run: $(VENV)/.runtime ## Start the server on localhost:50051; ARGS="…" are its flags
+# A file of settings says itself where to serve, and how.
+ifneq ($(findstring --config,$(ARGS)),)
+	@$(BIN)/bytepair-server $(ARGS)
+else
 	@BYTEPAIR_GRPC_ADDRESS=$${BYTEPAIR_GRPC_ADDRESS:-127.0.0.1:50051} \
 	BYTEPAIR_HTTP_ADDRESS=$${BYTEPAIR_HTTP_ADDRESS:-127.0.0.1:9464} \
 	$(BIN)/bytepair-server --log-format console --reflection true $(ARGS)
+endif
 
 .PHONY: install
 install: $(VENV)/.runtime ## Install engine, client, tools and server into .venv
