@@ -272,6 +272,24 @@ def test_no_worker_outlives_its_supervisor(serve: Serve) -> None:
     socket.create_server((host, int(port))).close()
 
 
+def test_nor_one_that_was_killed_before_it_had_heard_all(serve: Serve) -> None:
+    """Then the other end is told of a reset and not of an end."""
+    server = serve(*TWO)
+    pids = workers_of(server)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(server.get, "/metrics")  # which asks both for what they know
+        sleep(0.5)
+        os.kill(server.pid, signal.SIGSTOP)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        sleep(0.5)
+        os.kill(server.pid, signal.SIGKILL)
+        assert asked.exception() is not None
+    wait_until(lambda: not any(exists(pid) for pid in pids))
+
+
 def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A server that is to end by itself."""
     flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "none", "--builtin-encodings")

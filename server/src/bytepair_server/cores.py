@@ -31,10 +31,19 @@ def allowed_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def pin(core: int) -> None:
-    """Let the current thread, and those that it starts, run on this core only."""
-    if hasattr(os, "sched_setaffinity"):
+def pin(core: int) -> bool:
+    """Let the current thread, and those that it starts, run on this core only.
+
+    Returns:
+        Whether it does so now: a container's cores may be others than they were.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return False
+    try:
         os.sched_setaffinity(0, (core,))
+    except OSError:
+        return False
+    return True
 
 
 def own_cores(workers: int, cgroups: Path = _CGROUPS) -> list[int] | None:

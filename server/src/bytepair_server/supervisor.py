@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from bytepair_server import callers, catalog, cores, logs, tls, worker
@@ -154,16 +155,37 @@ class Supervisor:
     def _start(self, place: _Worker) -> None:
         if self._draining:
             return
+        try:
+            self._fork(place)
+        except OSError as error:
+            # There are too few processes, descriptors or memory just now.
+            wait = self._next_wait(place)
+            asyncio.get_running_loop().call_later(wait, self._start, place)
+            self._log.error(
+                "a worker cannot be started",
+                worker=place.number,
+                error=error.strerror,
+                tried_again_in_seconds=wait,
+            )
+
+    def _fork(self, place: _Worker) -> None:
+        loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()  # or the worker would say it again
         # A signal between the fork and the worker's own handlers would run the supervisor's.
         blocked = (*self._caught_signals, signal.SIGCHLD)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
-        loop = asyncio.get_running_loop()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            ours.close()
+            theirs.close()
+            raise
         if pid == 0:
             asyncio._set_running_loop(None)
             ours.close()
@@ -188,6 +210,8 @@ class Supervisor:
         assert place.control is not None  # it is what can be read
         try:
             said = place.control.recv(64)
+        except BlockingIOError:
+            return
         except OSError:
             said = b""
         if not said:
@@ -223,8 +247,9 @@ class Supervisor:
         self._metrics.workers_lost.labels().inc()
         if served and loop.time() - place.started > STEADY_SECONDS:
             place.deaths_in_a_row = 0
-        wait = _wait_seconds(place.deaths_in_a_row)
-        place.deaths_in_a_row += 1
+        wait = self._next_wait(place)
+        # Before it is told, for to write a line may take time.
+        loop.call_later(wait, self._start, place)
         self._log.error(
             "a worker ended", worker=place.number, pid=pid, status=status, replaced_in_seconds=wait
         )
@@ -236,8 +261,12 @@ class Supervisor:
             if deaths >= MOST_EARLY_DEATHS:
                 self._log.critical("no worker comes to serve: giving up", deaths=deaths)
                 self._give_up(EXIT_WORKERS)
-                return
-        loop.call_later(wait, self._start, place)
+
+    @staticmethod
+    def _next_wait(place: _Worker) -> float:
+        """Count another death in a row; seconds until the place may be taken again."""
+        place.deaths_in_a_row += 1
+        return _wait_seconds(place.deaths_in_a_row - 1)
 
     def _give_up(self, status: int) -> None:
         self._draining = True

@@ -65,14 +65,14 @@ def run(
         control: This end of the pair of sockets.
         loop_factory: Makes the event loop.
     """
-    _leave_supervisor(control.fileno(), *([] if ledger.lock is None else [ledger.lock]))
-    ledger.be(number)
-    if core is not None:
-        cores.pin(core)
-    settings = configuration.settings
-    log = logs.configure(settings.log_format, settings.log_level, worker=number)
     status = 1
     try:
+        settings = configuration.settings
+        log = logs.configure(settings.log_format, settings.log_level, worker=number)
+        _leave_supervisor(control.fileno(), *([] if ledger.lock is None else [ledger.lock]))
+        ledger.be(number)
+        if core is not None and not cores.pin(core):
+            log.warning("cannot be kept on a core of its own", core=core)
         inherited = Inherited(
             grpc_address, loaded, metrics, ledger, work_threads, lambda: _say(control, SERVING)
         )
@@ -115,7 +115,12 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def heard() -> None:
-        said = control.recv(64)
+        try:
+            said = control.recv(64)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""  # the supervisor was killed before it had read all that was said to it
         if not said:
             loop.remove_reader(control)
             if not stopping.is_set():
