@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -22,19 +25,49 @@ SOURCES = Path(bytepair_server.__file__).parent
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 
 
+@contextmanager
+def full_disk() -> Iterator[int]:
+    """What takes nothing, as it says."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        yield full.fileno()
+
+
+@contextmanager
+def unread_pipe() -> Iterator[int]:
+    """What takes nothing, and has whoever writes wait."""
+    reading, writing = os.pipe()
+    try:
+        os.set_blocking(writing, False)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(writing, bytes(4096))
+        os.set_blocking(writing, True)
+        yield writing
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is made of /dev/full")
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_log_that_cannot_be_written_costs_no_call_and_no_server(workers: str) -> None:
+@pytest.mark.parametrize("full_log", [full_disk, unread_pipe])
+def test_a_log_that_cannot_be_written_costs_no_call_and_no_server(
+    workers: str, full_log: Callable[[], AbstractContextManager[int]]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     flags = ("--grpc-address", address, "--http-address", "none", "--log-level", "debug")
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
+    with full_log() as full:
         server = subprocess.Popen(
             command(*flags, "--builtin-encodings", "cl100k_base", "--workers", workers),
             env=clean_environment(),
             stdout=full,
             stderr=full,
         )
+        _serves_and_ends(server, address)
+
+
+def _serves_and_ends(server: subprocess.Popen[bytes], address: str) -> None:
     try:
         until = monotonic() + START_SECONDS
         while monotonic() < until and server.poll() is None:
@@ -43,12 +76,56 @@ def test_a_log_that_cannot_be_written_costs_no_call_and_no_server(workers: str) 
             sleep(0.05)
         with TokenizerClient(address, encoding="cl100k_base", timeout=START_SECONDS) as client:
             assert [client.count("hello world") for _ in range(50)] == [2] * 50
+            children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+            before = children.read_text().split()
+            if before:
+                os.kill(int(before[0]), signal.SIGKILL)
+                while len(set(children.read_text().split()) - {before[0]}) < len(before):
+                    assert monotonic() < until + START_SECONDS
+                    sleep(0.01)
         server.terminate()
-        server.wait(START_SECONDS)
+        assert server.wait(START_SECONDS) == 0
     finally:
         if server.poll() is None:
             server.kill()
             server.wait()
+
+
+#: Python runs it before anything else; the first two workers are started.
+NO_THIRD_FORK = """
+import os
+fork, forks = os.fork, []
+def fork_but_once():
+    forks.append(None)
+    if len(forks) == 3:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork()
+os.fork = fork_but_once
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+@pytest.mark.parametrize("what", ["processes", "descriptors"])
+def test_a_worker_that_cannot_be_started_is_started_later(
+    serve: Serve, tmp_path: Path, what: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NO_THIRD_FORK if what == "processes" else "")
+    server = serve("--workers", "2", environment={"PYTHONPATH": str(tmp_path)})
+    before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    if what == "descriptors":
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    line = server.wait_for_log("a worker cannot be started")
+    assert line["tried_again_in_seconds"] > 0
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+    server.wait_for_metric("bytepair_workers", 2)
+    # It still hears of those that end, and of signals.
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    server.wait_for_log("a worker ended", times=2)
+    server.wait_for_metric("bytepair_workers", 2)
+    server.terminate()
+    assert server.wait() == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import select
 import sys
 import traceback
 from contextlib import suppress
@@ -67,15 +68,20 @@ def configure(
 
 
 class _Unfailing(io.TextIOBase):
-    """A stream whose lines are lost where they cannot be written: on a full disk, or once nobody
-    reads the pipe. No call fails, and no server ends, for want of a log."""
+    """A stream whose lines are lost where they cannot be written: on a full disk, in a pipe that is
+    full as its reader does not read, or once that is gone. No call fails or waits, and no server
+    ends, for want of a log."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: Final = stream
+        self._room: Final = _room(stream)
 
     def write(self, text: str) -> int:
+        # Where a pipe has room it is for PIPE_BUF bytes, and lines are shorter. Only of several
+        # processes that find the same last room may one wait after all.
         with suppress(OSError):
-            self._stream.write(text)
+            if self._room is None or self._room.poll(0):
+                self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
@@ -84,6 +90,19 @@ class _Unfailing(io.TextIOBase):
 
     def close(self) -> None:
         """Leave the stream open: whoever gave it closes it."""
+
+
+def _room(stream: TextIO) -> select.poll | None:
+    """What tells whether a stream takes something at once; None where nobody can tell."""
+    try:
+        descriptor = stream.fileno()
+    except OSError:  # it is no file
+        return None
+    if not hasattr(select, "poll"):
+        return None
+    room = select.poll()
+    room.register(descriptor, select.POLLOUT)
+    return room
 
 
 class _Worker:
