@@ -110,6 +110,35 @@ def test_flows_take_turns_on_the_loop(many: Call, one: Call) -> None:
     assert with_work(1, use).index("one") <= 1
 
 
+def test_who_sends_all_sizes_has_no_more_than_who_sends_one() -> None:
+    sizes = [LARGE << (2 * power) for power in range(4)]
+    taken: list[tuple[str, int]] = []
+
+    async def run(work: Work) -> None:
+        hold = threading.Event()
+        first = asyncio.ensure_future(work.on_thread(call_of("first"), LARGE, hold.wait))
+        calls = [("one", LARGE)] * 400
+        calls += [("all", size) for size in sizes for _ in range(400 * LARGE // size)]
+        rest = [
+            asyncio.ensure_future(
+                work.on_thread(call_of(caller), size, taken.append, (caller, size))
+            )
+            for caller, size in calls
+        ]
+        while work.queued < len(calls):
+            await asyncio.sleep(0)
+        hold.set()
+        await asyncio.gather(first, *rest)
+
+    with_work(1, run)
+    bytes_of = dict.fromkeys(("one", "all"), 0)
+    for caller, size in taken:
+        bytes_of[caller] += size
+        if bytes_of["one"] == 200 * LARGE:
+            break
+    assert 0.8 < bytes_of["one"] / bytes_of["all"] < 1.25
+
+
 def test_what_is_large_takes_its_turn_and_what_comes_after_it_waits() -> None:
     """Or texts that the loop computes, which goes first, would keep a large one waiting."""
 
@@ -217,6 +246,30 @@ def test_what_a_function_raises_is_raised_where_it_is_awaited(size: int) -> None
         assert await work.in_turn(call_of(""), size, int, "7") == 7
 
     with_work(1, use)
+
+
+def test_what_is_for_a_thread_waits_until_one_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where a container has as many as it may."""
+    start, refused = threading.Thread.start, 3
+
+    def started(thread: threading.Thread) -> None:
+        nonlocal refused
+        if refused:
+            refused -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr("threading.Thread.start", started)
+
+    async def run(work: Work) -> list[bool]:
+        return await asyncio.gather(
+            *(work.on_thread(call_of("one"), LARGE, on_loop) for _ in range(2))
+        )
+
+    assert with_work(1, run) == [False, False]
+    assert not refused
 
 
 def test_nothing_is_begun_once_it_is_closed() -> None:

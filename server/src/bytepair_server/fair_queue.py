@@ -81,6 +81,18 @@ class FairQueue(Generic[T]):
         heapq.heapify(self._heap)
         self._forgive()
 
+    def last(self, flow: Hashable) -> T | None:
+        """The item of a flow that came last, which stays.
+
+        Returns:
+            None where it has none.
+        """
+        items = self._items.get(flow, deque())
+        while len(items) > 1 and not self._wanted(items[-1][-1]):
+            items.pop()
+            self._size -= 1
+        return items[-1][-1] if items and self._wanted(items[-1][-1]) else None
+
     def first(self, but: Hashable = None) -> T | None:
         """The next item, which stays.
 
@@ -92,15 +104,17 @@ class FairQueue(Generic[T]):
         with self._passing_over(but):
             return self._items[self._heap[0][-1]][0][-1] if self._heap else None
 
-    def get(self, but: Hashable = None) -> T:
+    def get(self, but: Hashable = None, *, times: int = 1) -> T:
         """Take the next item; there must be one.
 
         Args:
             but: As of `first`.
+            times: So many times what it costs is charged.
         """
         with self._passing_over(but):
             start, _, flow = self._heap[0]
             _, _, cost, item = self._items[flow][0]
+            cost *= times
             self._ends[flow] = start + cost
             # One more, for who comes next is to come before the second of any that was there.
             self._now = max(start, self._now + cost / (len(self._items) + 1))

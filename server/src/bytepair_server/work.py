@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic, thread_time
@@ -31,12 +32,17 @@ from bytepair_server.priority import WORK, give_way, let_others_on
 
 T = TypeVar("T")
 
+#: Functions that were given up stand in the queue until they are more than those that wait, and
+#: these.
+_GIVEN_UP: Final = 64
 #: Requests over this size never hold the loop.
 MIDDLE_MAX_BYTES: Final = 128 * 1024
 #: What held the loop for longer is slow for its size: an encoding that is, or a text made to be.
 SLOW_SECONDS: Final = 0.002
 #: So many more such requests of its caller go to a thread, before the loop tries one again.
 AFTER_SLOW: Final = 64
+#: How often a thread is asked for where there is none, and none can be started.
+NO_THREAD_SECONDS: Final = 0.1
 #: What a function that was cancelled gets to come to its next look at the flag.
 CLOSE_SECONDS: Final = 0.25
 
@@ -60,10 +66,13 @@ class Work:
         self._changed: Final = threading.Condition()
         self._queue: Final[FairQueue[_Job]] = FairQueue(_Job.is_wanted)
         self._waiting = 0
+        #: How many functions of each flow wait, by the class of their size.
+        self._sizes: Final[dict[str, Counter[int]]] = {}
         self._running: Final[set[_Job]] = set()
         self._closed = False
         self._middle_max_bytes = MIDDLE_MAX_BYTES if threads == 1 else -1
         self._round_comes = False
+        self._looks_again = False
         #: How many more requests of a caller go to a thread.
         self._slow: Final[dict[str, int]] = {}
         self.inline_max_bytes = inline_max_bytes
@@ -90,7 +99,7 @@ class Work:
         It saves the way to the thread, and lets small requests wait for middle ones.
         """
         on_thread = size > self._middle_max_bytes or self._is_slow(call.caller)
-        return self._in_turn(_Job(call, on_thread, function, arguments), size)
+        return self._in_turn(_Job(call, size, on_thread, function, arguments))
 
     def on_thread(
         self, call: Call, size: int, function: Callable[..., T], *arguments: object
@@ -98,8 +107,9 @@ class Work:
         """Call a function on a thread, when its turn has come.
 
         Flows take turns, by the bytes that they bring; of one flow, the sizes that differ by a
-        factor of four or more. If the task that awaits is cancelled, a function that waits
-        is never called, and what the engine does for one that runs is cancelled.
+        factor of four or more, which share its turns. If the task that awaits is cancelled, a
+        function that waits is never called, and what the engine does for one that runs is
+        cancelled.
 
         Args:
             call: Whose request it is.
@@ -111,7 +121,7 @@ class Work:
         Raises:
             Exception: What it raises.
         """
-        return self._in_turn(_Job(call, True, function, arguments), size)
+        return self._in_turn(_Job(call, size, True, function, arguments))
 
     def close(self) -> bool:
         """Take no more work, start none that waits, and cancel what runs.
@@ -129,9 +139,13 @@ class Work:
             thread.join(max(0.0, until - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    async def _in_turn(self, job: _Job, size: int) -> Any:
+    async def _in_turn(self, job: _Job) -> Any:
         with self._changed:
-            self._queue.put((job.call.flow, size.bit_length() // 2), size + 1, job)
+            if len(self._queue) > 2 * self._waiting + _GIVEN_UP:
+                self._queue.sweep()
+            sizes = self._sizes.setdefault(job.call.flow, Counter())
+            sizes[job.size_class] += 1
+            self._queue.put((job.call.flow, job.size_class), job.size + 1, job)
             self._waiting += 1
             self._advance()
         try:
@@ -139,7 +153,7 @@ class Work:
         except asyncio.CancelledError:
             with self._changed:
                 if job.forget():
-                    self._waiting -= 1
+                    self._waits_no_more(job)
                     self._advance()
             raise
 
@@ -197,8 +211,20 @@ class Work:
         # A daemon: the interpreter does not wait at its end for what cannot be stopped.
         name = f"work-{len(self._threads)}"
         thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system has none to give just now. What waits is for those that there are.
+            if not self._threads and not self._looks_again:
+                self._looks_again = True
+                asyncio.get_running_loop().call_later(NO_THREAD_SECONDS, self._look_again)
+            return
         self._threads.append(thread)
-        thread.start()
+
+    def _look_again(self) -> None:
+        with self._changed:
+            self._looks_again = False
+            self._advance()
 
     def _run(self) -> None:
         give_way(threading.get_native_id(), WORK)
@@ -224,10 +250,22 @@ class Work:
     # On either, which holds the lock
 
     def _begin_next(self) -> _Job:
-        job = self._queue.get()
+        job = self._queue.first()
+        assert job is not None  # whoever calls this has looked
+        # Each class of sizes is a flow of the queue; those of one caller have the share of one.
+        self._queue.get(times=len(self._sizes[job.call.flow]))
         job.begin()
-        self._waiting -= 1
+        self._waits_no_more(job)
         return job
+
+    def _waits_no_more(self, job: _Job) -> None:
+        self._waiting -= 1
+        sizes = self._sizes[job.call.flow]
+        sizes[job.size_class] -= 1
+        if not sizes[job.size_class]:
+            del sizes[job.size_class]
+        if not sizes:
+            del self._sizes[job.call.flow]
 
 
 class _Job:
@@ -242,11 +280,13 @@ class _Job:
         "loop",
         "on_thread",
         "scope",
+        "size",
     )
 
     def __init__(
         self,
         call: Call,
+        size: int,
         on_thread: bool,
         function: Callable[..., Any],
         arguments: tuple[object, ...],
@@ -255,10 +295,16 @@ class _Job:
         self.future: Final[asyncio.Future[Any]] = self.loop.create_future()
         self.scope: Final = CancelScope()
         self.call: Final = call
+        self.size: Final = size
         self.on_thread: Final = on_thread
         self._function = function
         self._arguments = arguments
         self._began = False
+
+    @property
+    def size_class(self) -> int:
+        """The same for sizes that differ by less than a factor of four."""
+        return self.size.bit_length() // 2
 
     def is_wanted(self) -> bool:
         """Whether somebody still waits for it."""
