@@ -66,6 +66,28 @@ def test_one_more_than_may_wait_is_refused_at_once() -> None:
     run(scene)
 
 
+def test_who_fills_the_line_makes_room_for_others_in_it() -> None:
+    """Or whoever calls again at once would keep out all that pause when they are told to."""
+
+    async def scene() -> None:
+        places = Places(most=4)
+        await places.call("a")
+        crowd = [places.call("many") for _ in range(4)]
+        await places.waits(4)
+        others = [places.call("one"), places.call("one")]
+        await asyncio.wait([crowd[2], crowd[3]])
+        assert all(isinstance(each.exception(), Overloaded) for each in crowd[2:])
+        for caller in ("one", "many"):  # which have as many as each other
+            with pytest.raises(Overloaded):
+                await places.call(caller)
+        for _ in range(4):
+            places.leave()
+        await asyncio.gather(*crowd[:2], *others)
+        assert sorted(places.order) == ["a", "many", "many", "one", "one"]
+
+    run(scene)
+
+
 @pytest.mark.parametrize(("seconds", "time_left"), [(0.01, None), (0.01, LONG), (LONG, 0.02)])
 def test_who_has_waited_for_long_enough_is_refused(
     seconds: float, time_left: float | None, monkeypatch: pytest.MonkeyPatch

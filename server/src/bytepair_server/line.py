@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 from typing import Final
@@ -46,8 +47,9 @@ class Line:
 
         Args:
             free: How many places there are for calls that are read or being read.
-            most: How many calls may wait; as many others may take a pause, which so takes no place
-                of those that have work to wait for.
+            most: How many calls may wait; of more, the flow that has most waits with fewer. As
+                many others may take a pause, which so takes no place of those that have work to
+                wait for.
             seconds: For how long; 0: none waits.
         """
         self._free: Final = free
@@ -56,6 +58,8 @@ class Line:
         self._queue: Final[FairQueue[tuple[Answer, Call]]] = FairQueue(_is_waiting)
         #: True for a place, False where the time is over.
         self._waiting: Final[set[Answer]] = set()
+        #: How many calls of each flow wait for a place.
+        self._in_line: Final[Counter[str]] = Counter()
         #: How many calls of each flow take a pause, and of all.
         self._pausing: Final[dict[str, int]] = {}
         self._pauses = 0
@@ -90,7 +94,8 @@ class Line:
             call: Which.
             time_left: Seconds until its deadline; None if it has none.
         Raises:
-            Overloaded: As many wait as may, or it has waited for as long as it may.
+            Overloaded: As many wait as may, of its flow no fewer than of any, or it has waited for
+                as long as it may.
             Draining: The server is stopping.
         """
         if self._closed:
@@ -107,11 +112,18 @@ class Line:
         self.advance()
         if answer.done():
             return
-        if not self._may_wait(len(self._waiting) - self._pauses):
+        if not self._may_wait(len(self._waiting) - self._pauses) and not self._make_room(call.flow):
             answer.cancel()
             raise Overloaded(RETRY_SECONDS, _WHAT)
         began = monotonic()
-        if not await self._hold(answer, time_left):
+        self._in_line[call.flow] += 1
+        try:
+            has_place = await self._hold(answer, time_left)
+        finally:
+            self._in_line[call.flow] -= 1
+            if not self._in_line[call.flow]:
+                del self._in_line[call.flow]
+        if not has_place:
             raise Overloaded(_left(RETRY_SECONDS, began), _WHAT)
 
     async def pause(
@@ -178,6 +190,21 @@ class Line:
         for answer in self._waiting:
             if not answer.done():
                 answer.set_exception(Draining())
+
+    def _make_room(self, flow: str) -> bool:
+        """Refuse the last call of the flow that has most in the line, where it has more than this
+        flow has and one; whether one was refused. Or whoever calls again at once and never pauses
+        would keep it full, and others out."""
+        if not self._in_line or not self._may_wait(0):
+            return False
+        crowd, waiting = self._in_line.most_common(1)[0]
+        if waiting <= self._in_line[flow] + 1:
+            return False
+        last = self._queue.last(crowd)
+        if last is None:
+            return False
+        last[0].set_result(False)
+        return True
 
     def _may_wait(self, others: int) -> bool:
         return self._seconds > 0 and others < self._most

@@ -159,8 +159,8 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_WAITING,
         ge=0,
         le=1 << 20,
-        description="Calls that wait unread until there is room; more are OVERLOADED at once. As "
-        "many others may take the pause before they are refused.",
+        description="Calls that wait unread until there is room; of more, the last of whoever has "
+        "most is OVERLOADED. As many others may take the pause before they are refused.",
     )
     max_wait_seconds: Seconds = Field(
         default=DEFAULT_MAX_WAIT_SECONDS,
