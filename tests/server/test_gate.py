@@ -35,15 +35,25 @@ def let_go(gate: Gate) -> None:
     gate.hold(-1)
 
 
+#: Who is sent something, each of it a flow of its own.
+SENT: list[str] = []
+
+
+def send(gate: Gate) -> None:
+    gate.send(flow := str(len(SENT)), ANSWERS_TO_REQUESTS)
+    SENT.append(flow)
+
+
+def sent(gate: Gate) -> None:
+    gate.sent(SENT.pop(), ANSWERS_TO_REQUESTS)
+
+
 BOUNDS: dict[str, tuple[Step, Step]] = {
     "calls in flight": (Gate.enter, Gate.leave),
     "bytes of calls in flight": (lambda g: g.take_in(1), lambda g: g.give_back(1)),
     "streams open": (Gate.enter_stream, Gate.leave_stream),
     "bytes of streams in hand": (hold, let_go),
-    "bytes of answers": (
-        lambda g: g.send(ANSWERS_TO_REQUESTS),
-        lambda g: g.sent(ANSWERS_TO_REQUESTS),
-    ),
+    "bytes of answers": (send, sent),
 }
 
 

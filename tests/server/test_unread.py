@@ -70,10 +70,12 @@ def test_answers_that_nobody_reads_are_bounded_by_their_bytes(serve: Serve) -> N
     server = serve("--max-in-flight-bytes", str(MIB), "--max-wait-seconds", "0")
     request = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
     room = ANSWERS_TO_REQUESTS * MIB // ANSWER_BYTES
-    with never_reading(server) as link:
-        for number in range(room + 1):
-            call(link, 2 * number + 1, "Decode", request)
-        until(link, OVERLOADED)
+    with never_reading(server) as one, never_reading(server) as other:
+        for link in (one, other):
+            for number in range(room // 2):
+                call(link, 2 * number + 1, "Decode", request)
+        call(one, 2 * room + 1, "Decode", request)
+        until(one, OVERLOADED)
         refused = failure(server.stub.Decode, request)
         assert (refused.reason, refused.retry_seconds) == ("OVERLOADED", 0.25)
         small = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=[15339])
@@ -87,6 +89,17 @@ def test_answers_that_nobody_reads_are_bounded_by_their_bytes(serve: Serve) -> N
         except grpc.RpcError:
             assert monotonic() < deadline
             sleep(0.05)
+
+
+def test_who_reads_no_answers_leaves_some_room_to_others(serve: Serve) -> None:
+    server = serve("--max-in-flight-bytes", str(MIB), "--max-wait-seconds", "0")
+    request = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
+    with never_reading(server) as link:
+        for number in range(2 * ANSWERS_TO_REQUESTS * MIB // ANSWER_BYTES):
+            call(link, 2 * number + 1, "Decode", request)
+        until(link, OVERLOADED)
+        for _ in range(3):
+            assert len(server.stub.Decode(request).text) == ANSWER_BYTES
 
 
 def test_streams_whose_answers_nobody_reads_are_bounded_whatever_they_are_sent(

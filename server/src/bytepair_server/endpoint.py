@@ -125,8 +125,8 @@ class Endpoint:
                     finally:
                         quota.leave()
                 if len(answer) > SMALL_ANSWER_BYTES:
-                    self._gate.send(len(answer))
-                    context.add_done_callback(self._sent(len(answer)))
+                    self._gate.send(call.flow, len(answer))
+                    context.add_done_callback(self._sent(call.flow, len(answer)))
             except BaseException as error:
                 raw = answer = b""  # nothing holds them while the call waits to be told
                 call.end = None
@@ -163,8 +163,8 @@ class Endpoint:
         finally:
             gate.leave()
 
-    def _sent(self, size: int) -> Any:
-        return lambda _: self._gate.sent(size)
+    def _sent(self, flow: str, size: int) -> Any:
+        return lambda _: self._gate.sent(flow, size)
 
     def _answer(self, method: Method, raw: bytes, call: Call) -> bytes:
         return self._compute(method, method.read(raw), call)

@@ -4,12 +4,13 @@ nobody new once the server drains."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.line import RETRY_SECONDS, Line
+from bytepair_server.line import OTHERS_PART, RETRY_SECONDS, Line
 
 #: Answers that are being sent may have so many times the bytes of the requests that are inside: ids
 #: take up to some four times their text.
@@ -47,6 +48,8 @@ class Gate:
         self._max_bytes: Final = max_in_flight_bytes
         self._bytes = 0
         self._answers_bytes = 0
+        #: Of these, by flow.
+        self._answers: Final[Counter[str]] = Counter()
         self._max_streams: Final = max_open_streams
         self._max_streams_bytes: Final = max_streams_bytes
         self._streams_bytes = 0
@@ -102,23 +105,30 @@ class Gate:
         """The bytes of a call are no longer needed."""
         self._bytes -= size
 
-    def send(self, size: int) -> None:
+    def send(self, flow: str, size: int) -> None:
         """Take note that an answer of so many bytes is about to be sent; `sent` must follow.
 
-        One is always taken, whatever its size.
+        One is always taken, whatever its size. Who has more than half of them leaves a part of the
+        room to others.
 
         Raises:
             Overloaded: Those that are being sent, or are not taken by who asked, have as many as
                 they may.
         """
         most = ANSWERS_TO_REQUESTS * self._max_bytes
+        if 2 * self._answers[flow] > most:
+            most -= most // OTHERS_PART
         if self._answers_bytes and self._answers_bytes + size > most:
             raise Overloaded(RETRY_SECONDS, "bytes of answers that are being sent")
         self._answers_bytes += size
+        self._answers[flow] += size
 
-    def sent(self, size: int) -> None:
+    def sent(self, flow: str, size: int) -> None:
         """An answer was sent, or nobody is there to take it."""
         self._answers_bytes -= size
+        self._answers[flow] -= size
+        if not self._answers[flow]:
+            del self._answers[flow]
 
     def enter_stream(self) -> None:
         """Come in with a stream; `leave_stream` must follow.
