@@ -31,6 +31,11 @@ from prometheus_client.utils import floatToGoString
 #: Room for cells, and as much for what they are: some hundred times what six encodings take.
 #: Memory that is never touched costs nothing.
 _AREA_BYTES: Final = 8 << 20
+_CELL_BYTES: Final = 8
+#: This part of it is for what there was no other room for.
+_SPARE_BYTES: Final = 64 << 10
+#: All label values of that, as where there are tens of thousands of callers.
+OTHER: Final = "(other)"
 
 Labels = tuple[str, ...]
 
@@ -69,19 +74,20 @@ class Block:
             self._read = end
 
     def place(self, metric: str, labels: Labels, count: int) -> int:
-        """The first of `count` cells for these label values; new ones are 0.
-
-        Raises:
-            MemoryError: There is no room left: label values come from no closed set.
-        """
+        """The first of `count` cells for these label values, or where there is no room left for
+        more of them, for OTHER; new ones are 0."""
         with self._lock:
             known = self.places(metric).get(labels)
             if known is not None:
                 return known
             line = json.dumps([metric, labels, count]).encode() + b"\n"
             start = self._read
-            if start + len(line) > len(self._lines) or self._next + count > len(self.cells):
-                raise MemoryError(f"no room for another {metric}")
+            room = min(
+                len(self._lines) - start - len(line), _CELL_BYTES * (len(self.cells) - self._next)
+            )
+            others = (OTHER,) * len(labels)
+            if room < _SPARE_BYTES + _CELL_BYTES * count and labels != others:
+                return self.place(metric, others, count)
             self._lines[start : start + len(line)] = line
             self.cells[0] = start + len(line)
             return self.places(metric)[labels]
