@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -57,13 +58,16 @@ def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
             link.sendall(http2.frame(http2.DATA, 0, stream, raw[start : start + 16_000]))
 
 
-def until(link: socket.socket, said: bytes) -> None:
-    """Read until this comes."""
-    got = b""
-    while said not in got:
-        more = link.recv(1 << 16)
-        assert more, "it was closed"
-        got = got[-64:] + more
+def until(said: bytes, *links: socket.socket) -> None:
+    """Read until this comes on one of them."""
+    got = dict.fromkeys(links, b"")
+    while not any(said in each for each in got.values()):
+        ready = select.select(links, (), (), START_SECONDS)[0]
+        assert ready, "nothing came"
+        for link in ready:
+            more = link.recv(1 << 16)
+            assert more, "it was closed"
+            got[link] = got[link][-64:] + more
 
 
 def test_answers_that_nobody_reads_are_bounded_by_their_bytes(serve: Serve) -> None:
@@ -75,7 +79,7 @@ def test_answers_that_nobody_reads_are_bounded_by_their_bytes(serve: Serve) -> N
             for number in range(room // 2):
                 call(link, 2 * number + 1, "Decode", request)
         call(one, 2 * room + 1, "Decode", request)
-        until(one, OVERLOADED)
+        until(OVERLOADED, one, other)
         refused = failure(server.stub.Decode, request)
         assert (refused.reason, refused.retry_seconds) == ("OVERLOADED", 0.25)
         small = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=[15339])
@@ -97,7 +101,7 @@ def test_who_reads_no_answers_leaves_some_room_to_others(serve: Serve) -> None:
     with never_reading(server) as link:
         for number in range(2 * ANSWERS_TO_REQUESTS * MIB // ANSWER_BYTES):
             call(link, 2 * number + 1, "Decode", request)
-        until(link, OVERLOADED)
+        until(OVERLOADED, link)
         for _ in range(3):
             assert len(server.stub.Decode(request).text) == ANSWER_BYTES
 
@@ -120,7 +124,7 @@ def test_streams_whose_answers_nobody_reads_are_bounded_whatever_they_are_sent(
                 config,
                 stream_pb2.DecodeStreamRequest(ids=ids),
             )
-        until(link, OVERLOADED)
+        until(OVERLOADED, link)
         other = Talk(server.stub.DecodeStream)  # whose answers are small whatever it sends
         other.say(decode_config())
         assert other.say(DecodeRequest(ids=[15339, 15339])).text == "hellohello"
@@ -136,6 +140,6 @@ def test_of_messages_that_are_not_whole_few_are_held(serve: Serve) -> None:
                 http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
                 + http2.frame(http2.DATA, 0, stream, half)
             )
-        until(link, OVERLOADED)
+        until(OVERLOADED, link)
         count = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
         assert server.stub.Count(count, timeout=START_SECONDS).count == 2
