@@ -287,11 +287,12 @@ def test_every_type_has_a_row() -> None:
 
 
 def test_every_documented_reason_is_provoked() -> None:
-    provoked = {case[2] for case in CASES.values()} | set(PROVOKED_ELSEWHERE) | {"INTERNAL"}
+    provoked = {case[2] for case in CASES.values()} | set(PROVOKED_ELSEWHERE)
     proto = (ROOT / "proto/bytepair/v1/tokenizer.proto").read_text(encoding="utf-8")
     in_proto = set(re.findall(r"^//   ([A-Z0-9_]+) +[A-Z_]+", proto, re.MULTILINE))
     in_docs = documented_reasons()
-    assert provoked == in_proto == set(in_docs)
+    assert provoked == in_proto
+    assert provoked | {"INTERNAL"} == set(in_docs)
     statuses = {case[2]: case[1].name for case in CASES.values()}
     assert statuses.items() <= in_docs.items()
     here = Path(__file__).parent

@@ -50,8 +50,8 @@ class Authority:
         self._ca = trustme.CA()
         self.pem = self._ca.cert_pem.bytes()
 
-    def lasting(self, days: int) -> bytes:
-        """Its certificate, but valid until so many days from now."""
+    def until(self, until: datetime.datetime) -> bytes:
+        """Its certificate, but valid until then."""
         own = x509.load_pem_x509_certificate(self.pem)
         builder = x509.CertificateBuilder(
             own.issuer,
@@ -59,7 +59,7 @@ class Authority:
             own.public_key(),
             own.serial_number,
             own.not_valid_before_utc,
-            datetime.datetime.now(datetime.UTC) + days * _DAY,
+            until,
             list(own.extensions),
         )
         return builder.sign(self._key(), hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

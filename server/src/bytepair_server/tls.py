@@ -176,8 +176,9 @@ def _check(place: str, chain: bytes) -> None:
 
 
 def _check_authorities(place: str, bundle: bytes) -> None:
-    """Raises ConfigurationError for authorities of which none can vouch for anybody: gRPC would
-    hang up on every client without a word. One of several may be: they are replaced in turn."""
+    """Raises ConfigurationError for authorities, or clients' own certificates, of which none is
+    valid: gRPC would hang up on every client without a word. Some may be: they are replaced in
+    turn."""
     from cryptography import x509  # as above
 
     try:
@@ -185,27 +186,10 @@ def _check_authorities(place: str, bundle: bytes) -> None:
     except ValueError:
         raise ConfigurationError(f"{place}: holds a certificate that cannot be read") from None
     now = datetime.now(UTC)
-    signing = [each for each in found if _may_sign(each)]
-    if not signing:
+    if not any(_is_valid(each, now) for each in found):
         raise ConfigurationError(
-            f"{place}: holds no authority: by its basic constraints, no certificate in it may sign "
-            "others"
+            f"{place}: {_validity(found[0], now)}: no client's certificate would be taken"
         )
-    if not any(_is_valid(each, now) for each in signing):
-        raise ConfigurationError(
-            f"{place}: {_validity(signing[0], now)}: no client's certificate would be taken"
-        )
-
-
-def _may_sign(certificate: x509.Certificate) -> bool:
-    from cryptography import x509  # as above
-
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except x509.ExtensionNotFound:
-        return True  # OpenSSL takes the old ones that say nothing of it
-    except ValueError:
-        return False
 
 
 def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:

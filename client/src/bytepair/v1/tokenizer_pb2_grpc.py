@@ -53,7 +53,6 @@ class TokenizerServiceStub(object):
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
-    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
@@ -164,7 +163,6 @@ class TokenizerServiceServicer(object):
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
-    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
@@ -360,7 +358,6 @@ class TokenizerService(object):
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
-    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
