@@ -60,7 +60,7 @@ def test_a_log_that_cannot_be_written_costs_no_call_and_no_server(
     with full_log() as full:
         server = subprocess.Popen(
             command(*flags, "--builtin-encodings", "cl100k_base", "--workers", workers),
-            env=clean_environment(),
+            env=clean_environment() | {"PYTHONUNBUFFERED": ""},
             stdout=full,
             stderr=full,
         )

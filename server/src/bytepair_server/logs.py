@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import select
+import stat
 import sys
+import threading
 import traceback
 from contextlib import suppress
 from typing import Final, Literal, TextIO, cast
@@ -15,6 +18,10 @@ import structlog
 Log = structlog.typing.FilteringBoundLogger
 Format = Literal["json", "console"]
 
+#: Frames of an exception that are logged: the first and the last.
+MOST_FRAMES: Final = 20
+#: The end of a line that is too long for a pipe.
+_CUT: Final = "…\n".encode()
 _LEVELS: Final = logging.getLevelNamesMapping()
 #: It logs each field of headers that is no text, with a traceback: of 600 bytes 170 KB.
 _GRPC: Final = "grpc._cython.cygrpc"
@@ -58,6 +65,7 @@ def configure(
     root.handlers[:] = [handler]
     root.setLevel(max(threshold, logging.WARNING))
     logging.getLogger(_GRPC).setLevel(logging.CRITICAL)
+    logging.raiseExceptions = False  # or a line that fails is quoted on stderr
     log: Log = structlog.wrap_logger(
         structlog.WriteLogger(cast(TextIO, unfailing)),
         processors=[*shared, renderer],
@@ -70,39 +78,44 @@ def configure(
 class _Unfailing(io.TextIOBase):
     """A stream whose lines are lost where they cannot be written: on a full disk, in a pipe that is
     full as its reader does not read, or once that is gone. No call fails or waits, and no server
-    ends, for want of a log."""
+    ends, for want of a log. For any thread."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: Final = stream
-        self._room: Final = _room(stream)
+        self._lock: Final = threading.Lock()
+        self._room: Final = select.poll() if hasattr(select, "poll") else None
+        self._most = sys.maxsize
+        self._descriptor: int | None = None
+        with suppress(OSError):  # it is no file
+            self._descriptor = stream.fileno()
+        if self._descriptor is None or self._room is None:
+            return
+        self._room.register(self._descriptor, select.POLLOUT)
+        mode = os.fstat(self._descriptor).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            # Where there is room it is for so much. Only of several processes that find the same
+            # last room may one wait after all.
+            self._most = select.PIPE_BUF
 
     def write(self, text: str) -> int:
-        # Where a pipe has room it is for PIPE_BUF bytes, and lines are shorter. Only of several
-        # processes that find the same last room may one wait after all.
-        with suppress(OSError):
-            if self._room is None or self._room.poll(0):
+        with self._lock, suppress(OSError, ValueError):
+            if self._descriptor is None:
                 self._stream.write(text)
+            elif self._room is None or self._room.poll(0):
+                # Past the stream's buffer, which would keep what cannot be written.
+                os.write(self._descriptor, _cut(text.encode(errors="backslashreplace"), self._most))
         return len(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._stream.flush()
 
     def close(self) -> None:
         """Leave the stream open: whoever gave it closes it."""
 
 
-def _room(stream: TextIO) -> select.poll | None:
-    """What tells whether a stream takes something at once; None where nobody can tell."""
-    try:
-        descriptor = stream.fileno()
-    except OSError:  # it is no file
-        return None
-    if not hasattr(select, "poll"):
-        return None
-    room = select.poll()
-    room.register(descriptor, select.POLLOUT)
-    return room
+def _cut(line: bytes, most: int) -> bytes:
+    return line if len(line) <= most else line[: most - len(_CUT)] + _CUT
 
 
 class _Worker:
@@ -143,6 +156,10 @@ def frames(error: BaseException | None) -> list[str]:
     while error is not None:
         places = traceback.extract_tb(error.__traceback__)
         chain = [f"{place.filename}:{place.lineno} in {place.name}" for place in places]
+        if len(chain) > MOST_FRAMES:
+            left_out = len(chain) - MOST_FRAMES
+            half = MOST_FRAMES // 2
+            chain[half:-half] = [f"… {left_out} more"]
         lines = [*chain, type(error).__qualname__, *lines]
         error = error.__cause__ or error.__context__
     return lines

@@ -180,31 +180,35 @@ class Supervisor:
         blocked = (*self._caught_signals, signal.SIGCHLD)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         try:
+            loop.add_reader(ours, self._heard, place)
             pid = os.fork()
         except OSError:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            loop.remove_reader(ours)
             ours.close()
             theirs.close()
             raise
         if pid == 0:
-            asyncio._set_running_loop(None)
-            ours.close()
-            worker.run(
-                self._configuration,
-                self._loaded,
-                Metrics((place.block,)),
-                self._ledger,
-                number=place.number,
-                grpc_address=self._port.address,
-                work_threads=max(1, cores.usable_cores() // len(self._workers)),
-                core=self._cores[place.number] if self._cores else None,
-                control=theirs,
-                loop_factory=self._loop_factory,
-            )
+            try:
+                asyncio._set_running_loop(None)
+                ours.close()
+                worker.run(
+                    self._configuration,
+                    self._loaded,
+                    Metrics((place.block,)),
+                    self._ledger,
+                    number=place.number,
+                    grpc_address=self._port.address,
+                    work_threads=max(1, cores.usable_cores() // len(self._workers)),
+                    core=self._cores[place.number] if self._cores else None,
+                    control=theirs,
+                    loop_factory=self._loop_factory,
+                )
+            finally:
+                os._exit(1)  # nothing of what follows is the worker's
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         place.pid, place.control, place.started = pid, ours, loop.time()
-        loop.add_reader(ours, self._heard, place)
 
     def _heard(self, place: _Worker) -> None:
         assert place.control is not None  # it is what can be read

@@ -11,7 +11,6 @@ import gc
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from typing import Final, NoReturn
 
@@ -81,14 +80,12 @@ def run(
             runner.run(_serve(server, log, metrics, control))
         status = 0
     except ConfigurationError as error:
-        sys.stderr.write(f"bytepair-server: {error}\n")
+        log.critical("the worker cannot start", error=str(error))
         status = EXIT_CONFIGURATION
     except BaseException as error:
         log.critical("the worker failed", error=logs.frames(error))
     finally:
         # What lies above on the stack is the supervisor's, and must not run.
-        sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(status)
 
 
