@@ -88,6 +88,24 @@ def test_who_fills_the_line_makes_room_for_others_in_it() -> None:
     run(scene)
 
 
+def test_who_fills_the_line_keeps_as_much_of_it_as_others_have() -> None:
+    async def scene() -> None:
+        places = Places(most=4)
+        await places.call("a")
+        crowd = [places.call("many") for _ in range(4)]
+        await places.waits(4)
+        others = [places.call(f"n{number}") for number in range(6)]  # in one round of the loop
+        await asyncio.wait([*crowd[1:], *others[3:]])
+        assert [each.done() for each in crowd] == [False, True, True, True]
+        assert [each.done() for each in others] == [False, False, False, True, True, True]
+        for _ in range(4):
+            places.leave()
+        ended = await asyncio.gather(*crowd, *others, return_exceptions=True)
+        assert sum(isinstance(each, Overloaded) for each in ended) == 6
+
+    run(scene)
+
+
 @pytest.mark.parametrize(("seconds", "time_left"), [(0.01, None), (0.01, LONG), (LONG, 0.02)])
 def test_who_has_waited_for_long_enough_is_refused(
     seconds: float, time_left: float | None, monkeypatch: pytest.MonkeyPatch

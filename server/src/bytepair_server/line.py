@@ -58,8 +58,9 @@ class Line:
         self._queue: Final[FairQueue[tuple[Answer, Call]]] = FairQueue(_is_waiting)
         #: True for a place, False where the time is over.
         self._waiting: Final[set[Answer]] = set()
-        #: How many calls of each flow wait for a place.
-        self._in_line: Final[Counter[str]] = Counter()
+        #: Whose they are that wait for a place, and how many of each flow.
+        self._in_line: Final[dict[Answer, str]] = {}
+        self._of_flow: Final[Counter[str]] = Counter()
         #: How many calls of each flow take a pause, and of all.
         self._pausing: Final[dict[str, int]] = {}
         self._pauses = 0
@@ -116,13 +117,12 @@ class Line:
             answer.cancel()
             raise Overloaded(RETRY_SECONDS, _WHAT)
         began = monotonic()
-        self._in_line[call.flow] += 1
+        self._in_line[answer] = call.flow
+        self._of_flow[call.flow] += 1
         try:
             has_place = await self._hold(answer, time_left)
         finally:
-            self._in_line[call.flow] -= 1
-            if not self._in_line[call.flow]:
-                del self._in_line[call.flow]
+            self._leave_line(answer)
         if not has_place:
             raise Overloaded(_left(RETRY_SECONDS, began), _WHAT)
 
@@ -182,6 +182,7 @@ class Line:
                     return
             self._queue.get(passed_over)
             answer.set_result(True)
+            self._leave_line(answer)
             self._reading.begin(call)
 
     def dismiss(self) -> None:
@@ -195,16 +196,25 @@ class Line:
         """Refuse the last call of the flow that has most in the line, where it has more than this
         flow has and one; whether one was refused. Or whoever calls again at once and never pauses
         would keep it full, and others out."""
-        if not self._in_line or not self._may_wait(0):
-            return False
-        crowd, waiting = self._in_line.most_common(1)[0]
-        if waiting <= self._in_line[flow] + 1:
-            return False
+        if len(self._of_flow) == len(self._in_line) or not self._may_wait(0):
+            return False  # none has two
+        crowd, waiting = self._of_flow.most_common(1)[0]
         last = self._queue.last(crowd)
-        if last is None:
+        if last is None or waiting <= self._of_flow[flow] + 1:
             return False
-        last[0].set_result(False)
+        answer, _ = last
+        answer.set_result(False)
+        self._leave_line(answer)
         return True
+
+    def _leave_line(self, answer: Answer) -> None:
+        """Count one less, as it is answered, or given up before."""
+        flow = self._in_line.pop(answer, None)
+        if flow is None:
+            return
+        self._of_flow[flow] -= 1
+        if not self._of_flow[flow]:
+            del self._of_flow[flow]
 
     def _may_wait(self, others: int) -> bool:
         return self._seconds > 0 and others < self._most
