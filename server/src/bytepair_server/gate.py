@@ -116,7 +116,7 @@ class Gate:
                 they may.
         """
         most = ANSWERS_TO_REQUESTS * self._max_bytes
-        if 2 * self._answers[flow] > most:
+        if 2 * (self._answers[flow] + size) > most:
             most -= most // OTHERS_PART
         if self._answers_bytes and self._answers_bytes + size > most:
             raise Overloaded(RETRY_SECONDS, "bytes of answers that are being sent")
