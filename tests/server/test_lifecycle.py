@@ -282,7 +282,8 @@ def test_a_person_is_told_how_to_try_it_over_tls() -> None:
         "--target localhost:1 --encoding r50k_base"
         " --tls-ca CA.pem --tls-cert CERTIFICATE.pem --tls-key KEY.pem\n"
     ) in shown
-    assert "grpcurl -cacert CA.pem localhost:1 list" in shown
+    with_certificate = "-cacert CA.pem -cert CERTIFICATE.pem -key KEY.pem"
+    assert f"grpcurl {with_certificate} localhost:1 list" in shown
 
 
 def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> None:

@@ -194,7 +194,9 @@ def call_metadata(
     for name, value in pairs:
         if not _METADATA_NAME.fullmatch(name):
             raise invalid("metadata", f"{name!r}: a name has a-z, 0-9, '_', '-' and '.' only")
-        if not name.endswith("-bin") and not (value.isascii() and value.isprintable()):
+        if name.endswith("-bin"):
+            continue
+        if not (isinstance(value, str) and value.isascii() and value.isprintable()):
             raise invalid("metadata", f"the value of {name!r} is not printable ASCII")
     if api_key is None:
         return pairs
