@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import select
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import Any, TextIO
 
 import grpc
 import pytest
@@ -18,7 +25,7 @@ from conftest import Serve
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.failures import failure
-from support.serving import RunningServer
+from support.serving import START_SECONDS, RunningServer
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 
 ROOT = Path(__file__).parents[2]
@@ -123,19 +130,25 @@ def test_no_log_line_holds_the_text(serve: Serve) -> None:
     assert SECRET[:6] not in server.raw_log
 
 
+@contextmanager
+def logging_to(stream: TextIO) -> Iterator[logs.Log]:
+    """The server's logger, and while the block runs what libraries log."""
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    try:
+        yield logs.configure("json", "info", stream)
+    finally:
+        logging.getLogger().handlers[:] = handlers
+        logging.getLogger().setLevel(level)
+
+
 def test_a_library_s_traceback_is_logged_without_its_message() -> None:
     """An exception's message may quote what was worked on, as that of a KeyError does."""
-    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
     stream = StringIO()
-    try:
-        logs.configure("json", "info", stream)
+    with logging_to(stream):
         try:
             dict[str, int]()[SECRET]
         except KeyError:
             logging.getLogger("grpc").exception("a task failed")
-    finally:
-        logging.getLogger().handlers[:] = handlers
-        logging.getLogger().setLevel(level)
     line = json.loads(stream.getvalue())
     assert line["event"] == "a task failed"
     assert line["error"][-1] == "KeyError"
@@ -144,19 +157,70 @@ def test_a_library_s_traceback_is_logged_without_its_message() -> None:
 
 def test_a_library_s_line_is_logged_without_what_it_quotes() -> None:
     """gRPC quotes metadata that are not text, as a key may be that was damaged."""
-    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
     stream = StringIO()
-    try:
-        logs.configure("json", "info", stream)
+    with logging_to(stream):
         logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
         logging.getLogger("asyncio").error(f"Exception in callback f({SECRET!r})\n{SECRET}")
         logging.getLogger("other").error(KeyError(SECRET))
-    finally:
-        logging.getLogger().handlers[:] = handlers
-        logging.getLogger().setLevel(level)
     said = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
     assert said == ["Invalid encoding on %s", "Exception in callback f", "KeyError"]
     assert SECRET not in stream.getvalue()
+
+
+def test_of_a_deep_exception_the_first_and_the_last_frames_are_logged() -> None:
+    def fall(depth: int) -> None:
+        if depth:
+            fall(depth - 1)
+        raise KeyError(SECRET)
+
+    with pytest.raises(KeyError) as caught:
+        fall(100)
+    lines = logs.frames(caught.value)
+    assert len(lines) == logs.MOST_FRAMES + 2
+    assert "test_of_a_deep_exception" in lines[0]
+    assert lines[logs.MOST_FRAMES // 2] == f"… {102 - logs.MOST_FRAMES} more"
+    assert lines[-1] == "KeyError"
+
+
+@pytest.mark.skipif(not hasattr(select, "poll"), reason="nothing tells of room in a pipe")
+def test_a_line_is_cut_rather_than_waited_for() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w") as stream:
+        os.set_blocking(writing, False)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(writing, bytes(select.PIPE_BUF))
+        os.set_blocking(writing, True)
+        os.read(reading, select.PIPE_BUF)
+        with logging_to(stream) as log:
+            long = "x" * 3 * select.PIPE_BUF
+            thread = threading.Thread(target=log.error, args=(long,), daemon=True)
+            thread.start()
+            thread.join(START_SECONDS)
+            assert not thread.is_alive()
+            log.error("there is no room for this")
+        stream.close()
+        line = reader.read().lstrip(b"\0")
+    assert len(line) == select.PIPE_BUF
+    assert line.endswith("x…\n".encode())
+
+
+def test_threads_may_log_at_once() -> None:
+    """And what a library says is not quoted where that goes wrong."""
+    lines, each = 2_000, 3
+
+    def repeat(tell: Callable[[str], object]) -> None:
+        for _ in range(lines):
+            tell("told")
+
+    with tempfile.TemporaryFile("w+") as stream:
+        with logging_to(stream) as log, ThreadPoolExecutor(2 * each) as pool:
+            library = logging.getLogger("some.library")
+            for tell in (log.info, library.warning):
+                for _ in range(each):
+                    pool.submit(repeat, tell)
+        stream.seek(0)
+        assert [json.loads(line)["event"] for line in stream] == ["told"] * (2 * each * lines)
 
 
 def test_a_line_tells_of_each_call(serve: Serve) -> None:
