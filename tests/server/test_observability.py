@@ -199,8 +199,12 @@ def test_a_line_is_cut_rather_than_waited_for() -> None:
             thread.join(START_SECONDS)
             assert not thread.is_alive()
             log.error("there is no room for this")
-        stream.close()
-        line = reader.read().lstrip(b"\0")
+            log.error("nor for this")
+            line = reader.read1(1 << 20).lstrip(b"\0")
+            log.error("here is some")
+            assert json.loads(reader.readline())["lines_lost"] == 2
+            log.error("and more")
+            assert "lines_lost" not in json.loads(reader.readline())
     assert len(line) == select.PIPE_BUF
     assert line.endswith("x…\n".encode())
 

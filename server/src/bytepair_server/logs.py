@@ -42,9 +42,11 @@ def configure(
         The logger, bound to no values.
     """
     threshold = _LEVELS[level.upper()]
+    unfailing = _Unfailing(stream)
     shared: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        unfailing.tell_lost,
     ]
     if worker is not None:
         shared.append(_Worker(worker))
@@ -53,7 +55,6 @@ def configure(
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=stream.isatty())
     )
-    unfailing = _Unfailing(stream)
     handler = logging.StreamHandler(unfailing)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -84,6 +85,7 @@ class _Unfailing(io.TextIOBase):
         self._stream: Final = stream
         self._lock: Final = threading.Lock()
         self._room: Final = select.poll() if hasattr(select, "poll") else None
+        self._lost = 0
         self._most = sys.maxsize
         self._descriptor: int | None = None
         with suppress(OSError):  # it is no file
@@ -97,13 +99,25 @@ class _Unfailing(io.TextIOBase):
             # last room may one wait after all.
             self._most = select.PIPE_BUF
 
+    def tell_lost(
+        self, _: object, __: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        """Say in a line how many were lost before it."""
+        if self._lost:
+            event["lines_lost"] = self._lost
+        return event
+
     def write(self, text: str) -> int:
         with self._lock, suppress(OSError, ValueError):
+            self._lost += 1
             if self._descriptor is None:
                 self._stream.write(text)
             elif self._room is None or self._room.poll(0):
                 # Past the stream's buffer, which would keep what cannot be written.
                 os.write(self._descriptor, _cut(text.encode(errors="backslashreplace"), self._most))
+            else:
+                return len(text)
+            self._lost = 0
         return len(text)
 
     def flush(self) -> None:
