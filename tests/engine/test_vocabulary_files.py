@@ -137,9 +137,13 @@ def test_gzip(tmp_path: Path) -> None:
     assert load_encoding(spec).n_vocab == 301
     file.write_bytes(WHOLE)  # the name decides nothing
     assert load_encoding(spec).n_vocab == 301
-    for damaged in (gzip.compress(WHOLE)[:-9], gzip.compress(WHOLE).replace(b"\n", b"\r")[:40]):
+    whole = gzip.compress(WHOLE)
+    for damaged, problem in (
+        (whole[:-9], "it is cut off"),
+        (whole[:40] + bytes(100), "it is gzip, and damaged"),
+    ):
         file.write_bytes(damaged)
-        with pytest.raises(VocabularyError, match=str(file)):
+        with pytest.raises(VocabularyError, match=f"{file}: {problem}"):
             load_encoding(spec)
 
 

@@ -61,6 +61,8 @@ def read_vocabulary_file(path: Path) -> bytes:
     Raises:
         VocabularyError: It cannot be read, is too large, or is gzip that is cut off or damaged.
     """
+    if "\0" in str(path):
+        raise VocabularyError(repr(str(path)), "a file name holds no NUL character", "correct it")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -72,10 +74,6 @@ def read_vocabulary_file(path: Path) -> bytes:
     except OSError as error:
         raise VocabularyError(
             str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
-        ) from None
-    except ValueError:
-        raise VocabularyError(
-            repr(str(path)), "a file name holds no NUL character", "correct it"
         ) from None
     except zlib.error as error:
         raise VocabularyError(
