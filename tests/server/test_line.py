@@ -88,6 +88,21 @@ def test_who_fills_the_line_makes_room_for_others_in_it() -> None:
     run(scene)
 
 
+def test_nobody_makes_room_for_who_would_then_have_more() -> None:
+    async def scene() -> None:
+        places = Places(most=3)
+        await places.call("a")
+        waiting = [places.call(caller) for caller in ("many", "many", "one")]
+        await places.waits(3)
+        with pytest.raises(Overloaded):
+            await places.call("one")
+        for _ in waiting:
+            places.leave()
+        await asyncio.gather(*waiting)
+
+    run(scene)
+
+
 def test_who_fills_the_line_keeps_as_much_of_it_as_others_have() -> None:
     async def scene() -> None:
         places = Places(most=4)
