@@ -88,6 +88,24 @@ def test_who_fills_the_line_makes_room_for_others_in_it() -> None:
     run(scene)
 
 
+def test_who_was_given_a_place_is_in_nobody_s_way_in_the_line() -> None:
+    async def scene() -> None:
+        places = Places(most=2)
+        await places.call("a")
+        waiting = [places.call("many") for _ in range(2)]
+        await places.waits(2)
+        waiting.append(places.call("one"))
+        places.leave()  # one of the others has the place, but comes to it only after this one
+        await asyncio.sleep(0)
+        await places.waits(2)
+        for _ in range(2):
+            places.leave()
+        await asyncio.gather(*waiting)
+        assert places.order == ["a", "many", "one", "many"]
+
+    run(scene)
+
+
 def test_nobody_makes_room_for_who_would_then_have_more() -> None:
     async def scene() -> None:
         places = Places(most=3)

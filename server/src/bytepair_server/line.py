@@ -113,7 +113,7 @@ class Line:
         self.advance()
         if answer.done():
             return
-        if not self._may_wait(len(self._waiting) - self._pauses) and not self._make_room(call.flow):
+        if not self._may_wait(len(self._in_line)) and not self._make_room(call.flow):
             answer.cancel()
             raise Overloaded(RETRY_SECONDS, _WHAT)
         began = monotonic()
