@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 from bytepair_server.fair_queue import REMEMBERED, FairQueue
 from hypothesis import given
 from hypothesis import strategies as st
+
+T = TypeVar("T")
 
 
 def wanted(_: object) -> bool:
     return True
 
 
-def taken(queue: FairQueue[str], count: int) -> list[str]:
+def taken(queue: FairQueue[T], count: int) -> list[T]:
     return [queue.get() for _ in range(count)]
 
 
@@ -134,36 +138,62 @@ def test_what_a_flow_owes_is_remembered_however_many_others_come() -> None:
     assert order.index("busy last") == len(order) - 1
 
 
-def test_a_flow_can_be_passed_over() -> None:
+def test_a_flow_can_be_passed_over_until_it_is_brought_back() -> None:
     queue = FairQueue[str](wanted)
-    assert queue.first() is None
     queue.put("a", 1, "a0")
-    assert (queue.first("a"), queue.first("b")) == (None, "a0")
+    queue.set_aside()
+    assert queue.first() is None
     for flow in "abc":
         queue.put(flow, 1, f"{flow}1")
-    assert [queue.first("a"), queue.get("a"), queue.get("a")] == ["b1", "b1", "c1"]
-    assert queue.first("a") is None
+    assert [queue.first(), queue.get(), queue.get()] == ["b1", "b1", "c1"]
+    assert (queue.first(), len(queue)) == (None, 2)
+    queue.bring_back("b")
+    assert queue.first() is None
+    queue.bring_back("a")
     assert taken(queue, 2) == ["a0", "a1"]
+
+
+def test_who_gives_up_while_passed_over_is_not_brought_back() -> None:
+    given_up = set[str]()
+    queue = FairQueue[str](lambda item: item not in given_up)
+    for flow in "ab":
+        queue.put(flow, 1, flow)
+        queue.set_aside()
+    given_up.add("a")
+    queue.sweep()
+    assert len(queue) == 1
+    queue.put("a", 1, "a again")
+    assert queue.first() == "a again"
+    queue.bring_all_back()
+    assert sorted(taken(queue, 2)) == ["a again", "b"]
+    assert queue.first() is None
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=60),
-    st.integers(0, 5),
+    st.sets(st.integers(0, 5)),
 )
 def test_whom_is_passed_over_for_comes_in_the_same_order(
-    items: list[tuple[int, int]], but: int
+    items: list[tuple[int, int]], passed_over: set[int]
 ) -> None:
     whole, others = FairQueue[tuple[int, int]](wanted), FairQueue[tuple[int, int]](wanted)
     for number, (flow, cost) in enumerate(items):
         whole.put(flow, cost, (flow, number))
         others.put(flow, cost, (flow, number))
-    expected = [item for item in (whole.get() for _ in items) if item[0] != but]
+    expected = [item for item in (whole.get() for _ in items) if item[0] not in passed_over]
     got = []
-    while (item := others.first(but)) is not None:
-        assert others.get(but) == item
-        got.append(item)
+    while (item := others.first()) is not None:
+        if item[0] in passed_over:
+            others.set_aside()
+        else:
+            assert others.get() == item
+            got.append(item)
     assert got == expected
     assert len(others) == len(items) - len(expected)
+    others.bring_all_back()
+    assert sorted(got + taken(others, len(others))) == sorted(
+        (flow, number) for number, (flow, _) in enumerate(items)
+    )
 
 
 def test_what_is_not_wanted_any_more_costs_its_flow_nothing() -> None:
@@ -189,8 +219,9 @@ def test_a_flow_is_not_owed_what_went_past_it() -> None:
     for _ in range(20):
         queue.put("a", 1, "a")
         queue.put("b", 1, "b")
-    for _ in range(10):
-        assert queue.get("a") == "b"
+    queue.set_aside()
+    assert taken(queue, 10) == ["b"] * 10
+    queue.bring_back("a")
     assert taken(queue, 10).count("b") >= 4
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from bytepair_server import reading
 from bytepair_server.line import OTHERS_PART
-from bytepair_server.reading import READ_SECONDS
+from bytepair_server.reading import MANY_PART, READ_SECONDS
 from support.calls import call_of
 from support.places import LONG, Places, run
 
@@ -90,8 +90,8 @@ def test_who_is_overtaken_by_many_holds_itself_up() -> None:
 class Slow:
     """Callers who hold themselves up."""
 
-    def __init__(self, places: int = 1) -> None:
-        self.places = Places(places)
+    def __init__(self, places: int | Places = 1) -> None:
+        self.places = Places(places, most=1000) if isinstance(places, int) else places
         self.ended: list[str] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -153,22 +153,180 @@ def test_the_first_that_is_ended_is_of_who_has_most_of_them(
     run(scene)
 
 
-def test_who_has_most_of_them_leaves_some_places_to_others(
+def test_the_first_that_is_ended_is_the_first_of_all_where_none_has_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(reading, "MAX_SLOW", 2 * MANY_PART)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+
+    async def scene() -> None:
+        slow = Slow()
+        await slow.come("first", "two", "two", *map(str, range(2 * MANY_PART - 3)))
+        await slow.places.waits(0)
+        await slow.places.call("one")
+        assert slow.ended == []
+        slow.places.leave()
+        await slow.come("last")
+        await slow.places.call("one")
+        assert slow.ended == ["first"]
+        slow.leave()
+
+    run(scene)
+
+
+@pytest.fixture
+def _few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few may go on without a place, and for longer than a test takes."""
     monkeypatch.setattr(reading, "MAX_SLOW", 3)
     monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
 
+
+@pytest.mark.usefixtures("_few_places")
+@pytest.mark.parametrize("flows", ["a", "ab", "abcdefgh"])
+def test_who_holds_places_up_leaves_some_to_others(flows: str) -> None:
+    """However many they are."""
+
     async def scene() -> None:
-        slow = Slow(OTHERS_PART)
-        await slow.come(*["many"] * (OTHERS_PART + 4))
-        last = slow.places.call("many")
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*[flow for _ in range(OTHERS_PART) for flow in flows] * 4)
+        last = [slow.places.call(flow) for flow in flows]
         for _ in range(100):
             await slow.places.call("one")
             slow.places.leave()
         assert slow.ended == []
-        assert not last.done()
+        assert not any(each.done() for each in last)
         slow.leave()
+        await asyncio.gather(*last)
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_few_places")
+def test_who_holds_none_up_any_more_leaves_none_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*["many"] * (4 * OTHERS_PART))
+        await slow.places.call("one")  # by now as many go on without a place as may
+        slow.places.leave()
+        monkeypatch.setattr(reading, "READ_SECONDS", 2 * LONG)  # and no time makes room
+        first = call_of("one")
+        await slow.places.line.turn(first, None)
+        second = slow.places.call("one")
+        await slow.places.call("another")
+        slow.places.leave()
+        assert not second.done()
+        slow.places.line.read(first)
+        slow.places.free -= 1
+        await second  # though nobody leaves
+        slow.leave()
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_few_places")
+def test_a_new_flow_takes_one_of_the_places_that_are_left_to_others() -> None:
+    async def scene() -> None:
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*["many"] * (4 * OTHERS_PART))
+        await slow.places.call("one")
+        slow.places.leave()
+        await slow.come(*["new"] * 4)
+        for _ in range(100):
+            await slow.places.call("one")
+            slow.places.leave()
+        slow.leave()
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_few_places")
+def test_who_goes_on_without_a_place_holds_some_up_too() -> None:
+    async def scene() -> None:
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*"abc", *["many"] * (4 * OTHERS_PART))
+        await slow.places.call("one")  # by now a, b and c go on without a place
+        slow.places.leave()
+        await slow.come(*"abc")
+        for _ in range(100):
+            await slow.places.call("one")
+            slow.places.leave()
+        slow.leave()
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_few_places")
+def test_places_are_left_to_others_also_where_nobody_waits() -> None:
+    async def scene() -> None:
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*["many"] * (2 * OTHERS_PART))
+        for _ in range(2 * OTHERS_PART):
+            await slow.places.call("one")
+            slow.places.leave()
+            await slow.come("many")
+        slow.leave()
+
+    run(scene)
+
+
+def test_who_leaves_places_to_others_waits_no_longer_for_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody else is there who could take them."""
+    monkeypatch.setattr(reading, "MAX_SLOW", 3)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+
+    async def scene() -> None:
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*["many"] * (4 * OTHERS_PART))
+        await slow.places.call("many")
+        assert slow.ended
+        slow.leave()
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_few_places")
+def test_who_waits_for_a_place_gets_one_that_another_gives_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        slow = Slow(2 * OTHERS_PART)
+        await slow.come(*["many"] * (2 * OTHERS_PART + 3))
+        await slow.places.call("one")
+        slow.places.leave()
+        monkeypatch.setattr(reading, "READ_SECONDS", 2 * LONG)  # and no time makes room
+        few = Slow(slow.places)
+        await few.come("few")  # takes what is left to others
+        second = slow.places.call("few")
+        await asyncio.sleep(0)
+        assert not second.done()
+        slow.leave()
+        await second
+        few.leave()
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("_few_places")
+def test_no_places_are_left_to_others_once_few_are_held_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        few = Slow(2 * OTHERS_PART)
+        many = Slow(few.places)
+        await few.come(*"abc")
+        await many.come(*["many"] * (2 * OTHERS_PART - 2))
+        await few.places.call("one")  # by now a, b and c go on without a place
+        few.places.leave()
+        monkeypatch.setattr(reading, "READ_SECONDS", 2 * LONG)  # and no time makes room
+        last = few.places.call("many")
+        await asyncio.sleep(0)
+        assert not last.done()
+        few.leave()
         await last
+        many.leave()
 
     run(scene)

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -40,7 +39,9 @@ class FairQueue(Generic[T]):
         self._wanted: Final = wanted
         #: Of each flow that has any: when each item came, by the present and by number; its cost.
         self._items: Final[dict[Hashable, deque[tuple[float, int, int, T]]]] = {}
-        #: Of each of those, where its first item starts, and which that is.
+        #: Of those, the ones that are passed over.
+        self._aside: Final[set[Hashable]] = set()
+        #: Of each of the others, where its first item starts, and which that is.
         self._heap: Final[list[tuple[float, int, Hashable]]] = []
         #: Where the last item ended that was taken of each flow.
         self._ends: Final[dict[Hashable, float]] = {}
@@ -77,7 +78,8 @@ class FairQueue(Generic[T]):
             else:
                 del self._items[flow]
         self._size = sum(map(len, self._items.values()))
-        self._heap[:] = map(self._place, self._items)
+        self._aside.intersection_update(self._items)
+        self._heap[:] = map(self._place, self._items.keys() - self._aside)
         heapq.heapify(self._heap)
         self._forgive()
 
@@ -93,57 +95,60 @@ class FairQueue(Generic[T]):
             self._size -= 1
         return items[-1][-1] if items and self._wanted(items[-1][-1]) else None
 
-    def first(self, but: Hashable = None) -> T | None:
+    def first(self) -> T | None:
         """The next item, which stays.
 
-        Args:
-            but: A flow that is passed over.
         Returns:
-            None where there is none.
+            None where there is none, but of flows that were set aside.
         """
-        with self._passing_over(but):
-            return self._items[self._heap[0][-1]][0][-1] if self._heap else None
+        self._drop_unwanted()
+        return self._items[self._heap[0][-1]][0][-1] if self._heap else None
 
-    def get(self, but: Hashable = None, *, times: int = 1) -> T:
+    def get(self, *, times: int = 1) -> T:
         """Take the next item; there must be one.
 
         Args:
-            but: As of `first`.
             times: So many times what it costs is charged.
         """
-        with self._passing_over(but):
-            start, _, flow = self._heap[0]
-            _, _, cost, item = self._items[flow][0]
-            cost *= times
-            self._ends[flow] = start + cost
-            # One more, for who comes next is to come before the second of any that was there.
-            self._now = max(start, self._now + cost / (len(self._items) + 1))
-            if but in self._items:
-                # Or it would be owed all that went past it.
-                self._ends[but] = max(self._ends.get(but, 0.0), self._now)
-            self._drop_first()
+        self._drop_unwanted()
+        start, _, flow = self._heap[0]
+        _, _, cost, item = self._items[flow][0]
+        cost *= times
+        self._ends[flow] = start + cost
+        # One more, for who comes next is to come before the second of any that was there.
+        self._now = max(start, self._now + cost / (len(self._items) + 1))
+        self._drop_first()
         if len(self._ends) > self._remembered:
             self._forget()
         return item
 
-    @contextmanager
-    def _passing_over(self, but: Hashable) -> Iterator[None]:
-        """See to it that the first item of all is wanted, and not of that flow."""
-        is_aside = False
-        while self._heap:
-            flow = self._heap[0][-1]
-            if but is not None and flow == but:
-                heapq.heappop(self._heap)
-                is_aside = True
-            elif not self._wanted(self._items[flow][0][-1]):
-                self._drop_first()
-            else:
-                break
-        try:
-            yield
-        finally:
-            if is_aside:
-                heapq.heappush(self._heap, self._place(but))
+    def set_aside(self) -> None:
+        """Pass over the flow of the next item, which there must be, until it is brought back."""
+        _, _, flow = heapq.heappop(self._heap)
+        self._aside.add(flow)
+
+    def bring_back(self, flow: Hashable) -> bool:
+        """Pass over a flow no more. It is not owed what went past it.
+
+        Returns:
+            Whether it was set aside.
+        """
+        if flow not in self._aside:
+            return False
+        self._aside.discard(flow)
+        self._ends[flow] = max(self._ends.get(flow, 0.0), self._now)
+        heapq.heappush(self._heap, self._place(flow))
+        return True
+
+    def bring_all_back(self) -> None:
+        """Pass over no flow any more."""
+        for flow in list(self._aside):
+            self.bring_back(flow)
+
+    def _drop_unwanted(self) -> None:
+        """See to it that the next item is wanted."""
+        while self._heap and not self._wanted(self._items[self._heap[0][-1]][0][-1]):
+            self._drop_first()
 
     def _drop_first(self) -> None:
         flow = self._heap[0][-1]

@@ -32,7 +32,7 @@ USED_SECONDS: Final = 1.0
 #: few calls, it lets gRPC's thread on meanwhile, which brings what else has come, a probe of health
 #: among it. Once for each call would do as much for a flood of calls that come to nothing.
 LET_ON_SECONDS: Final = 0.0003
-#: This part of the places is for others than the flow that holds most of them up.
+#: This part of the places is for flows that hold none up.
 OTHERS_PART: Final = 8
 _WHAT: Final = "calls in flight"
 
@@ -83,7 +83,7 @@ class Line:
 
     def passes(self, call: Call) -> bool:
         """Whether a call may be read at once; if so, `read` must follow, and `turn` if not."""
-        if self._queue or len(self._reading) >= self._free():
+        if self._queue or len(self._reading) >= self._places(call.flow):
             return False
         self._reading.begin(call)
         return True
@@ -158,29 +158,30 @@ class Line:
         """Take note that a call was read. The place that it had meanwhile is to be taken at once,
         or given on by `advance`."""
         self._reading.done(call)
+        if self._queue.bring_back(call.flow):
+            asyncio.get_running_loop().call_soon(self.advance)  # when its place is taken
 
     def leave(self, call: Call) -> None:
         """Take note that a call will not be read, if it was not yet."""
         self._reading.gone(call)
+        self._queue.bring_back(call.flow)
         self.advance()
 
     def advance(self) -> None:
         """Give the places that are free to those whose turn it is."""
-        passed_over = None
-        while (first := self._queue.first(passed_over)) is not None:
+        if self._reading.may_slow_down or len(self._reading) < self._places_for_all:
+            self._queue.bring_all_back()
+        taken = 0
+        while (first := self._queue.first()) is not None:
             answer, call = first
-            free, is_hoarder = self._free(), self._reading.hoarder == call.flow
-            if is_hoarder:
-                free -= free // OTHERS_PART
-            if len(self._reading) >= free:
-                left = self._reading.forget_slow(free)
-                if len(self._reading) >= free:
-                    self._look_again(left)
-                    if is_hoarder:
-                        passed_over = call.flow  # waits for itself, and nobody else for it
-                        continue
+            places = self._places(call.flow)
+            if places <= taken or not self._has_place(places):
+                if places == self._free():
                     return
-            self._queue.get(passed_over)
+                taken = places
+                self._queue.set_aside()  # waits for itself, and nobody else for it
+                continue
+            self._queue.get()
             answer.set_result(True)
             self._leave_line(answer)
             self._reading.begin(call)
@@ -191,6 +192,27 @@ class Line:
         for answer in self._waiting:
             if not answer.done():
                 answer.set_exception(Draining())
+
+    @property
+    def _places_for_all(self) -> int:
+        """How many of the places are also for flows that must leave some."""
+        free = self._free()
+        return free - free // OTHERS_PART
+
+    def _places(self, flow: str) -> int:
+        """How many calls may be read or being read when one of a flow is let in."""
+        return self._places_for_all if self._reading.leaves_places(flow) else self._free()
+
+    def _has_place(self, places: int) -> bool:
+        """Whether of so many places one is free, or can be taken from somebody; if not, it is
+        looked again when one can."""
+        if len(self._reading) < places:
+            return True
+        left = self._reading.forget_slow(places)
+        if len(self._reading) < places:
+            return True
+        self._look_again(left)
+        return False
 
     def _make_room(self, flow: str) -> bool:
         """Refuse the last call of the flow that has most in the line, where it has more than this
@@ -243,6 +265,7 @@ class Line:
 
     def _looked(self) -> None:
         self._looks_again, self._look_due = None, math.inf
+        self._queue.bring_all_back()
         self.advance()
 
 
