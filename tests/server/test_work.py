@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import pairwise
 from time import thread_time
@@ -231,6 +232,33 @@ def test_what_is_given_up_is_never_called_and_holds_nobody_up(size: int) -> None
         return order
 
     assert with_work(1, use) == ["last"]
+
+
+def test_what_is_given_up_is_forgotten_while_others_run() -> None:
+    """And not only when its turn would have come."""
+
+    class Given(Call):
+        """A call that can be referred to weakly."""
+
+    async def use(work: Work) -> int:
+        gone_on = threading.Event()
+        first = asyncio.ensure_future(work.in_turn(call_of(""), LARGE, gone_on.wait, 10))
+        await asyncio.sleep(0)
+        second = asyncio.ensure_future(work.in_turn(call_of(""), MIDDLE, on_loop))
+        calls = weakref.WeakSet[Given]()
+        for _ in range(1_000):
+            calls.add(call := Given((), ""))
+            given_up = asyncio.ensure_future(work.in_turn(call, LARGE, on_loop))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.wait([given_up])
+        del call, given_up
+        remembered = len(calls)
+        gone_on.set()
+        await asyncio.gather(first, second)
+        return remembered
+
+    assert with_work(1, use) < 100
 
 
 @pytest.mark.parametrize("size", [MIDDLE, LARGE])
