@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
+from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer, clean_environment, command, write_config
 from support.tokenizer_json import made
@@ -67,7 +69,9 @@ def test_a_vocabulary_that_loses_text_is_refused_by_name(kind: str, tmp_path: Pa
     assert "Traceback" not in ended.stderr
 
 
-def configure(folder: Path, data: bytes, settings: str = "") -> str:
+def configure(
+    folder: Path, data: bytes, settings: str = "", pin: str = f'sha256 = "{GOOD_HASH}"'
+) -> str:
     (folder / "mine.tiktoken").write_bytes(data)
     return write_config(
         folder,
@@ -76,7 +80,7 @@ builtin_encodings = ["cl100k_base"]
 [encodings.mine]
 file = "mine.tiktoken"
 pattern = "r50k_base"
-sha256 = "{GOOD_HASH}"
+{pin}
 [ceiling.default]
 mine = []
 """,
@@ -141,3 +145,53 @@ def test_a_good_file_is_served(tmp_path: Path) -> None:
         assert server.stub.Count(request).count == 2
         assert server.get("/readyz") == (200, "ready\n")
         assert server.metric("bytepair_encoding_failed") == 0
+
+
+def said_of_good(config: str) -> str:
+    """What is said beside that a configuration is good."""
+    ended = subprocess.run(
+        command("--check-config", "--config", config),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=True,
+    )
+    assert ended.stdout == "configuration is good\n"
+    return ended.stderr
+
+
+def test_a_file_that_could_be_swapped_unseen_is_named_with_what_would_pin_it(
+    tmp_path: Path,
+) -> None:
+    unpinned = configure(tmp_path, GOOD, pin="")
+    with RunningServer("--config", unpinned) as server:
+        warned = server.wait_for_log("another vocabulary in its place would be served too")
+    assert (warned["encoding"], warned["level"]) == ("mine", "warning")
+    said = said_of_good(unpinned)
+    assert said.startswith("encodings.mine: another vocabulary in its place would be served too")
+    assert said.endswith(f"add {warned['add']}\n")
+    assert said_of_good(configure(tmp_path, GOOD, pin=warned["add"])) == ""
+    assert warned["add"].removeprefix("fingerprint = ").strip('"') in refused(
+        configure(tmp_path, OTHER, pin=warned["add"])
+    )
+    assert said_of_good(configure(tmp_path, GOOD)) == ""
+
+
+def test_a_hash_of_one_of_two_files_leaves_the_other_to_be_swapped(tmp_path: Path) -> None:
+    merges = b"#version: 0.2\n"
+    (tmp_path / "merges.txt").write_bytes(merges)
+    ids = {character: number for number, character in enumerate(BYTE_ALPHABET)}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
+    config = write_config(
+        tmp_path,
+        f"""
+builtin_encodings = []
+[encodings.pair]
+file = "merges.txt"
+encoder_file = "vocab.json"
+pattern = "gpt2"
+sha256 = "{hashlib.sha256(merges).hexdigest()}"
+""",
+    )
+    assert said_of_good(config).startswith("encodings.pair: another vocabulary")

@@ -41,6 +41,8 @@ def announce(
     identity.tell(log, grpc_address, known, encrypted)
     for name, why in loaded.failed.items():
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
+    for name, pin in loaded.unpinned.items():
+        log.warning("another vocabulary in its place would be served too", encoding=name, add=pin)
     for entry in loaded.entries:
         if not can_stream(entry.encoding):
             log.warning(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -63,12 +63,14 @@ class Entry:
         name: Its canonical name.
         fingerprint: Its fingerprint.
         aliases: Its other names, sorted.
+        is_pinned: Whether another vocabulary in its place would have been refused.
     """
 
     encoding: Encoding
     name: str
     fingerprint: str
     aliases: tuple[str, ...]
+    is_pinned: bool = True
 
 
 class Catalog:
@@ -121,6 +123,15 @@ class Catalog:
     def readiness(self) -> str:
         """What `/readyz` says once the server serves."""
         return f"ready, without {', '.join(sorted(self.failed))}" if self.failed else "ready"
+
+    @property
+    def unpinned(self) -> Mapping[str, str]:
+        """For each encoding of whose vocabulary nothing says what it must be: what would."""
+        return {
+            entry.name: f'fingerprint = "{entry.fingerprint}"'
+            for entry in self.entries
+            if not entry.is_pinned
+        }
 
     @property
     def all_native(self) -> bool:
@@ -199,9 +210,15 @@ def _declared(name: str, table: Mapping[str, Any], base_dir: Path, settings: Set
         encoding = load_encoding(
             spec, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call
         )
-        return prove(encoding, spec.aliases)
+        return replace(prove(encoding, spec.aliases), is_pinned=_is_pinned(spec))
     except (VocabularyError, UnknownEncoding) as error:
         raise ConfigurationError(f"encodings.{name}: {error}") from error
+
+
+def _is_pinned(spec: EncodingSpec) -> bool:
+    if spec.file is None or spec.fingerprint is not None:
+        return True
+    return spec.sha256 is not None and spec.encoder_file is None  # of which it says nothing
 
 
 def prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from bytepair_server import callers, catalog, logs, sources, tls
-from bytepair_server.catalog import SelfTestFailed
+from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.lifecycle import Broken, Server, stop_signals
 from bytepair_server.policy import Policy
 from bytepair_server.sources import Configuration, ConfigurationError
@@ -28,7 +28,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         configuration = sources.load(arguments, os.environ)
         if configuration.check_only:
-            _check(configuration)
+            for name, pin in _check(configuration).unpinned.items():
+                sys.stderr.write(
+                    f"encodings.{name}: another vocabulary in its place would be served too; "
+                    f"add {pin}\n"
+                )
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""
                 sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
@@ -61,7 +65,7 @@ async def _serve(configuration: Configuration) -> bool:
         return await server.run(stopping)
 
 
-def _check(configuration: Configuration) -> None:
+def _check(configuration: Configuration) -> Catalog:
     settings, base_dir = configuration.settings, configuration.base_dir
     worker_count(settings)
     known = callers.load(settings, base_dir)
@@ -70,6 +74,7 @@ def _check(configuration: Configuration) -> None:
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     loaded = catalog.load(strict, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
+    return loaded
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
