@@ -172,9 +172,9 @@ def test_a_file_that_could_be_swapped_unseen_is_named_with_what_would_pin_it(
     assert said.startswith("encodings.mine: another vocabulary in its place would be served too")
     assert said.endswith(f"add {warned['add']}\n")
     assert said_of_good(configure(tmp_path, GOOD, pin=warned["add"])) == ""
-    assert warned["add"].removeprefix("fingerprint = ").strip('"') in refused(
-        configure(tmp_path, OTHER, pin=warned["add"])
-    )
+    refusal = refused(configure(tmp_path, OTHER, pin=warned["add"]))
+    assert warned["add"].removeprefix("fingerprint = ").strip('"') in refusal
+    assert f"encoding 'mine', {tmp_path / 'mine.tiktoken'}: " in refusal
     assert said_of_good(configure(tmp_path, GOOD)) == ""
 
 

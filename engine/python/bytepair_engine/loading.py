@@ -74,8 +74,9 @@ def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resou
 
 def _as_expected(spec: EncodingSpec, encoding: Encoding) -> Encoding:
     if spec.fingerprint is not None and spec.fingerprint.lower() != encoding.fingerprint:
+        files = [str(file) for file in (spec.file, spec.encoder_file) if file is not None]
         raise VocabularyError(
-            f"encoding {spec.name!r}",
+            ", ".join([f"encoding {spec.name!r}", *files]),
             f"its fingerprint is {encoding.fingerprint}, and {spec.fingerprint} was expected",
             "restore the file or the declaration that it was taken from, or correct fingerprint "
             "if the new content is meant",
