@@ -45,6 +45,18 @@ def emptied(_: bytes) -> bytes:
     return b""
 
 
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The server's command, until it ends."""
+    return subprocess.run(
+        command(*arguments),
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
 DAMAGES: list[Callable[[bytes], bytes]] = [corrupted, truncated, swapped, emptied]
 
 
@@ -55,14 +67,7 @@ def test_a_vocabulary_that_loses_text_is_refused_by_name(kind: str, tmp_path: Pa
     config = write_config(
         tmp_path, "builtin_encodings = []\n[encodings.mine]\nfile = 'mine.json'\n"
     )
-    ended = subprocess.run(
-        command("--check-config", "--config", config),
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=START_SECONDS,
-    )
+    ended = run("--check-config", "--config", config)
     assert ended.returncode == 2
     assert ended.stderr.startswith("bytepair-server: mine: the self-test's text does not come back")
     assert "serve_without_bad_encodings" in ended.stderr
@@ -89,14 +94,7 @@ mine = []
 
 def refused(config: str, *flags: str) -> str:
     """What a server says that does not start."""
-    ended = subprocess.run(
-        command("--config", config, "--grpc-address", "127.0.0.1:0", *flags),
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
+    ended = run("--config", config, "--grpc-address", "127.0.0.1:0", *flags)
     assert ended.returncode == 2, ended.stderr
     return ended.stderr
 
@@ -149,15 +147,8 @@ def test_a_good_file_is_served(tmp_path: Path) -> None:
 
 def said_of_good(config: str) -> str:
     """What is said beside that a configuration is good."""
-    ended = subprocess.run(
-        command("--check-config", "--config", config),
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=True,
-    )
-    assert ended.stdout == "configuration is good\n"
+    ended = run("--check-config", "--config", config)
+    assert (ended.returncode, ended.stdout) == (0, "configuration is good\n"), ended.stderr
     return ended.stderr
 
 
@@ -194,4 +185,22 @@ pattern = "gpt2"
 sha256 = "{hashlib.sha256(merges).hexdigest()}"
 """,
     )
-    assert said_of_good(config).startswith("encodings.pair: another vocabulary")
+    said = said_of_good(config)
+    assert said.startswith("encodings.pair: another vocabulary")
+    wrong = f'fingerprint = "sha256:{"0" * 64}"'
+    Path(config).write_text(Path(config).read_text(encoding="utf-8") + wrong, encoding="utf-8")
+    refusal = refused(config)
+    assert f"{tmp_path / 'merges.txt'}, {tmp_path / 'vocab.json'}: its fingerprint" in refusal
+
+
+def test_what_extends_a_built_in_encoding_needs_no_pin(tmp_path: Path) -> None:
+    config = write_config(
+        tmp_path,
+        """
+builtin_encodings = []
+[encodings.mine]
+extends = "r50k_base"
+special_tokens = { "<|mine|>" = 60000 }
+""",
+    )
+    assert said_of_good(config) == ""
