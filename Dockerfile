@@ -1,6 +1,6 @@
 # The bytepair server and command line in one small image.
 #
-#   build    compiles the engine and turns the four distributions into wheels, then into a virtualenv
+#   build    compiles the engine and turns the five distributions into wheels, then into a virtualenv
 #   (final)  Python and that virtualenv: no compiler, no sources, no root
 #
 # Base images are pinned by tag; to pin by digest give it as a build argument, for example
@@ -41,11 +41,12 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     PATH=/build/tools/bin:$PATH MATURIN_PEP517_ARGS=--locked \
     pip wheel --no-deps --no-build-isolation --wheel-dir /build/wheels /build/engine
 
+COPY proto/python /build/bytepair-proto
 COPY client /build/client
 COPY tools /build/bytepair-tools
 COPY server /build/server
 RUN /build/tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /build/wheels \
-        /build/client /build/bytepair-tools /build/server \
+        /build/bytepair-proto /build/client /build/bytepair-tools /build/server \
     && /build/tools/bin/pip --python /opt/bytepair/bin/python install --no-deps --no-index /build/wheels/*.whl \
     && /build/tools/bin/pip --python /opt/bytepair/bin/python check
 

@@ -59,21 +59,21 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed
 # The API
 
 .PHONY: proto
-proto: build/proto/.installed ## Generate the stubs in client/src/bytepair/v1
-	rm -f client/src/bytepair/v1/*_pb2*
+proto: build/proto/.installed ## Generate the stubs in proto/python/bytepair/v1
+	rm -f proto/python/bytepair/v1/*_pb2*
 	build/proto/bin/python -m grpc_tools.protoc --proto_path=proto \
-	    --python_out=client/src --pyi_out=client/src --grpc_python_out=client/src proto/bytepair/v1/*.proto
+	    --python_out=proto/python --pyi_out=proto/python --grpc_python_out=proto/python proto/bytepair/v1/*.proto
 	@# A file without a service needs no stub.
-	cd client/src/bytepair/v1 && grep --files-without-match 'class .*Stub' *_pb2_grpc.py | xargs rm -f
+	cd proto/python/bytepair/v1 && grep --files-without-match 'class .*Stub' *_pb2_grpc.py | xargs rm -f
 
 .PHONY: proto-check
 proto-check: $(BUF) proto ## Lint the API, refuse a breaking change, check that the stubs are fresh
 	cd proto && ../$(BUF) lint
 	cd proto && ../$(BUF) format --diff --exit-code
 	cd proto && ../$(BUF) breaking --against published.binpb
-	git diff --exit-code --stat -- client/src/bytepair/v1
-	@test -z "$$(git status --porcelain -- client/src/bytepair/v1)" || \
-	    { git status --short -- client/src/bytepair/v1; echo "commit the stubs that 'make proto' wrote"; exit 1; }
+	git diff --exit-code --stat -- proto/python/bytepair/v1
+	@test -z "$$(git status --porcelain -- proto/python/bytepair/v1)" || \
+	    { git status --short -- proto/python/bytepair/v1; echo "commit the stubs that 'make proto' wrote"; exit 1; }
 
 .PHONY: proto-publish
 proto-publish: $(BUF) ## Take the API as it is for the one that must not break: at each release
@@ -224,7 +224,7 @@ sbom: build/audit/.installed build/audit/bin/cargo-cyclonedx ## Write build/sbom
 	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
 	    --require-hashes --only-binary :all: --requirement deploy/requirements.txt
 	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
-	    --no-deps ./engine ./client ./tools ./server
+	    --no-deps ./engine ./proto/python ./client ./tools ./server
 	build/audit/bin/cyclonedx-py environment --output-reproducible \
 	    --output-file build/sbom/python.cdx.json build/sbom/image/bin/python
 	cd engine && ../build/audit/bin/cargo-cyclonedx cyclonedx --format json --all-features \
@@ -254,8 +254,8 @@ $(VENV)/.engine: $(VENV)/bin/python $(ENGINE_SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check ./engine
 	@touch $@
 
-$(VENV)/.runtime: $(VENV)/.engine client/pyproject.toml tools/pyproject.toml server/pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./client --editable ./tools --editable ./server
+$(VENV)/.runtime: $(VENV)/.engine proto/python/pyproject.toml client/pyproject.toml tools/pyproject.toml server/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./proto/python --editable ./client --editable ./tools --editable ./server
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt

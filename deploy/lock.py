@@ -3,7 +3,7 @@
     python deploy/lock.py            pin anew, keeping versions that still satisfy the projects
     python deploy/lock.py --upgrade  pin the newest that satisfy them
 
-Reads what the four distributions declare in their pyproject.toml and writes, beside this file,
+Reads what the five distributions declare in their pyproject.toml and writes, beside this file,
 requirements.txt (what runs) and requirements-build.txt (what builds the wheels). Needs `uv` on
 PATH.
 """
@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 DEPLOY = Path(__file__).resolve().parent
-PARTS = ("engine", "client", "tools", "server")
+PARTS = ("engine", "proto/python", "client", "tools", "server")
 OWN_PREFIX = "bytepair-"
 # The Python of the image (PYTHON_IMAGE in the Dockerfile).
 PYTHON_VERSION = "3.11"

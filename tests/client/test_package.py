@@ -48,14 +48,14 @@ except KeyError:
 def test_grpcio_and_protobuf_are_all_that_it_needs() -> None:
     project = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]
     names = [requirement.partition(">")[0] for requirement in project["dependencies"]]
-    assert names == ["grpcio", "protobuf"]
+    assert names == ["bytepair-proto", "grpcio", "protobuf"]
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("imported")
 
 
 def test_it_is_typed() -> None:
-    for package in ("bytepair", "bytepair_client"):
-        assert (CLIENT / "src" / package / "py.typed").exists()
+    assert (CLIENT / "src" / "bytepair_client" / "py.typed").exists()
+    assert (CLIENT.parent / "proto" / "python" / "bytepair" / "py.typed").exists()
 
 
 def test_the_package_exports_what_it_imports_and_no_more() -> None:

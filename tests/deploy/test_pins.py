@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("engine", "client", "tools", "server")
+PARTS = ("engine", "proto/python", "client", "tools", "server")
 
 
 def pinned(name: str) -> dict[str, str]:
