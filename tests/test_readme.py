@@ -79,7 +79,7 @@ def test_the_reading_order_names_every_source_file() -> None:
             "engine/src",
             "client/src",
             "tools/src",
-            "server/src",
+            "server/python",
         )
         for file in (ROOT / folder).rglob("*")
         if file.suffix in (".py", ".rs", ".proto")

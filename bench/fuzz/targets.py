@@ -13,13 +13,13 @@ import bytepair_engine
 import tiktoken
 from bytepair_engine import BytepairError, Encoding, EncodingSpec, load_encoding
 from bytepair_server import catalog
-from bytepair_server.call import Call
-from bytepair_server.callers import Callers
-from bytepair_server.failures import failure_of
-from bytepair_server.policy import Policy
-from bytepair_server.service import METHODS, Service
-from bytepair_server.settings import Settings
-from bytepair_server.streams import SESSIONS
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.policy import Policy
+from bytepair_server.config.settings import Settings
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.service import METHODS, Service
+from bytepair_server.rpc.status import failure_of
+from bytepair_server.streaming.handler import SESSIONS
 
 NAME: Final = "cl100k_base"
 

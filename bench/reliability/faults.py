@@ -23,7 +23,7 @@ import grpc
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import Draining, TokenizerClient
 from bytepair_client.options import RECONNECT_MAX_BACKOFF_S
-from bytepair_server.settings import DEFAULT_MAX_IN_FLIGHT
+from bytepair_server.config.settings import DEFAULT_MAX_IN_FLIGHT
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.hostile import ATTACKS
 from support.serving import RunningServer

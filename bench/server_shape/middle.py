@@ -32,13 +32,14 @@ THREAD, TURN = "on a thread", "in turn on the loop"
 
 def serve(where: str, flags: list[str]) -> int:
     """Be the server."""
-    from bytepair_server import tuning
+    from bytepair_server.workers import environment
 
-    tuning.prepare()
-    from bytepair_server import command, work
+    environment.prepare()
+    from bytepair_server import command
+    from bytepair_server.admission import executor
 
     if where == TURN:
-        work.Work.on_thread = work.Work.in_turn  # type: ignore[method-assign]
+        executor.Work.on_thread = executor.Work.in_turn  # type: ignore[method-assign]
     return command.run(flags)
 
 

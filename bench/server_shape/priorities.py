@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bytepair_server.priority import TRANSPORT, WORK
+from bytepair_server.transport.priority import TRANSPORT, WORK
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, Figures, Server, measure, service
 from bench.service.shapes import Shape, shapes

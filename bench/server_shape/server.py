@@ -15,11 +15,11 @@ from typing import Any
 import grpc
 import uvloop
 from bytepair_server import catalog
-from bytepair_server.call import Call
-from bytepair_server.callers import Callers
-from bytepair_server.policy import Policy
-from bytepair_server.service import METHODS, Service
-from bytepair_server.settings import Settings
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.policy import Policy
+from bytepair_server.config.settings import Settings
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.service import METHODS, Service
 
 SYNC_THREADS = 16
 WORK_THREADS = 2

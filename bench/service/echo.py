@@ -8,15 +8,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from bytepair_server import tuning
+from bytepair_server.workers import environment
 
-tuning.prepare()
+environment.prepare()
 
 import grpc  # noqa: E402  # it reads what was prepared
 import uvloop  # noqa: E402
-from bytepair_server.poller import poller_in_its_place  # noqa: E402
-from bytepair_server.settings import Settings  # noqa: E402
-from bytepair_server.transport import grpc_options  # noqa: E402
+from bytepair_server.config.settings import Settings  # noqa: E402
+from bytepair_server.transport.options import grpc_options  # noqa: E402
+from bytepair_server.transport.poller import poller_in_its_place  # noqa: E402
 
 from bench.service.shapes import shapes  # noqa: E402
 

@@ -12,7 +12,7 @@ import statistics
 import sys
 from typing import Any
 
-from bytepair_server import tuning
+from bytepair_server.workers import environment
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, measure, other, service
 
@@ -56,9 +56,11 @@ def main() -> None:
 
 def serve(part: str) -> int:
     """Serve with the handler up to a part."""
-    tuning.prepare()
-    from bytepair_server import command, endpoint, metrics
-    from bytepair_server import service as rpcs
+    environment.prepare()
+    from bytepair_server import command
+    from bytepair_server.observability import metrics
+    from bytepair_server.rpc import handler
+    from bytepair_server.rpc import service as rpcs
 
     def shortened(self: Any, rpc: str) -> Any:
         begin, identify = self._outcomes(rpc).begin, self._callers.identify
@@ -76,7 +78,7 @@ def serve(part: str) -> int:
             method.read(raw)
         return ANSWER
 
-    patched: Any = endpoint.Endpoint
+    patched: Any = handler.Endpoint
     if part in ("empty", "caller"):
         patched._handler = shortened
     elif part in ("admitted", "counted", "read"):

@@ -111,18 +111,19 @@ def serve(name: str, flags: list[str]) -> int:
         os.execve(sys.executable, command, {**os.environ, **variant.environment})
     if variant.before is not None:
         variant.before()
-    from bytepair_server import tuning
+    from bytepair_server.workers import environment
 
-    tuning.prepare()
-    from bytepair_server import command as server
-    from bytepair_server import lifecycle, transport
+    environment.prepare()
+    from bytepair_server import command as start
+    from bytepair_server import server as lifecycle
+    from bytepair_server.transport import options
 
-    ordinary, more = transport.grpc_options, list(variant.options)
+    ordinary, more = options.grpc_options, list(variant.options)
     patched: Any = lifecycle
     patched.grpc_options = lambda *given, **named: ordinary(*given, **named) + more
     with tempfile.TemporaryDirectory() as folder:
         own = [flag.format(folder=folder) for flag in variant.flags]
-        return server.run([*flags, *own])
+        return start.run([*flags, *own])
 
 
 if __name__ == "__main__":

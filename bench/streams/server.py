@@ -13,18 +13,21 @@ from typing import Any
 import grpc
 import uvloop
 from bytepair.v1 import stream_pb2
-from bytepair_server import accepting, catalog, cores, logs
-from bytepair_server.callers import Callers
-from bytepair_server.endpoint import Endpoint
-from bytepair_server.floods import Floods
-from bytepair_server.gate import Gate
-from bytepair_server.metrics import Metrics
-from bytepair_server.policy import Policy
-from bytepair_server.quotas import Quotas
-from bytepair_server.service import SERVICE_NAME, Service
-from bytepair_server.settings import Settings
-from bytepair_server.streams import Streams
-from bytepair_server.work import Work
+from bytepair_server import catalog
+from bytepair_server.admission.abuse import Floods
+from bytepair_server.admission.executor import Work
+from bytepair_server.admission.limiter import Gate
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.policy import Policy
+from bytepair_server.auth.quotas import Quotas
+from bytepair_server.config.settings import Settings
+from bytepair_server.observability import logs
+from bytepair_server.observability.metrics import Metrics
+from bytepair_server.rpc.handler import Endpoint
+from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.streaming.handler import Streams
+from bytepair_server.transport import accepting
+from bytepair_server.workers import cores
 
 #: As long as DecodeStream's answers to one id.
 ANSWER = stream_pb2.DecodeStreamResponse(text=" word", tokens_consumed=300).SerializeToString()

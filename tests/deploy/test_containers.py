@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from bytepair_server.settings import (
+from bytepair_server.config.loader import load
+from bytepair_server.config.settings import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
@@ -17,8 +18,7 @@ from bytepair_server.settings import (
     DEFAULT_MAX_IN_FLIGHT_BYTES,
     DEFAULT_MAX_INPUT_BYTES,
 )
-from bytepair_server.settings_types import split_address
-from bytepair_server.sources import load
+from bytepair_server.config.types import split_address
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")

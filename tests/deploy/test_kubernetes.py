@@ -13,16 +13,16 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 from bytepair_server import __version__
-from bytepair_server.metrics import Metrics
-from bytepair_server.service import SERVICE_NAME
-from bytepair_server.settings import (
+from bytepair_server.config.loader import load
+from bytepair_server.config.settings import (
     DEFAULT_GRPC_ADDRESS,
     DEFAULT_HTTP_ADDRESS,
     DEFAULT_MAX_IN_FLIGHT,
     Settings,
 )
-from bytepair_server.settings_types import split_address
-from bytepair_server.sources import load
+from bytepair_server.config.types import split_address
+from bytepair_server.observability.metrics import Metrics
+from bytepair_server.rpc.service import SERVICE_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from bytepair_server.metrics import Metrics
+from bytepair_server.observability.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy" / "prometheus"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import Resources, get_encoding
-from bytepair_server import sources
 from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, load, prove
-from bytepair_server.settings import FILE_ONLY, Settings
-from bytepair_server.sources import ConfigurationError
+from bytepair_server.config import loader
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.settings import FILE_ONLY, Settings
 from conftest import Serve
 from support.oracle import oracle
 from support.serving import START_SECONDS, clean_environment, command, write_config
@@ -48,7 +48,7 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
         "BYTEPAIR_TLS_CA": "of-the-health-probe.pem",
         "HOME": "/",
     }
-    read = sources.load(["--max-ids", "100"], variables)
+    read = loader.load(["--max-ids", "100"], variables)
     assert read.settings.max_ids == 100
     assert read.settings.max_segments == 20
     assert read.settings.max_batch_items == 3
@@ -69,7 +69,7 @@ def test_a_path_is_relative_to_where_it_stands(
     lines = 'api_keys_file = "a"\ntls_cert_file = "b"\ntls_key_file = "c"'
     config = Path(write_config(folder, lines)).relative_to(tmp_path)
     arguments = ["--config", str(config), "--api-keys-file", "a"]
-    read = sources.load(arguments, {"BYTEPAIR_TLS_CERT_FILE": "b"})
+    read = loader.load(arguments, {"BYTEPAIR_TLS_CERT_FILE": "b"})
     named = (
         read.settings.api_keys_file,
         read.settings.tls_cert_file,
@@ -89,12 +89,12 @@ def test_a_path_is_relative_to_where_it_stands(
     ],
 )
 def test_a_switch_may_have_a_value(arguments: list[str], expected: bool) -> None:
-    assert sources.load(arguments, {}).settings.reflection is expected
-    assert sources.load([], {"BYTEPAIR_REFLECTION": "1"}).settings.reflection
+    assert loader.load(arguments, {}).settings.reflection is expected
+    assert loader.load([], {"BYTEPAIR_REFLECTION": "1"}).settings.reflection
 
 
 def test_a_list_is_separated_by_commas() -> None:
-    read = sources.load(["--builtin-encodings", "r50k_base, cl100k_base"], {})
+    read = loader.load(["--builtin-encodings", "r50k_base, cl100k_base"], {})
     assert read.settings.builtin_encodings == ("r50k_base", "cl100k_base")
 
 
@@ -145,7 +145,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
     if text:
         arguments = [*arguments, "--config", file]
     with pytest.raises(ConfigurationError) as caught:
-        sources.load(arguments, variables)
+        loader.load(arguments, variables)
     assert said.replace("{file}", file) in str(caught.value)
 
 

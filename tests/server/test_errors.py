@@ -17,15 +17,18 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import errors as engine_errors
-from bytepair_server import accepting, errors, failures, logs
-from bytepair_server.callers import Callers
-from bytepair_server.endpoint import Endpoint
-from bytepair_server.floods import Floods
-from bytepair_server.gate import Gate
-from bytepair_server.metrics import Metrics
-from bytepair_server.quotas import Quotas
-from bytepair_server.service import SERVICE_NAME
-from bytepair_server.work import Work
+from bytepair_server import errors
+from bytepair_server.admission.abuse import Floods
+from bytepair_server.admission.executor import Work
+from bytepair_server.admission.limiter import Gate
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.quotas import Quotas
+from bytepair_server.observability import logs
+from bytepair_server.observability.metrics import Metrics
+from bytepair_server.rpc import status
+from bytepair_server.rpc.handler import Endpoint
+from bytepair_server.rpc.service import SERVICE_NAME
+from bytepair_server.transport import accepting
 from conftest import Serve
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
@@ -64,7 +67,7 @@ CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, s
         lambda server: failure(server.stub.Encode, Encode(encoding="e" * 100_000)),
         Code.NOT_FOUND,
         "UNKNOWN_ENCODING",
-        {"encoding": "e" * failures.MAX_QUOTED_CHARACTERS + "…"},
+        {"encoding": "e" * status.MAX_QUOTED_CHARACTERS + "…"},
         "encoding",
     ),
     "special token in text": (
@@ -280,10 +283,10 @@ def test_every_type_has_a_row() -> None:
         "UnknownToken",
         "VocabularyError",
     }
-    assert set(failures.TABLE) == ours | theirs
+    assert set(status.TABLE) == ours | theirs
     declared = {each.__name__ for each in engine_errors.BytepairError.__subclasses__()}
     assert not declared - {each.__name__ for each in theirs} - never
-    assert not never & {each.__name__ for each in failures.TABLE}
+    assert not never & {each.__name__ for each in status.TABLE}
 
 
 def test_every_documented_reason_is_provoked() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 import pytest
-from bytepair_server.fair_queue import REMEMBERED, FairQueue
+from bytepair_server.admission.fair_queue import REMEMBERED, FairQueue
 from hypothesis import given
 from hypothesis import strategies as st
 

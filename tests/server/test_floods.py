@@ -14,10 +14,10 @@ from threading import Thread
 from time import monotonic, sleep
 
 import pytest
-from bytepair_server import logs
-from bytepair_server.floods import LOOK_SECONDS, Floods
-from bytepair_server.metrics import Metrics
-from bytepair_server.sockets import MAX_REFUSED, YOUNG_PACKETS
+from bytepair_server.admission.abuse import LOOK_SECONDS, Floods
+from bytepair_server.observability import logs
+from bytepair_server.observability.metrics import Metrics
+from bytepair_server.transport.sockets import MAX_REFUSED, YOUNG_PACKETS
 from conftest import Serve
 from support import hostile, http2
 from support.bystander import bystander
@@ -222,7 +222,9 @@ class Guarded:
 
 @pytest.fixture
 def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Guarded]:
-    monkeypatch.setattr("bytepair_server.floods.WINDOW_SECONDS", 60.0)  # none ends within a test
+    monkeypatch.setattr(
+        "bytepair_server.admission.abuse.WINDOW_SECONDS", 60.0
+    )  # none ends within a test
     each = Guarded()
     yield each
     each.close()

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from bytepair_server.admission.limiter import ANSWERS_TO_REQUESTS, Gate
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.gate import ANSWERS_TO_REQUESTS, Gate
 
 LIMIT = 8
 

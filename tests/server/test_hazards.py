@@ -20,11 +20,13 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_client.options import DEFAULT_KEEPALIVE_S
-from bytepair_server import catalog, logs, sources
+from bytepair_server import catalog
 from bytepair_server.catalog import SelfTestFailed
-from bytepair_server.lifecycle import Server
-from bytepair_server.service import SERVICE_NAME
-from bytepair_server.transport import MIN_PING_INTERVAL_MS
+from bytepair_server.config import loader
+from bytepair_server.observability import logs
+from bytepair_server.rpc.service import SERVICE_NAME
+from bytepair_server.server import Server
+from bytepair_server.transport.options import MIN_PING_INTERVAL_MS
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.oracle import oracle
@@ -213,7 +215,7 @@ def test_health_is_not_serving_where_the_self_test_failed(monkeypatch: pytest.Mo
     flags += ["--builtin-encodings", "r50k_base", "--allow-reference-backend"]
 
     async def run() -> None:
-        server = Server(sources.load(flags, {}), logs.configure("json", "error", StringIO()))
+        server = Server(loader.load(flags, {}), logs.configure("json", "error", StringIO()))
         await server.start()
         try:
             with pytest.raises(SelfTestFailed, match="r50k_base"):

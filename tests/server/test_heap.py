@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from bytepair_server.heap import LOOK_SECONDS
+from bytepair_server.workers.memory import LOOK_SECONDS
 from conftest import Serve
 from support import hostile
 

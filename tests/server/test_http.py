@@ -13,7 +13,7 @@ from time import monotonic, sleep
 from urllib.request import Request, urlopen
 
 import pytest
-from bytepair_server.http import MAX_CONNECTIONS, HttpServer, Pages
+from bytepair_server.observability.http import MAX_CONNECTIONS, HttpServer, Pages
 from prometheus_client import CollectorRegistry
 from support.serving import START_SECONDS, RunningServer
 

@@ -15,11 +15,12 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server import callers, sources, tls
-from bytepair_server.callers import Callers
+from bytepair_server.auth import callers, tls
+from bytepair_server.auth.callers import Callers
+from bytepair_server.config import loader
+from bytepair_server.config.callers import CallerTable
+from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.errors import Unauthenticated
-from bytepair_server.settings_callers import CallerTable
-from bytepair_server.sources import ConfigurationError
 from conftest import Serve
 from cryptography.hazmat.primitives.asymmetric import ec
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -292,7 +293,7 @@ YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 
 
 def check(config: str) -> None:
-    read = sources.load(["--config", config], {})
+    read = loader.load(["--config", config], {})
     callers.load(read.settings, read.base_dir)
     tls.load(read.settings, read.base_dir)
 

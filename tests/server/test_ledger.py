@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_server.ledger import MAX_ACCOUNTS, Ledger
+from bytepair_server.workers.shared_quotas import MAX_ACCOUNTS, Ledger
 from conftest import Serve
 from support.failures import failure
 from support.serving import RunningServer, write_config
@@ -100,9 +100,9 @@ def test_what_was_inside_a_worker_that_died_is_outside(serve: Serve, tmp_path: P
 RACE = """
 import mmap, os
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.ledger import Ledger
-from bytepair_server.quotas import Quota
-from bytepair_server.settings_callers import QuotaTable
+from bytepair_server.workers.shared_quotas import Ledger
+from bytepair_server.auth.quotas import Quota
+from bytepair_server.config.callers import QuotaTable
 
 ledger, started = Ledger(4), mmap.mmap(-1, 4)
 table = QuotaTable(requests_per_second=1e-6, request_burst=40_000)

@@ -21,10 +21,13 @@ from urllib.request import urlopen
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server import accepting, catalog, logs, sources
-from bytepair_server.banner import banner
-from bytepair_server.lifecycle import Broken, Server, stop_signals
-from bytepair_server.settings import Settings
+from bytepair_server import catalog
+from bytepair_server.config import loader
+from bytepair_server.config.settings import Settings
+from bytepair_server.observability import logs
+from bytepair_server.observability.startup_message import banner
+from bytepair_server.server import Broken, Server, stop_signals
+from bytepair_server.transport import accepting
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import Failed, failure, read
@@ -92,7 +95,7 @@ def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
                 return error.code, error.read().decode()
 
     async def run() -> None:
-        server = Server(sources.load(arguments, {}), logs.configure("json", "error", StringIO()))
+        server = Server(loader.load(arguments, {}), logs.configure("json", "error", StringIO()))
         await server.start()
         try:
             async with grpc.aio.insecure_channel(server.grpc_address) as channel:
@@ -330,7 +333,7 @@ def test_a_server_whose_grpc_takes_no_more_calls_ends(
         arguments = ["--grpc-address", address, "--http-address", "none"]
         arguments += ["--builtin-encodings", "r50k_base", "--allow-reference-backend"]
         written = StringIO()
-        server = Server(sources.load(arguments, {}), logs.configure("json", "info", written))
+        server = Server(loader.load(arguments, {}), logs.configure("json", "info", written))
         running = asyncio.create_task(server.run(asyncio.Event()))
         while '"serving"' not in written.getvalue():
             await asyncio.sleep(0.01)

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server.settings import Settings
+from bytepair_server.config.settings import Settings
 from conftest import Serve
 from support import http2
 from support.failures import failure

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from bytepair_server.call import ANONYMOUS
+from bytepair_server.admission.queue import RETRY_SECONDS, Line
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.line import RETRY_SECONDS, Line
+from bytepair_server.rpc.call import ANONYMOUS
 from support.places import LONG, Places, run
 
 
@@ -144,7 +144,7 @@ def test_who_has_waited_for_long_enough_is_refused(
     seconds: float, time_left: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the setting, or by half of the time to its deadline."""
-    monkeypatch.setattr("bytepair_server.line.RETRY_SECONDS", LONG)
+    monkeypatch.setattr("bytepair_server.admission.queue.RETRY_SECONDS", LONG)
 
     async def scene() -> None:
         places = Places(seconds=seconds)

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
-from bytepair_server import logs
+from bytepair_server.observability import logs
 from conftest import Serve
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families

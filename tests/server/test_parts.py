@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server.service import METHODS
+from bytepair_server.rpc.service import METHODS
 
 TEXT, IDS = {"text": "a"}, {"ids": [1]}
 SEGMENTS = {"segments": [{"text": "a"}, {}, {"special_token": "b"}]}

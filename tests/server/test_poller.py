@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 #: Prints how many sockets of gRPC block, and whether those of others still do.
 MADE = """
 import asyncio, grpc, os, socket, sys
-from bytepair_server import poller
+from bytepair_server.transport import poller
 async def blocking(tamed):
     kept = socket.socketpair()
     before = poller._sockets()

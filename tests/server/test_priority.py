@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
-from bytepair_server.endpoint import INLINE_MAX_PARTS
-from bytepair_server.priority import TRANSPORT, WORK
+from bytepair_server.rpc.handler import INLINE_MAX_PARTS
+from bytepair_server.transport.priority import TRANSPORT, WORK
 from conftest import Serve
 
 pytestmark = [

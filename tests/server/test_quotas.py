@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
-from bytepair_server.api_keys import Keys
-from bytepair_server.callers import Callers
+from bytepair_server.auth.api_keys import Keys
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.quotas import Bucket, Quota, Quotas
+from bytepair_server.config.callers import CallerTable, QuotaTable
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.ledger import Ledger
-from bytepair_server.quotas import Bucket, Quota, Quotas
-from bytepair_server.settings_callers import CallerTable, QuotaTable
+from bytepair_server.workers.shared_quotas import Ledger
 from support.failures import Failed, failure
 from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config

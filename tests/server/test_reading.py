@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from bytepair_server import reading
-from bytepair_server.line import OTHERS_PART
-from bytepair_server.reading import MANY_PART, READ_SECONDS
+from bytepair_server.admission import slow_readers
+from bytepair_server.admission.queue import OTHERS_PART
+from bytepair_server.admission.slow_readers import MANY_PART, READ_SECONDS
 from support.calls import call_of
 from support.places import LONG, Places, run
 
@@ -48,7 +48,7 @@ def test_the_places_of_those_who_are_not_read_are_no_more_than_there_are() -> No
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller is only taken to be slow after long, so that a machine that stands still for some
     tenths of a second makes nobody slow."""
-    monkeypatch.setattr(reading, "READ_SECONDS", SLOW_READ_SECONDS)
+    monkeypatch.setattr(slow_readers, "READ_SECONDS", SLOW_READ_SECONDS)
 
 
 @pytest.mark.usefixtures("_patient")
@@ -122,8 +122,8 @@ class Slow:
 
 def test_of_those_who_hold_themselves_up_few_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has come of their messages is held."""
-    monkeypatch.setattr(reading, "MAX_SLOW", 2)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(slow_readers, "MAX_SLOW", 2)
+    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 0.2)
 
     async def scene() -> None:
         slow = Slow()
@@ -139,8 +139,8 @@ def test_of_those_who_hold_themselves_up_few_go_on(monkeypatch: pytest.MonkeyPat
 def test_the_first_that_is_ended_is_of_who_has_most_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_SLOW", 3)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(slow_readers, "MAX_SLOW", 3)
+    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 0.2)
 
     async def scene() -> None:
         slow = Slow()
@@ -156,8 +156,8 @@ def test_the_first_that_is_ended_is_of_who_has_most_of_them(
 def test_the_first_that_is_ended_is_the_first_of_all_where_none_has_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_SLOW", 2 * MANY_PART)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(slow_readers, "MAX_SLOW", 2 * MANY_PART)
+    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 0.2)
 
     async def scene() -> None:
         slow = Slow()
@@ -177,8 +177,8 @@ def test_the_first_that_is_ended_is_the_first_of_all_where_none_has_many(
 @pytest.fixture
 def _few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few may go on without a place, and for longer than a test takes."""
-    monkeypatch.setattr(reading, "MAX_SLOW", 3)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 2 * LONG)
+    monkeypatch.setattr(slow_readers, "MAX_SLOW", 3)
+    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 2 * LONG)
 
 
 @pytest.mark.usefixtures("_few_places")
@@ -210,7 +210,7 @@ def test_who_holds_none_up_any_more_leaves_none_to_others(
         await slow.come(*["many"] * (4 * OTHERS_PART))
         await slow.places.call("one")  # by now as many go on without a place as may
         slow.places.leave()
-        monkeypatch.setattr(reading, "READ_SECONDS", 2 * LONG)  # and no time makes room
+        monkeypatch.setattr(slow_readers, "READ_SECONDS", 2 * LONG)  # and no time makes room
         first = call_of("one")
         await slow.places.line.turn(first, None)
         second = slow.places.call("one")
@@ -275,8 +275,8 @@ def test_who_leaves_places_to_others_waits_no_longer_for_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody else is there who could take them."""
-    monkeypatch.setattr(reading, "MAX_SLOW", 3)
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(slow_readers, "MAX_SLOW", 3)
+    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 0.2)
 
     async def scene() -> None:
         slow = Slow(2 * OTHERS_PART)
@@ -297,7 +297,7 @@ def test_who_waits_for_a_place_gets_one_that_another_gives_back(
         await slow.come(*["many"] * (2 * OTHERS_PART + 3))
         await slow.places.call("one")
         slow.places.leave()
-        monkeypatch.setattr(reading, "READ_SECONDS", 2 * LONG)  # and no time makes room
+        monkeypatch.setattr(slow_readers, "READ_SECONDS", 2 * LONG)  # and no time makes room
         few = Slow(slow.places)
         await few.come("few")  # takes what is left to others
         second = slow.places.call("few")
@@ -321,7 +321,7 @@ def test_no_places_are_left_to_others_once_few_are_held_up(
         await many.come(*["many"] * (2 * OTHERS_PART - 2))
         await few.places.call("one")  # by now a, b and c go on without a place
         few.places.leave()
-        monkeypatch.setattr(reading, "READ_SECONDS", 2 * LONG)  # and no time makes room
+        monkeypatch.setattr(slow_readers, "READ_SECONDS", 2 * LONG)  # and no time makes room
         last = few.places.call("many")
         await asyncio.sleep(0)
         assert not last.done()

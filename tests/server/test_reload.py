@@ -11,9 +11,9 @@ from typing import Any
 
 import grpc
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server import logs
-from bytepair_server.metrics import Metrics
-from bytepair_server.reload import Reloader, Watched, contents
+from bytepair_server.auth.reload import Reloader, Watched, contents
+from bytepair_server.observability import logs
+from bytepair_server.observability.metrics import Metrics
 from conftest import Serve
 from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.health import MAX_AT_ONCE, MAX_NAME_BYTES, MAX_WATCHES
+from bytepair_server.transport.health import MAX_AT_ONCE, MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from support import http2

@@ -14,9 +14,10 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_server import logs, sources
-from bytepair_server.lifecycle import Server
-from bytepair_server.streams import SESSIONS
+from bytepair_server.config import loader
+from bytepair_server.observability import logs
+from bytepair_server.server import Server
+from bytepair_server.streaming.handler import SESSIONS
 from conftest import Serve
 from support.failures import Failed, read
 from support.serving import RunningServer
@@ -122,7 +123,7 @@ def test_a_stream_that_comes_before_the_encodings_waits_for_them(in_time: bool) 
     first.ids.extend([HELLO])
 
     async def run() -> Failed | None:
-        server = Server(sources.load(arguments, {}), logs.configure("json", "error", StringIO()))
+        server = Server(loader.load(arguments, {}), logs.configure("json", "error", StringIO()))
         await server.start()
         try:
             async with grpc.aio.insecure_channel(server.grpc_address) as channel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bytepair_server.streams_turns import MESSAGE_BYTES, ROUND_BYTES, Turns
+from bytepair_server.streaming.turns import MESSAGE_BYTES, ROUND_BYTES, Turns
 
 #: Messages of no bytes that one round takes.
 IN_A_ROUND = ROUND_BYTES // MESSAGE_BYTES

@@ -7,7 +7,7 @@ import os
 import signal
 import warnings
 
-from bytepair_server.tally import OTHER, Block, Counter, Gauge, Histogram
+from bytepair_server.workers.shared_metrics import OTHER, Block, Counter, Gauge, Histogram
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry

@@ -13,9 +13,10 @@ from support.serving import RunningServer, clean_environment
 UNKNOWN = "Unknown experiment: no_such_thing"
 START = """
 import sys
-from bytepair_server import cli, tuning
+from bytepair_server import cli
+from bytepair_server.workers import environment
 assert "grpc" not in sys.modules
-tuning.GRPC_EXPERIMENTS = "-no_such_thing"
+environment.GRPC_EXPERIMENTS = "-no_such_thing"
 sys.argv = ["bytepair-server", "--check-config", "--builtin-encodings", "r50k_base"]
 sys.argv += ["--allow-reference-backend"]
 sys.exit(cli.main())
@@ -44,8 +45,8 @@ def test_the_grpc_that_is_installed_knows_what_it_is_told() -> None:
 ARENAS = """
 import threading
 from pathlib import Path
-from bytepair_server import tuning
-tuning.prepare()
+from bytepair_server.workers import environment
+environment.prepare()
 meet = threading.Barrier(8)
 def work():
     meet.wait()

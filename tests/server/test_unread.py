@@ -13,8 +13,8 @@ from typing import Any
 import bytepair_engine
 import grpc
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_server.gate import ANSWERS_TO_REQUESTS
-from bytepair_server.reading import MAX_SLOW
+from bytepair_server.admission.limiter import ANSWERS_TO_REQUESTS
+from bytepair_server.admission.slow_readers import MAX_SLOW
 from conftest import Serve
 from support import http2
 from support.serving import START_SECONDS, RunningServer

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
-from bytepair_server.transport import MAX_UNHEARD_CALLS
+from bytepair_server.transport.options import MAX_UNHEARD_CALLS
 from conftest import Serve
 from support import http2
 from support.failures import Failed, read

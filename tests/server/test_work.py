@@ -11,8 +11,8 @@ from time import thread_time
 from typing import Any, TypeVar
 
 import pytest
-from bytepair_server.call import ANONYMOUS, Call
-from bytepair_server.work import AFTER_SLOW, MIDDLE_MAX_BYTES, SLOW_SECONDS, Work
+from bytepair_server.admission.executor import AFTER_SLOW, MIDDLE_MAX_BYTES, SLOW_SECONDS, Work
+from bytepair_server.rpc.call import ANONYMOUS, Call
 from support.calls import call_of
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ INLINE, MIDDLE, LARGE = 1_000, 50_000, MIDDLE_MAX_BYTES + 1
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that give way to all others are waited for longer than a server that stops does."""
-    monkeypatch.setattr("bytepair_server.work.CLOSE_SECONDS", 10.0)
+    monkeypatch.setattr("bytepair_server.admission.executor.CLOSE_SECONDS", 10.0)
 
 
 def with_work(threads: int, use: Callable[[Work], Coroutine[Any, Any, T]]) -> T:

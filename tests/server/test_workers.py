@@ -18,7 +18,7 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import TokenizerClient
-from bytepair_server import cores
+from bytepair_server.workers import cores
 from conftest import Serve
 from support.failures import failure
 from support.inherited import inherited

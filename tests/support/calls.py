@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bytepair_server.call import Call
+from bytepair_server.rpc.call import Call
 
 
 def call_of(caller: str, connection: str = "") -> Call:

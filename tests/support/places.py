@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bytepair_server.line import Line
+from bytepair_server.admission.queue import Line
 
 from support.calls import call_of
 

@@ -1,0 +1,1 @@
+"""Which requests may run, in what order, and where they are computed."""

@@ -1,0 +1,89 @@
+"""The operator's file of API keys: callers, and the hashes of their keys.
+
+Each caller has one hash or several, so that a key can be exchanged without a gap, or none, so that
+the last one can be revoked:
+
+    billing = ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    chat = []
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bytepair_server.config.loader import ConfigurationError, contents
+
+_HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the file says.
+
+    Attributes:
+        by_hash: Callers by the SHA-256 of each of their keys.
+        callers: All of them, those without a key too.
+    """
+
+    by_hash: Mapping[bytes, str]
+    callers: frozenset[str]
+
+
+def hashed(key: str) -> bytes:
+    """What a key is stored and looked up by. Slow hashing is for passwords: a long random key
+    cannot be guessed from this one."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def read(path: Path, reserved: Collection[str] = ()) -> Keys:
+    """Read the file.
+
+    Args:
+        path: Where it is.
+        reserved: Names that no caller may have.
+    Raises:
+        ConfigurationError: The file is not what it must be. What it holds is never quoted: it
+            may be a key that somebody forgot to hash.
+    """
+    place = f"api_keys_file {path}"
+    try:
+        table = tomllib.loads(contents(place, path).decode())
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{place}: is not TOML{_where(error)}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{place}: is not UTF-8") from None
+    keys: dict[bytes, str] = {}
+    for caller, hashes in table.items():
+        if caller in reserved:
+            raise ConfigurationError(f"{place}: no caller may be called {caller!r}")
+        if not caller.isprintable() or not caller:
+            raise ConfigurationError(f"{place}: {caller!r} is no name that a log can show")
+        if not isinstance(hashes, list):
+            raise ConfigurationError(f"{place}: caller {caller!r} needs a list of key hashes")
+        for index, entry in enumerate(hashes):
+            match = _HASH.fullmatch(entry) if isinstance(entry, str) else None
+            if match is None:
+                raise ConfigurationError(
+                    f"{place}: entry {index} of caller {caller!r} is not 'sha256:' and 64 "
+                    "lower-case hexadecimal digits; make one by: printf %s KEY | sha256sum"
+                )
+            digest = bytes.fromhex(match[1])
+            if keys.setdefault(digest, caller) != caller:
+                raise ConfigurationError(
+                    f"{place}: callers {keys[digest]!r} and {caller!r} share a key"
+                )
+    if not table:
+        raise ConfigurationError(f"{place}: names no caller, so that nobody could call")
+    return Keys(keys, frozenset(table))
+
+
+def _where(error: tomllib.TOMLDecodeError) -> str:
+    """In which line, without a word of it."""
+    found = re.search(r"\(at line (\d+)", str(error))
+    return f" in line {found[1]}" if found else ""

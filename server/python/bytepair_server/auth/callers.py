@@ -1,0 +1,163 @@
+"""Who calls: by an API key, by a client certificate, or nobody in particular.
+
+The caller is who proves to be one, never what a request says of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from bytepair_server.auth import api_keys
+from bytepair_server.auth.api_keys import Keys
+from bytepair_server.auth.certificates import AuthContext, Certificates
+from bytepair_server.config.callers import CallerTable
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.settings import Settings
+from bytepair_server.errors import Unauthenticated
+from bytepair_server.rpc.call import ANONYMOUS
+
+#: In `ceiling` and `quotas`: whoever has no table of its own, nor its group.
+DEFAULT_CALLER: Final = "default"
+
+_SCHEME: Final = "bearer "
+
+
+class Callers:
+    """The callers that this server knows.
+
+    Args:
+        keys: The file of API keys; None where keys are not used.
+        tables: The setting `callers`.
+    """
+
+    def __init__(
+        self, keys: Keys | None = None, tables: Mapping[str, CallerTable] | None = None
+    ) -> None:
+        tables = tables or {}
+        self._certificates: Final = Certificates(tables)
+        self._groups: Final = {
+            caller: table.group for caller, table in tables.items() if table.group is not None
+        }
+        self._declared: Final = frozenset(tables)
+        self._keys = keys
+
+    @property
+    def open(self) -> bool:
+        """Whether calls need no credentials."""
+        return self._keys is None and not self._certificates
+
+    @property
+    def use_keys(self) -> bool:
+        """Whether calls may bring an API key."""
+        return self._keys is not None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every caller that a call can have now."""
+        if self.open:
+            return frozenset({ANONYMOUS})
+        return self._declared if self._keys is None else self._declared | self._keys.callers
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Every group that a caller is in."""
+        return frozenset(self._groups.values())
+
+    def ranks(self, caller: str) -> tuple[str, ...]:
+        """Whose tables in `ceiling` and `quotas` speak for a caller: the first that has an
+        answer wins."""
+        group = self._groups.get(caller)
+        return (caller, DEFAULT_CALLER) if group is None else (caller, group, DEFAULT_CALLER)
+
+    def check_names(self, setting: str, names: Mapping[str, object]) -> None:
+        """Raises ConfigurationError if a table of a setting is for nobody who is known."""
+        known = {DEFAULT_CALLER, *self.names, *self.groups}
+        for name in names:
+            if name not in known:
+                raise ConfigurationError(
+                    f"{setting}.{name}: no such caller or group; known: {', '.join(sorted(known))}"
+                )
+
+    def take_keys(self, other: Callers) -> None:
+        """Take the keys of others, with the same tables, from now on. Calls that are inside
+        stay."""
+        assert self._keys is not None  # a server that asked for none goes on so
+        self._keys = other._keys
+
+    def identify(self, authorization: str | bytes | None, peer: Callable[[], AuthContext]) -> str:
+        """Find who calls. A key says it where there is one, a certificate otherwise: who sends
+        a key through a proxy's connection is not the proxy.
+
+        Args:
+            authorization: The call's `authorization` metadata; None if it has none.
+            peer: What gRPC knows of the call's connection; asked for only if it is needed.
+        Returns:
+            The caller; ANONYMOUS where neither keys nor certificates are configured.
+        Raises:
+            Unauthenticated: The key is unknown, or there is none and no known certificate.
+        """
+        keys = self._keys
+        if keys is not None and authorization is not None:
+            if not isinstance(authorization, str) or not authorization.lower().startswith(_SCHEME):
+                raise Unauthenticated
+            # A table lookup by the hash is safe against timing: what it compares is the hash,
+            # and to learn a prefix of a hash helps nobody to find a key that has it.
+            caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
+        elif self._certificates:
+            caller = self._certificates.caller(peer())
+        elif keys is None:
+            return ANONYMOUS
+        else:
+            caller = None
+        if caller is None:
+            raise Unauthenticated
+        return caller
+
+
+def load(settings: Settings, base_dir: Path) -> Callers:
+    """Find out who may call.
+
+    Args:
+        settings: Who is configured.
+        base_dir: What relative paths are relative to.
+    Raises:
+        ConfigurationError: The settings contradict each other, or the file of API keys is not
+            what it must be.
+    """
+    reserved, keys = _reserved(settings), None
+    if settings.api_keys_file is not None:
+        keys = api_keys.read(base_dir / settings.api_keys_file, reserved)
+    callers = Callers(keys, settings.callers)
+    for name in settings.callers:
+        if name in reserved:
+            raise ConfigurationError(
+                f"callers.{name}: no caller may be called {name!r}, which is a group or stands for "
+                "others; choose another name"
+            )
+    has_certificates = any(table.certificates for table in settings.callers.values())
+    if has_certificates and settings.tls_client_ca_file is None:
+        raise ConfigurationError(
+            "callers: certificates need tls_client_ca_file, or no client is asked for one"
+        )
+    if settings.tls_client_ca_file is not None and callers.open:
+        raise ConfigurationError(
+            "tls_client_ca_file: nobody is known by a certificate; give the names in it to a "
+            "caller, in certificates of [callers.<name>], or set api_keys_file"
+        )
+    said = settings.ceiling.keys() | settings.quotas.keys()
+    for name, table in settings.callers.items():
+        if table.group is not None and table.group not in said:
+            raise ConfigurationError(
+                f"callers.{name}.group: there is neither [ceiling.{table.group}] nor "
+                f"[quotas.{table.group}]"
+            )
+    callers.check_names("ceiling", settings.ceiling)
+    callers.check_names("quotas", settings.quotas)
+    return callers
+
+
+def _reserved(settings: Settings) -> frozenset[str]:
+    groups = (table.group for table in settings.callers.values() if table.group is not None)
+    return frozenset({ANONYMOUS, DEFAULT_CALLER, *groups})

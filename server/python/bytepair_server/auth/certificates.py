@@ -1,0 +1,84 @@
+"""Who a client certificate stands for: its names, looked up in the configuration.
+
+Only subject alternative names count, and of these host names ("dns:") and URIs ("uri:", such as
+SPIFFE ids); the subject's common name, addresses and e-mail addresses never do. A name must be
+equal to a configured one: no wildcards, no suffixes. Host names are compared without case.
+
+The names are read from the certificate itself: what gRPC says of them ends at the first NUL, so
+that "billing\\0.example.org" would be "billing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from bytepair_server.config.callers import CallerTable
+from bytepair_server.config.loader import ConfigurationError
+
+#: gRPC's property of a connection that has a certificate.
+_CERTIFICATE: Final = "x509_pem_cert"
+#: Certificates are remembered, as each call is asked for its own.
+_REMEMBERED: Final = 1024
+
+#: What gRPC knows of a connection.
+AuthContext = Mapping[str, Iterable[bytes]]
+
+
+class Certificates:
+    """The names in certificates that stand for callers."""
+
+    def __init__(self, callers: Mapping[str, CallerTable]) -> None:
+        """Take them from the setting `callers`.
+
+        Raises:
+            ConfigurationError: Two callers share a name.
+        """
+        self._callers: Final[dict[tuple[str, str], str]] = {}
+        for caller, table in callers.items():
+            for name in table.certificates:
+                kind, _, value = name.partition(":")
+                key = kind, _normal(kind, value)
+                other = self._callers.setdefault(key, caller)
+                if other != caller:
+                    raise ConfigurationError(
+                        f"callers.{caller}.certificates: {name!r} already stands for {other!r}"
+                    )
+
+    def __bool__(self) -> bool:
+        return bool(self._callers)
+
+    def caller(self, peer: AuthContext) -> str | None:
+        """Find whose certificate it is.
+
+        Args:
+            peer: The connection's properties; gRPC has verified the certificate.
+        Returns:
+            The one caller that its names stand for; None if there is none, or more than one.
+        """
+        names = (name for pem in peer.get(_CERTIFICATE, ()) for name in _names(pem))
+        found = {self._callers.get(name) for name in names} - {None}
+        return found.pop() if len(found) == 1 else None
+
+
+@lru_cache(_REMEMBERED)
+def _names(pem: bytes) -> tuple[tuple[str, str], ...]:
+    """The names in a certificate, by their kinds; none where it has none that can be read."""
+    from cryptography import x509  # takes megabytes, which only who has certificates needs
+
+    try:
+        extensions = x509.load_pem_x509_certificate(pem).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except Exception:  # the library has several for what it does not know, of no common kind
+        return ()
+    of_hosts = names.get_values_for_type(x509.DNSName)
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    return (
+        *(("dns", _normal("dns", each)) for each in of_hosts),
+        *(("uri", each) for each in uris),
+    )
+
+
+def _normal(kind: str, value: str) -> str:
+    return value.lower() if kind == "dns" else value

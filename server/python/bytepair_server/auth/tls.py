@@ -1,0 +1,210 @@
+"""The server's certificate, and whom it trusts to sign those of clients."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import grpc
+
+from bytepair_server.config.loader import ConfigurationError, contents
+from bytepair_server.config.settings import Settings
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a handshake needs, as PEM.
+
+    Attributes:
+        certificates: The server's own, then those that signed it.
+        key: Its private key.
+        client_ca: Who may sign clients' certificates; None if clients need none.
+    """
+
+    certificates: bytes
+    key: bytes = field(repr=False)
+    client_ca: bytes | None
+
+    def configuration(self) -> grpc.ServerCertificateConfiguration:
+        """The same in gRPC's form."""
+        return grpc.ssl_server_certificate_configuration(
+            [(self.key, self.certificates)], self.client_ca
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where the material is. A key and its certificate are two files, which nobody can replace
+    in one step: what is read here fits together, or is refused."""
+
+    certificates: Path
+    key: Path
+    client_ca: Path | None
+
+    def read(self) -> Material:
+        """Read and check the files.
+
+        Raises:
+            ConfigurationError: One cannot be read or is not what it must be, the key is not that
+                of the certificate, the certificate or every authority is not valid today, or a
+                file was being replaced.
+        """
+        material = self._read()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            # Without a password of its own, OpenSSL would ask for one at the terminal.
+            context.load_cert_chain(self.certificates, self.key, password=lambda: "")
+        except (ssl.SSLError, OSError) as error:
+            raise ConfigurationError(
+                f"tls_cert_file {self.certificates} and tls_key_file {self.key} are not a "
+                "certificate chain and its key, in PEM and without a password: "
+                f"{_problem(error)}"
+            ) from None
+        _check(f"tls_cert_file {self.certificates}", material.certificates)
+        if material.client_ca is not None:
+            try:
+                context.load_verify_locations(cadata=material.client_ca.decode("ascii", "ignore"))
+            except (ssl.SSLError, ValueError) as error:
+                raise ConfigurationError(
+                    f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM: "
+                    f"{_problem(error)}"
+                ) from None
+            _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_ca)
+        if self._read() != material:
+            raise ConfigurationError(f"{self.certificates}: was replaced while it was read")
+        return material
+
+    def _read(self) -> Material:
+        ca = self.client_ca
+        return Material(
+            _pem("tls_cert_file", self.certificates),
+            _pem("tls_key_file", self.key),
+            None if ca is None else _pem("tls_client_ca_file", ca),
+        )
+
+
+class Tls:
+    """The material in use. Handshakes that begin after `replace` use the new one; connections
+    that are open stay as they are."""
+
+    def __init__(self, files: TlsFiles) -> None:
+        """Read the files. Raises ConfigurationError; see `TlsFiles.read`."""
+        self.files: Final = files
+        self._lock: Final = Lock()
+        self._first: Final = files.read()
+        self._next: Material | None = None
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether every client needs a certificate."""
+        return self.files.client_ca is not None
+
+    def replace(self, material: Material) -> None:
+        """Take other material from now on."""
+        with self._lock:
+            self._next = material
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """What to bind a port with. For one port: gRPC fetches each change once."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._first.configuration(),
+            self._fetch,  # type: ignore[arg-type]  # gRPC documents the None that its types forbid
+            require_client_authentication=self.is_mutual,
+        )
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Called by threads of gRPC, at each handshake. None: nothing has changed."""
+        with self._lock:
+            material, self._next = self._next, None
+        return None if material is None else material.configuration()
+
+
+def load(settings: Settings, base_dir: Path) -> Tls | None:
+    """Read what the settings name.
+
+    Args:
+        settings: The three settings `tls_…_file`.
+        base_dir: What relative paths are relative to.
+    Returns:
+        None where TLS is not used.
+    Raises:
+        ConfigurationError: One is set without another that it needs, or see `TlsFiles.read`.
+    """
+    certificates, key = settings.tls_cert_file, settings.tls_key_file
+    ca = settings.tls_client_ca_file
+    if certificates is None and key is None and ca is None:
+        return None
+    if certificates is None or key is None:
+        raise ConfigurationError("tls_cert_file and tls_key_file: TLS needs both")
+    return Tls(
+        TlsFiles(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
+    )
+
+
+def _pem(setting: str, path: Path) -> bytes:
+    return contents(f"{setting} {path}", path)
+
+
+def _check(place: str, chain: bytes) -> None:
+    """Raises ConfigurationError for a certificate that gRPC does not take, without a word, or with
+    which every client would hang up."""
+    from cryptography import x509  # takes megabytes, which only who has TLS needs
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+    try:
+        own = x509.load_pem_x509_certificate(chain)
+        key = own.public_key()
+    except ValueError:
+        raise ConfigurationError(f"{place}: holds no certificate that can be read") from None
+    curves = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+    if not isinstance(key, rsa.RSAPublicKey | ed25519.Ed25519PublicKey) and not (
+        isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curves)
+    ):
+        raise ConfigurationError(
+            f"{place}: gRPC takes no such key; make one for RSA, or EC with P-256 or P-384"
+        )
+    now = datetime.now(UTC)
+    if not _is_valid(own, now):
+        raise ConfigurationError(f"{place}: {_validity(own, now)}: no client would take it")
+
+
+def _check_authorities(place: str, bundle: bytes) -> None:
+    """Raises ConfigurationError for authorities, or clients' own certificates, of which none is
+    valid: gRPC would hang up on every client without a word. Some may be: they are replaced in
+    turn."""
+    from cryptography import x509  # as above
+
+    try:
+        found = x509.load_pem_x509_certificates(bundle)
+    except ValueError:
+        return  # OpenSSL has read what is there, and is less strict
+    now = datetime.now(UTC)
+    if not any(_is_valid(each, now) for each in found):
+        raise ConfigurationError(
+            f"{place}: {_validity(found[0], now)}: no client's certificate would be taken"
+        )
+
+
+def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def _validity(certificate: x509.Certificate, now: datetime) -> str:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return (
+        f"is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, and by this "
+        f"machine's clock it is {now:%Y-%m-%d %H:%M}"
+    )
+
+
+def _problem(error: Exception) -> str:
+    """OpenSSL's own words, which quote nothing of a file."""
+    reason = getattr(error, "reason", None)
+    return reason.lower().replace("_", " ") if reason else type(error).__name__

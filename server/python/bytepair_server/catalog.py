@@ -1,0 +1,246 @@
+"""The encodings that this server has, by name and alias, each proven before it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    UnknownEncoding,
+    VocabularyError,
+    aliases,
+    get_encoding,
+    load_encoding,
+)
+
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.settings import Settings
+from bytepair_server.errors import FingerprintMismatch
+
+#: What the self-test encodes: several scripts, digits, whitespace runs, an emoji.
+SELF_TEST_TEXT: Final = "Hello  world, 1234567 naïve cafés!\n\n\t日本語 🙂 don't\r\n"
+
+#: Its ids by the published tokenizers; the suite compares them with tiktoken's.
+# fmt: off
+_GPT2_IDS: Final = (
+    15496, 220, 995, 11, 17031, 2231, 3134, 41492, 19945, 20954, 0, 628, 197, 33768, 98, 17312,
+    105, 45739, 252, 32485, 836, 470, 201, 198,
+)
+_CL100K_IDS: Final = (
+    9906, 220, 1917, 11, 220, 4513, 10961, 22, 95980, 588, 30203, 5512, 2268, 197, 9080, 22656,
+    45918, 252, 28584, 1541, 956, 319,
+)
+_O200K_IDS: Final = (
+    13225, 220, 2375, 11, 220, 7633, 19354, 22, 153475, 737, 126753, 1703, 197, 9048, 40909,
+    26192, 4128, 370,
+)
+# fmt: on
+SELF_TEST_IDS: Final[Mapping[str, tuple[int, ...]]] = {
+    "r50k_base": _GPT2_IDS,
+    "p50k_base": _GPT2_IDS,
+    "p50k_edit": _GPT2_IDS,
+    "cl100k_base": _CL100K_IDS,
+    "o200k_base": _O200K_IDS,
+    "o200k_harmony": _O200K_IDS,
+}
+
+
+class SelfTestFailed(Exception):
+    """An encoding that was loaded does not answer as it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One encoding that is served.
+
+    Attributes:
+        encoding: The engine's object.
+        name: Its canonical name.
+        fingerprint: Its fingerprint.
+        aliases: Its other names, sorted.
+        is_pinned: Whether another vocabulary in its place would have been refused.
+    """
+
+    encoding: Encoding
+    name: str
+    fingerprint: str
+    aliases: tuple[str, ...]
+    is_pinned: bool = True
+
+
+class Catalog:
+    """The encodings that are served. Immutable once loaded.
+
+    Attributes:
+        entries: What is served, by name.
+        failed: What the configuration names beside them, and why it is not served.
+    """
+
+    def __init__(self, entries: list[Entry], failed: Mapping[str, str] | None = None) -> None:
+        """Hold what was loaded.
+
+        Args:
+            entries: What is served.
+            failed: What was to be served too, by name, and why it is not.
+        Raises:
+            ConfigurationError: Two entries share a name or an alias.
+        """
+        self.failed: Final[Mapping[str, str]] = failed or {}
+        self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))
+        self._by_name: Final[dict[str, Entry]] = {}
+        for entry in self.entries:
+            for name in (entry.name, *entry.aliases):
+                other = self._by_name.setdefault(name, entry)
+                if other is not entry:
+                    raise ConfigurationError(
+                        f"encodings.{entry.name}: {name!r} already names {other.name}; "
+                        "choose another name, or leave that one out of builtin_encodings"
+                    )
+
+    def get(self, name: str, expected_fingerprint: str = "") -> Entry:
+        """Look up an encoding.
+
+        Args:
+            name: Canonical name or alias.
+            expected_fingerprint: What its fingerprint must be; "" for any.
+        Raises:
+            UnknownEncoding: There is none of that name.
+            FingerprintMismatch: It has another fingerprint.
+        """
+        entry = self._by_name.get(name)
+        if entry is None:
+            raise UnknownEncoding(name, sorted(self._by_name))
+        if expected_fingerprint and expected_fingerprint != entry.fingerprint:
+            raise FingerprintMismatch(entry.name, expected_fingerprint, entry.fingerprint)
+        return entry
+
+    @property
+    def readiness(self) -> str:
+        """What `/readyz` says once the server serves."""
+        return f"ready, without {', '.join(sorted(self.failed))}" if self.failed else "ready"
+
+    @property
+    def unpinned(self) -> Mapping[str, str]:
+        """For each encoding of whose vocabulary nothing says what it must be: what would."""
+        return {
+            entry.name: f'fingerprint = "{entry.fingerprint}"'
+            for entry in self.entries
+            if not entry.is_pinned
+        }
+
+    @property
+    def all_native(self) -> bool:
+        """Whether every encoding runs on the compiled core."""
+        return all(entry.encoding.backend == "native" for entry in self.entries)
+
+
+def load(settings: Settings, base_dir: Path) -> Catalog:
+    """Load and prove every configured encoding. Takes seconds: not for the event loop.
+
+    Args:
+        settings: What to load.
+        base_dir: What relative file names in declarations are relative to.
+    Raises:
+        ConfigurationError: A declaration or its file is refused, names clash, or the compiled
+            core is missing and the settings do not allow to go without. With
+            `serve_without_bad_encodings` a refused declaration or file is an error only where
+            nothing is left to serve.
+        SelfTestFailed: An encoding does not answer as it must; likewise.
+    """
+    if not settings.builtin_encodings and not settings.encodings:
+        raise ConfigurationError("builtin_encodings: there is no encoding to serve; name one")
+    entries: list[Entry] = []
+    failed: dict[str, str] = {}
+    for name, get in _configured(settings, base_dir).items():
+        try:
+            entries.append(get())
+        except (ConfigurationError, SelfTestFailed) as error:
+            if not settings.serve_without_bad_encodings:
+                raise
+            failed[name] = str(error)
+    if not entries:
+        raise ConfigurationError("no encoding can be served: " + "; ".join(failed.values()))
+    catalog = Catalog(entries, failed)
+    if not catalog.all_native and not settings.allow_reference_backend:
+        raise ConfigurationError(
+            "allow_reference_backend (off): the engine's compiled core is missing, and the "
+            "pure-Python one is some hundred times slower; install a bytepair-engine wheel, or "
+            "set allow_reference_backend to serve all the same"
+        )
+    return catalog
+
+
+def _configured(settings: Settings, base_dir: Path) -> dict[str, Callable[[], Entry]]:
+    """For each encoding, by the name that the configuration gives it, what loads it."""
+    alias_names: dict[str, list[str]] = {}
+    for alias, name in aliases().items():
+        alias_names.setdefault(name, []).append(alias)
+    builtin = {
+        name: partial(_builtin, name, alias_names.get(name, []), settings)
+        for name in settings.builtin_encodings
+    }
+    declared = {
+        # A name that is built in too is refused when both are there.
+        (f"encodings.{name}" if name in builtin else name): partial(
+            _declared, name, table, base_dir, settings
+        )
+        for name, table in settings.encodings.items()
+    }
+    return {**builtin, **declared}
+
+
+def _builtin(name: str, other_names: list[str], settings: Settings) -> Entry:
+    try:
+        return prove(
+            get_encoding(name, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call),
+            other_names,
+        )
+    except VocabularyError as error:
+        raise ConfigurationError(f"builtin_encodings: {name}: {error}") from error
+
+
+def _declared(name: str, table: Mapping[str, Any], base_dir: Path, settings: Settings) -> Entry:
+    try:
+        spec = EncodingSpec.from_mapping(name, table, base_dir)
+        encoding = load_encoding(
+            spec, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call
+        )
+        return replace(prove(encoding, spec.aliases), is_pinned=_is_pinned(spec))
+    except (VocabularyError, UnknownEncoding) as error:
+        raise ConfigurationError(f"encodings.{name}: {error}") from error
+
+
+def _is_pinned(spec: EncodingSpec) -> bool:
+    if spec.file is None or spec.fingerprint is not None:
+        return True
+    return spec.sha256 is not None and spec.encoder_file is None  # of which it says nothing
+
+
+def prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:
+    """Hold an encoding to known text before it serves.
+
+    Args:
+        encoding: What was loaded.
+        other_names: Its aliases.
+    Raises:
+        SelfTestFailed: The text has other ids than the published ones of a built-in encoding,
+            does not come back unchanged, or is counted wrongly.
+    """
+    ids = encoding.encode_ordinary(SELF_TEST_TEXT)
+    if encoding.source == "builtin" and tuple(ids) != SELF_TEST_IDS[encoding.name]:
+        raise SelfTestFailed(f"{encoding.name}: the self-test's text has the wrong ids")
+    # Not strictly: what is lost may be half of a character.
+    if encoding.decode(ids) != SELF_TEST_TEXT:
+        raise SelfTestFailed(
+            f"{encoding.name}: the self-test's text does not come back, as the vocabulary has no "
+            "token for some of it or changes it; leave this encoding out, or set "
+            "serve_without_bad_encodings"
+        )
+    if encoding.count(SELF_TEST_TEXT, disallowed_special=()) != len(ids):
+        raise SelfTestFailed(f"{encoding.name}: the self-test's text is counted wrongly")
+    return Entry(encoding, encoding.name, encoding.fingerprint, tuple(sorted(other_names)))

@@ -1,0 +1,88 @@
+"""What the command `bytepair-server` does, once the process is prepared."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from bytepair_server import catalog
+from bytepair_server.auth import callers, tls
+from bytepair_server.auth.policy import Policy
+from bytepair_server.catalog import Catalog, SelfTestFailed
+from bytepair_server.config import loader
+from bytepair_server.config.loader import Configuration, ConfigurationError
+from bytepair_server.observability import logs
+from bytepair_server.server import Broken, Server, stop_signals
+from bytepair_server.workers.supervisor import supervise, worker_count
+from bytepair_server.workers.worker import EXIT_CONFIGURATION
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: The command line without the program's name.
+    Returns:
+        The exit status: 0 after a drain, 1 if gRPC broke, 2 if the server could not start, 3 if no
+        worker came to serve.
+    """
+    try:
+        configuration = loader.load(arguments, os.environ)
+        if configuration.check_only:
+            for name, pin in _check(configuration).unpinned.items():
+                sys.stderr.write(
+                    f"encodings.{name}: another vocabulary in its place would be served too; "
+                    f"add {pin}\n"
+                )
+            for variable, meant in configuration.ignored_variables.items():
+                hint = f"; did you mean {meant}?" if meant else ""
+                sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
+            sys.stdout.write("configuration is good\n")
+            return 0
+        count = worker_count(configuration.settings)
+        if count > 1:
+            return supervise(configuration, count, _loop_factory())
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            idle = runner.run(_serve(configuration))
+    except (ConfigurationError, SelfTestFailed) as error:
+        sys.stderr.write(f"bytepair-server: {error}\n")
+        return EXIT_CONFIGURATION
+    except Broken:
+        return 1
+    if not idle:
+        # The interpreter would wait for the threads, and the time to finish is over.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    return 0
+
+
+async def _serve(configuration: Configuration) -> bool:
+    settings = configuration.settings
+    log = logs.configure(settings.log_format, settings.log_level)
+    server = Server(configuration, log)
+    stopping = asyncio.Event()
+    with stop_signals(stopping, log, server.hurry):
+        return await server.run(stopping)
+
+
+def _check(configuration: Configuration) -> Catalog:
+    settings, base_dir = configuration.settings, configuration.base_dir
+    worker_count(settings)
+    known = callers.load(settings, base_dir)
+    tls.load(settings, base_dir)
+    # Whoever checks wants to know of each that is bad, whatever the server would do.
+    strict = settings.model_copy(update={"serve_without_bad_encodings": False})
+    loaded = catalog.load(strict, base_dir)
+    Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
+    return loaded
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop
+    import uvloop
+
+    return uvloop.new_event_loop

@@ -1,0 +1,1 @@
+"""Settings: their types, where they come from, how they are checked."""

@@ -1,0 +1,147 @@
+"""What an operator may set about callers: who they are, and what each of them may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from bytepair_server.config.types import File, Number, Whole
+
+#: Whoever owns the server's process, and nobody else.
+DEFAULT_UNIX_SOCKET_MODE: Final = "0600"
+
+_CERTIFICATE_NAME: Final = re.compile(r"(?:dns:[^\s*]+|uri:\S+)")
+_MODE: Final = re.compile(r"0?[0-7]{3}")
+
+
+def _special_tokens(value: object) -> object:
+    if value == "ALL" or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        return value
+    raise ValueError('must be "ALL" or a list of special tokens')
+
+
+def _certificate_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not _CERTIFICATE_NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} must be 'dns:' and a host name without wildcard, or 'uri:' and a URI"
+            )
+    return names
+
+
+def _mode(value: str) -> str:
+    if not _MODE.fullmatch(value):
+        raise ValueError("must be three octal digits, such as 0660")
+    return value
+
+
+_STRICT: Final = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+#: Special tokens by encoding; "ALL" is every special token of the encoding.
+Ceiling = Mapping[
+    str, Annotated[Literal["ALL"] | tuple[str, ...], BeforeValidator(_special_tokens)]
+]
+
+
+class CallerTable(BaseModel):
+    """`[callers.<name>]`: what is known of a caller apart from its API keys.
+
+    Attributes:
+        group: Whose ceiling and quotas it has where it has none of its own; None for none.
+        certificates: Names in client certificates that stand for it: "dns:…" and "uri:…".
+    """
+
+    model_config = _STRICT
+
+    group: Annotated[str, Field(min_length=1)] | None = None
+    certificates: Annotated[tuple[str, ...], AfterValidator(_certificate_names)] = ()
+
+
+class QuotaTable(BaseModel):
+    """`[quotas.<name>]`: how much a caller may ask for. None: what its group or `default`
+    gives it, and where they are silent too, any amount.
+
+    Attributes:
+        requests_per_second: Calls, streams among them, in the long run.
+        request_burst: Calls at once after a pause; one second's where it is None.
+        input_bytes_per_second: Bytes of request messages, in the long run.
+        input_burst_bytes: Bytes at once after a pause; one second's where it is None.
+        concurrent_requests: Calls that are being answered, without streams.
+        open_streams: Streams that are open.
+    """
+
+    model_config = _STRICT
+
+    requests_per_second: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    request_burst: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+    input_bytes_per_second: Annotated[Number, Field(gt=0, le=1e15)] | None = None
+    input_burst_bytes: Annotated[Whole, Field(ge=1, le=10**15)] | None = None
+    concurrent_requests: Annotated[Whole, Field(ge=1, le=1 << 20)] | None = None
+    open_streams: Annotated[Whole, Field(ge=0, le=1 << 20)] | None = None
+
+    @model_validator(mode="after")
+    def _burst_of_a_rate(self) -> QuotaTable:
+        for burst, rate in (
+            ("request_burst", "requests_per_second"),
+            ("input_burst_bytes", "input_bytes_per_second"),
+        ):
+            if getattr(self, burst) is not None and getattr(self, rate) is None:
+                raise ValueError(f"{burst} needs {rate} beside it")
+        return self
+
+
+class CallerSettings(BaseModel):
+    """The part of `Settings` that is about callers."""
+
+    api_keys_file: File | None = Field(
+        default=None,
+        description="TOML file of callers and hashes of their API keys, read again when it "
+        "changes. None: no keys.",
+    )
+    tls_cert_file: File | None = Field(
+        default=None,
+        description="The server's certificate chain (PEM), read again when it changes. None: no "
+        "TLS.",
+    )
+    tls_key_file: File | None = Field(
+        default=None, description="The private key of tls_cert_file (PEM), read again likewise."
+    )
+    tls_client_ca_file: File | None = Field(
+        default=None,
+        description="Who may sign client certificates (PEM), read again likewise; every client "
+        "then needs one. None: none is asked for.",
+    )
+    health_needs_caller: bool = Field(
+        default=False,
+        description="Answer gRPC health to known callers only. Off: probes need no credentials.",
+    )
+    unix_socket_mode: Annotated[str, AfterValidator(_mode)] = Field(
+        default=DEFAULT_UNIX_SOCKET_MODE,
+        description="Permissions of the socket's file where grpc_address is unix:/path, octal.",
+    )
+    disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = Field(
+        default="AS_TEXT",
+        description="The least strict disallowed_special that requests get: REJECT refuses "
+        "special tokens in text whatever a request says.",
+    )
+    log_denials: bool = Field(
+        default=False,
+        description="Log each call without known credentials, and what the policy denies or "
+        "rejects, without text.",
+    )
+    callers: Mapping[str, CallerTable] = Field(
+        default_factory=dict,
+        description="Groups and client certificates of callers, by caller. Only in the file.",
+    )
+    ceiling: Mapping[str, Ceiling] = Field(
+        default_factory=dict,
+        description="Special tokens that may be allowed at all, by caller or group, and encoding. "
+        "Only in the file.",
+    )
+    quotas: Mapping[str, QuotaTable] = Field(
+        default_factory=dict,
+        description="How much each caller may ask for, by caller or group. Only in the file.",
+    )

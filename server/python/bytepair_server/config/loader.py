@@ -1,0 +1,244 @@
+"""Where settings come from: flags, then `BYTEPAIR_*` variables, then a TOML file.
+
+Each value keeps the name of its source, so that an error can say where the wrong one is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from bytepair_server import __version__
+from bytepair_server.config.callers import CallerTable, QuotaTable
+from bytepair_server.config.settings import FILE_ONLY, Settings
+
+PREFIX: Final = "BYTEPAIR_"
+CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
+
+#: Variables of the command `bytepair`, which a health probe has in the server's environment.
+_CLIENTS: Final = frozenset(
+    PREFIX + name
+    for name in (
+        "API_KEY",
+        "ENCODING",
+        "TARGET",
+        "TLS_CA",
+        "TLS_CERT",
+        "TLS_KEY",
+        "TLS_SERVER_NAME",
+    )
+)
+#: The settings that name a file: a path in a flag or a variable is relative to where the command
+#: is run, and one in the file to the file's folder.
+_PATHS: Final = frozenset(name for name in Settings.model_fields if name.endswith("_file"))
+
+#: The settings that are tables, and what is in each of these.
+_TABLES: Final[Mapping[str, type[BaseModel]]] = {
+    "callers": CallerTable,
+    "quotas": QuotaTable,
+}
+
+_DESCRIPTION: Final = """\
+Tokenizer service over gRPC: exact token ids and counts for published encodings.
+
+Each setting may be given as a flag, as a variable, or in a TOML file; the first of these
+wins. SIGTERM or Ctrl-C finishes running calls, then stops.
+"""
+_EPILOG: Final = """\
+examples:
+  bytepair-server                                        serve the built-in encodings
+  bytepair-server --log-format console --reflection      the same, for a person at a terminal
+  bytepair-server --config bytepair.toml --check-config  verify a configuration, then exit
+"""
+
+
+class ConfigurationError(Exception):
+    """A setting is wrong. The message names it, its source and the remedy, one line for each."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Verified settings and where they came from.
+
+    Attributes:
+        settings: The settings.
+        base_dir: What relative paths of the file are relative to.
+        check_only: `--check-config` was given.
+        ignored_variables: `BYTEPAIR_*` variables that name no setting, each with the one that may
+            be meant, or "". They are not errors: Kubernetes sets such variables for a Service that
+            is called "bytepair".
+    """
+
+    settings: Settings
+    base_dir: Path
+    check_only: bool
+    ignored_variables: Mapping[str, str]
+
+
+def contents(place: str, path: Path) -> bytes:
+    """What a file holds.
+
+    Args:
+        place: What errors begin with: the setting that names the file, and the file.
+        path: Where it is.
+    Raises:
+        ConfigurationError: It cannot be read, or is no file: whoever reads a pipe may wait for
+            ever.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigurationError(f"{place}: is no file")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(f"{place}: cannot be read: {reason}") from None
+
+
+def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:
+    """Read and verify all sources.
+
+    Args:
+        arguments: The command line without the program's name.
+        environment: Such as `os.environ`.
+    Raises:
+        ConfigurationError: A value, a flag or a source is wrong.
+        SystemExit: `--help` or `--version`, or a flag lacks its value.
+    """
+    flags = _flags(arguments)
+    path = flags.pop("config", None) or environment.get(CONFIG_VARIABLE)
+    check_only = flags.pop("check_config", False)
+
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    if path:
+        for name, value in _read_file(Path(path)).items():
+            values[name], origin[name] = value, f"file {path}"
+    ignored = {}
+    for variable in sorted(environment):
+        if not variable.startswith(PREFIX) or variable in (CONFIG_VARIABLE, *_CLIENTS):
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name in Settings.model_fields and name not in FILE_ONLY:
+            value = _from_here(name, environment[variable])
+            values[name], origin[name] = value, f"variable {variable}"
+        else:
+            meant = _nearest(name, Settings.model_fields.keys() - FILE_ONLY)
+            ignored[variable] = _variable(meant) if meant else ""
+    for name, value in flags.items():
+        values[name], origin[name] = _from_here(name, value), f"flag {_flag(name)}"
+
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        raise ConfigurationError("\n".join(_explain(error, origin))) from None
+    return Configuration(settings, Path(path).parent if path else Path(), check_only, ignored)
+
+
+def _from_here(name: str, value: str) -> str:
+    return str(Path(value).absolute()) if name in _PATHS and value else value
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"file {path} is not TOML: {error}") from None
+
+
+def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
+    lines = []
+    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+        name = str(fault["loc"][0])
+        place = ".".join(str(part) for part in fault["loc"])
+        source = origin.get(name, "default")
+        if fault["type"] == "extra_forbidden":
+            # A table of the file has settings of its own.
+            known = _TABLES[name].model_fields if name in _TABLES else Settings.model_fields
+            hint = _hint(str(fault["loc"][-1]), known)
+            lines.append(f"{place} (from {source}): no such setting{hint}")
+            continue
+        problem = fault["msg"].removeprefix("Value error, ")
+        field = Settings.model_fields[name]
+        lines.append(f"{place} (from {source}): {problem}. It is: {field.description}")
+    return lines
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    nearest = _nearest(name, known)
+    return f"; did you mean {nearest}?" if nearest else ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
+
+
+def _flags(arguments: Sequence[str]) -> dict[str, Any]:
+    found, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        flag = unknown[0].partition("=")[0]
+        known = ["--config", "--check-config", *map(_flag, Settings.model_fields)]
+        hint = _hint(flag, known) or "."
+        if flag in map(_flag, FILE_ONLY):
+            hint = ", but a setting of the file that --config names."
+        raise ConfigurationError(f"{flag}: no such flag{hint} See --help")
+    return vars(found)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair-server",
+        usage="%(prog)s [--config FILE] [--check-config] [--SETTING VALUE ...]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"bytepair-server {__version__}")
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"TOML file of settings. [{CONFIG_VARIABLE}]"
+    )
+    parser.add_argument(
+        "--check-config",
+        action="store_true",
+        help="Verify settings, files and encodings, then exit.",
+    )
+    group = parser.add_argument_group("settings", "The variable and the default in brackets.")
+    for name, field in Settings.model_fields.items():
+        if name not in FILE_ONLY:
+            _add_flag(group, name, field)
+    return parser
+
+
+def _add_flag(group: argparse._ArgumentGroup, name: str, field: FieldInfo) -> None:
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, tuple):
+        shown = "all built in"
+    elif isinstance(default, bool):
+        shown = "on" if default else "off"
+    else:
+        shown = "none" if default is None else str(default)
+    text = f"{field.description} [{_variable(name)}, {shown}]".replace("%", "%%")
+    if isinstance(default, bool):
+        # Alone it turns the setting on; "false" after it, off, as in a variable.
+        group.add_argument(_flag(name), nargs="?", const="true", metavar="BOOL", help=text)
+    else:
+        group.add_argument(_flag(name), metavar="VALUE", help=text)

@@ -1,0 +1,321 @@
+"""What an operator may set: one frozen object, verified once at start.
+
+`sources.py` fills it from flags, variables and a file; `docs/configuration.md` describes it.
+Every default is a named constant with its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from bytepair_engine import list_encodings
+from bytepair_engine.resources import DEFAULT_CACHE_BYTES, MAX_CACHE_BYTES, MAX_THREADS
+from pydantic import AfterValidator, ConfigDict, Field
+
+from bytepair_server.config.callers import CallerSettings
+from bytepair_server.config.types import (
+    Names,
+    Seconds,
+    Whole,
+    checked_grpc_address,
+    checked_http_address,
+)
+
+DEFAULT_GRPC_ADDRESS: Final = "0.0.0.0:50051"
+DEFAULT_HTTP_ADDRESS: Final = "0.0.0.0:9464"
+
+#: 1 MiB of UTF-8: a long book chapter, some 250,000 tokens of English.
+DEFAULT_MAX_INPUT_BYTES: Final = 1 << 20
+#: Ids in one call of Decode: about what `DEFAULT_MAX_INPUT_BYTES` of English encodes to.
+DEFAULT_MAX_IDS: Final = 1 << 18
+DEFAULT_MAX_BATCH_ITEMS: Final = 1024
+#: Segments in one call, over all its items.
+DEFAULT_MAX_SEGMENTS: Final = 16_384
+#: Entries of `allowed_special`. The largest built-in encoding has 1,091 special tokens.
+DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
+#: Calls that are being answered or wait for a worker thread.
+DEFAULT_MAX_IN_FLIGHT: Final = 256
+#: Calls that wait unread until there is room: ten times those inside, and more.
+DEFAULT_MAX_WAITING: Final = 4096
+#: In so long one core answers as many calls of 100 KB.
+DEFAULT_MAX_WAIT_SECONDS: Final = 4.0
+#: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
+DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
+#: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming-service.md).
+DEFAULT_MAX_OPEN_STREAMS: Final = 4096
+#: 5 min: models think for long, but not so long.
+DEFAULT_STREAM_IDLE_SECONDS: Final = 300.0
+#: Stop strings of one stream. The usual API of models takes 4.
+DEFAULT_MAX_STOP_STRINGS: Final = 64
+#: UTF-8 bytes of all stop strings of one stream.
+DEFAULT_MAX_STOP_BYTES: Final = 4096
+#: 1 MiB: a stream takes every text that one call takes.
+DEFAULT_MAX_PENDING_BYTES: Final = 1 << 20
+#: 256 MiB: what `max_in_flight` calls of `max_input_bytes` may hold.
+DEFAULT_MAX_STREAMS_BYTES: Final = 1 << 28
+#: Bytes of one call's metadata, as HTTP/2 counts them (RFC 9113, section 6.5.2).
+DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
+#: Calls at once on one connection.
+DEFAULT_MAX_CONCURRENT_STREAMS: Final = 1024
+#: An idle one costs some 14 KB, and a file descriptor.
+DEFAULT_MAX_CONNECTIONS: Final = 4096
+#: To hear of so many costs the event loop a tenth of its time.
+DEFAULT_MAX_ABANDONED_PER_SECOND: Final = 1000
+#: Hands are shaken within a few round trips; gRPC itself would wait for 120 s.
+DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
+#: 0: a connection may live for ever.
+DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
+#: Kubernetes kills after 30 s; this leaves time to stop.
+DEFAULT_GRACE_SECONDS: Final = 20.0
+#: Requests up to this size are computed on the event loop (docs/server-shape.md).
+DEFAULT_INLINE_MAX_BYTES: Final = 16 * 1024
+#: 0: one for each core, shared out among the workers.
+DEFAULT_WORK_THREADS: Final = 0
+#: 1: under load each core has a call of its own, and more threads would only take turns.
+DEFAULT_THREADS_PER_CALL: Final = 1
+#: 0: one for each core.
+DEFAULT_WORKERS: Final = 0
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in list_encodings():
+            raise ValueError(f"{name!r} is not built in; these are: {', '.join(list_encodings())}")
+    return names
+
+
+class Settings(CallerSettings):
+    """The server's settings.
+
+    Attributes have the names that flags (`--max-ids`), variables (`BYTEPAIR_MAX_IDS`) and the
+    file (`max_ids = …`) use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    grpc_address: Annotated[str, AfterValidator(checked_grpc_address)] = Field(
+        default=DEFAULT_GRPC_ADDRESS,
+        description="Where gRPC is served: host:port, or unix:/path. Port 0: any free one.",
+    )
+    http_address: Annotated[str, AfterValidator(checked_http_address)] = Field(
+        default=DEFAULT_HTTP_ADDRESS,
+        description="Where /metrics, /healthz and /readyz are served: host:port, or none.",
+    )
+    reflection: bool = Field(
+        default=False, description="Answer gRPC server reflection, for tools such as grpcurl."
+    )
+    builtin_encodings: Annotated[Names, AfterValidator(_known_built_ins)] = Field(
+        default=tuple(list_encodings()),
+        description="Built-in encodings to load, separated by commas. "
+        "Encodings of your own are [encodings.<name>] tables of the file.",
+    )
+    serve_without_bad_encodings: bool = Field(
+        default=False,
+        description="Start although an encoding cannot be loaded or fails its self-test, and "
+        "serve the others. Off: such a server does not start.",
+    )
+    allow_reference_backend: bool = Field(
+        default=False,
+        description="Serve with the pure-Python engine where the compiled one is missing: "
+        "same ids, some hundred times slower.",
+    )
+    max_input_bytes: Whole = Field(
+        default=DEFAULT_MAX_INPUT_BYTES,
+        ge=1,
+        le=1_000_000_000,
+        description="UTF-8 bytes of text in one call.",
+    )
+    max_ids: Whole = Field(
+        default=DEFAULT_MAX_IDS,
+        ge=1,
+        le=200_000_000,
+        description="Token ids in one call of Decode.",
+    )
+    max_batch_items: Whole = Field(
+        default=DEFAULT_MAX_BATCH_ITEMS, ge=1, le=1 << 20, description="Items in one batch call."
+    )
+    max_segments: Whole = Field(
+        default=DEFAULT_MAX_SEGMENTS,
+        ge=1,
+        le=1 << 20,
+        description="Segments in one call, items together.",
+    )
+    max_allowed_special: Whole = Field(
+        default=DEFAULT_MAX_ALLOWED_SPECIAL,
+        ge=1,
+        le=1 << 20,
+        description="Entries of allowed_special.",
+    )
+    max_in_flight: Whole = Field(
+        default=DEFAULT_MAX_IN_FLIGHT,
+        ge=1,
+        le=1 << 20,
+        description="Calls being answered or waiting for a thread; more wait unread.",
+    )
+    max_waiting: Whole = Field(
+        default=DEFAULT_MAX_WAITING,
+        ge=0,
+        le=1 << 20,
+        description="Calls that wait unread until there is room; of more, the last of whoever has "
+        "most is OVERLOADED. As many others may take the pause before they are refused.",
+    )
+    max_wait_seconds: Seconds = Field(
+        default=DEFAULT_MAX_WAIT_SECONDS,
+        ge=0,
+        le=3600,
+        description="Time that a call waits for room, at the most half of the time until its "
+        "deadline; then it is OVERLOADED. 0: none waits.",
+    )
+    max_in_flight_bytes: Whole = Field(
+        default=DEFAULT_MAX_IN_FLIGHT_BYTES,
+        ge=1 << 20,
+        le=1 << 40,
+        description="Bytes of the requests over inline_max_bytes that are being answered or wait "
+        "for a thread; more are OVERLOADED.",
+    )
+    max_open_streams: Whole = Field(
+        default=DEFAULT_MAX_OPEN_STREAMS,
+        ge=1,
+        le=1 << 20,
+        description="Streams that are open at once; more are OVERLOADED.",
+    )
+    stream_idle_seconds: Seconds = Field(
+        default=DEFAULT_STREAM_IDLE_SECONDS,
+        ge=0,
+        le=1e6,
+        description="Time without a message after which a stream is STREAM_IDLE. 0: never.",
+    )
+    max_stop_strings: Whole = Field(
+        default=DEFAULT_MAX_STOP_STRINGS,
+        ge=0,
+        le=1 << 16,
+        description="Stop strings of one DecodeStream.",
+    )
+    max_stop_bytes: Whole = Field(
+        default=DEFAULT_MAX_STOP_BYTES,
+        ge=0,
+        le=1 << 20,
+        description="UTF-8 bytes of all stop strings of one DecodeStream.",
+    )
+    max_pending_bytes: Whole = Field(
+        default=DEFAULT_MAX_PENDING_BYTES,
+        ge=1,
+        le=1 << 30,
+        description="Bytes of text that one stream may hold back for want of a place to cut.",
+    )
+    max_streams_bytes: Whole = Field(
+        default=DEFAULT_MAX_STREAMS_BYTES,
+        ge=1 << 20,
+        le=1 << 40,
+        description="Bytes of messages and text that all streams together may hold, where one "
+        "holds more than inline_max_bytes; beyond it OVERLOADED.",
+    )
+    max_metadata_bytes: Whole = Field(
+        default=DEFAULT_MAX_METADATA_BYTES,
+        ge=1024,
+        le=1 << 20,
+        description="Bytes of the metadata of one call: names, values, and 32 for each.",
+    )
+    max_concurrent_streams: Whole = Field(
+        default=DEFAULT_MAX_CONCURRENT_STREAMS,
+        ge=1,
+        le=1 << 20,
+        description="Calls at once on one connection; more wait in the client.",
+    )
+    max_connections: Whole = Field(
+        default=DEFAULT_MAX_CONNECTIONS,
+        ge=1,
+        le=1 << 20,
+        description="Connections at once; more are closed before a byte of them is read.",
+    )
+    max_abandoned_per_second: Whole = Field(
+        default=DEFAULT_MAX_ABANDONED_PER_SECOND,
+        ge=0,
+        le=1 << 20,
+        description="Calls in a second from one address, in each worker, that are given up at "
+        "once, within 0.1 s, or are nobody's who is known, and hardly others; beyond, the "
+        "address is refused for 30 s. 0: any number.",
+    )
+    handshake_seconds: Seconds = Field(
+        default=DEFAULT_HANDSHAKE_SECONDS,
+        ge=0.1,
+        le=3600,
+        description="Time that a new connection gets for TLS and the start of HTTP/2.",
+    )
+    max_connection_age_seconds: Seconds = Field(
+        default=DEFAULT_MAX_CONNECTION_AGE_SECONDS,
+        ge=0,
+        le=1e6,
+        description="Age at which a connection is asked to reconnect, for balancing. 0: never.",
+    )
+    grace_seconds: Seconds = Field(
+        default=DEFAULT_GRACE_SECONDS,
+        ge=0,
+        le=3600,
+        description="Time that running calls get to finish after SIGTERM.",
+    )
+    inline_max_bytes: Whole = Field(
+        default=DEFAULT_INLINE_MAX_BYTES,
+        ge=0,
+        le=1 << 20,
+        description="Requests up to this size are computed at once, larger ones on a thread.",
+    )
+    work_threads: Whole = Field(
+        default=DEFAULT_WORK_THREADS,
+        ge=0,
+        le=1024,
+        description="Threads for large requests in each worker. 0: its share of the cores.",
+    )
+    workers: Whole = Field(
+        default=DEFAULT_WORKERS,
+        ge=0,
+        le=1024,
+        description="Processes that answer calls, behind one port. 0: one for each core that may "
+        "be used; 1 at a Unix socket, and where ports cannot be shared.",
+    )
+    pin_workers: bool = Field(
+        default=True,
+        description="Keep each worker on a core of its own, where there are as many workers as "
+        "cores.",
+    )
+    threads_per_call: Whole = Field(
+        default=DEFAULT_THREADS_PER_CALL,
+        ge=0,
+        le=MAX_THREADS,
+        description="Threads that one call with a text of 512 KiB or more may use. 0: cores.",
+    )
+    cache_bytes: Whole = Field(
+        default=DEFAULT_CACHE_BYTES,
+        ge=0,
+        le=MAX_CACHE_BYTES,
+        description="Memory of each encoding's cache of words that it has met. 0: no cache.",
+    )
+    log_format: Literal["json", "console"] = Field(
+        default="json", description="Log lines for machines (json) or people (console), on stderr."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least level that is logged."
+    )
+    log_calls: Literal["debug", "info"] = Field(
+        default="debug", description="The level of the line that is logged for each call."
+    )
+    encodings: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict, description="Encodings of your own, by name. Only in the file."
+    )
+
+    @property
+    def max_message_bytes(self) -> int:
+        """The largest message that gRPC accepts.
+
+        Follows from the limits on content, with as much again for framing, segments and
+        names, so that an input over its limit is usually refused by name (INPUT_TOO_LARGE) and
+        not by gRPC. An id is at most five bytes on the wire.
+        """
+        return 2 * max(self.max_input_bytes, 5 * self.max_ids) + 64 * 1024
+
+
+#: Tables, which neither flags nor variables can hold.
+FILE_ONLY: Final = frozenset({"encodings", "callers", "ceiling", "quotas"})

@@ -1,0 +1,1 @@
+"""Metrics, logs and the HTTP port for operators."""

@@ -1,0 +1,246 @@
+"""What Prometheus sees. Names and labels are described in `docs/metrics.md`.
+
+Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
+encodings, callers who have proven to be one, status codes, reasons. A request's own string never
+becomes one.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Final, Literal, TypeVar
+
+import grpc
+from prometheus_client import CollectorRegistry
+
+from bytepair_server import __version__
+from bytepair_server.catalog import Catalog
+from bytepair_server.observability.processes import Processes
+from bytepair_server.workers.shared_metrics import (
+    Block,
+    Cell,
+    Counter,
+    Distribution,
+    Gauge,
+    Histogram,
+)
+
+#: The label `encoding` of a call that names one that is not loaded.
+UNKNOWN_ENCODING: Final = "unknown"
+#: The label `encoding` of a call that names none, or that ended before it was looked up.
+NO_ENCODING: Final = ""
+
+#: What the policy did, by the reason of a failure that is its doing.
+POLICY_ACTIONS: Final = {
+    "SPECIAL_TOKEN_IN_TEXT": "rejected",
+    "SPECIAL_TOKEN_NOT_PERMITTED": "denied",
+}
+
+#: Upper bounds in seconds: from an empty call to the largest input on the slow backend.
+_SECONDS: Final = (
+    *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+
+
+Family = TypeVar("Family", Counter, Gauge, Histogram)
+
+
+class Metrics:
+    """The metrics of one server: what this process counts, and the page that shows them.
+
+    Attributes:
+        registry: What the page shows: the sums over all blocks.
+        families: Every metric that the server counts itself.
+        processes: The metrics of the operating system.
+    """
+
+    def __init__(self, blocks: Sequence[Block] = ()) -> None:
+        """Count in the first block.
+
+        Args:
+            blocks: One for each process that counts; none for one of its own.
+        """
+        self._blocks: Final = blocks or (Block(),)
+        self.registry: Final = CollectorRegistry()
+        self.families: Final[list[Counter | Gauge | Histogram]] = []
+        self.processes: Final = Processes()
+        self.registry.register(self.processes)
+        by_encoding = ("rpc", "encoding")
+        self.requests: Final = self._counter(
+            "requests", "Calls that ended, by status code.", (*by_encoding, "code")
+        )
+        self.seconds: Final = self._added(
+            Histogram(
+                self._blocks,
+                "bytepair_request_seconds",
+                "Time from a request's arrival at the handler to its answer.",
+                by_encoding,
+                _SECONDS,
+            )
+        )
+        self.input_bytes: Final = self._counter(
+            "input_bytes", "UTF-8 bytes of text that were taken in.", by_encoding
+        )
+        self.tokens: Final = self._counter(
+            "tokens", "Token ids that were answered, counted or decoded.", by_encoding
+        )
+        self.shed: Final = self._counter("shed", "Calls refused with OVERLOADED.", ("rpc",))
+        self.cancelled: Final = self._counter(
+            "cancelled", "Calls that the caller cancelled or whose deadline passed.", ("rpc",)
+        )
+        self.policy: Final = self._counter(
+            "policy",
+            "Calls by what the special-token policy did.",
+            ("caller", *by_encoding, "action"),
+        )
+        self.quota: Final = self._counter(
+            "quota_exceeded",
+            "Calls refused with QUOTA_EXCEEDED.",
+            ("caller", "rpc", "quota"),
+        )
+        self.reloads: Final = self._counter(
+            "reloads", "Changed files that were read again.", ("what", "outcome")
+        )
+        self.reload_failed: Final = self._gauge(
+            "reload_failed",
+            "1 while files are bad and what was read before stays in use.",
+            ("what",),
+            merge="max",
+        )
+        self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
+        self.in_flight: Final = self._gauge(
+            "in_flight", "Calls being answered or waiting for a thread."
+        )
+        self.waiting: Final = self._gauge(
+            "waiting", "Calls that wait until they are read, or are refused."
+        )
+        self.queued: Final = self._gauge("queued", "Requests that wait for their turn.")
+        self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
+        self.ready: Final = self._gauge(
+            "ready",
+            "1 while every encoding is loaded and proven and the server takes calls.",
+            merge="max",
+        )
+        self.workers: Final = self._gauge("workers", "Processes that take calls.")
+        self.workers_lost: Final = self._counter(
+            "workers_lost", "Processes that ended although nobody had asked them to.", ()
+        )
+        self.workers_lost.labels()
+        self.floods: Final = self._counter(
+            "floods", "Addresses that were refused for calls that came to nothing.", ()
+        ).labels()
+        self.dropped_connections: Final = self._counter(
+            "dropped_connections", "Attempts to connect that were dropped during a flood.", ()
+        ).labels()
+        self.refused_addresses: Final = self._gauge(
+            "refused_addresses", "Addresses that are refused at the moment."
+        )
+        self._encodings: Final = self._gauge(
+            "encoding_info",
+            "1 for each encoding that is served.",
+            ("encoding", "fingerprint", "backend"),
+            merge="max",
+        )
+        self._failed: Final = self._gauge(
+            "encoding_failed",
+            "1 for each encoding that is configured, could not be loaded and is not served.",
+            ("encoding",),
+            merge="max",
+        )
+        versions = ("version", "python", "grpcio")
+        build = self._gauge("build_info", "1, with the versions that run.", versions, merge="max")
+        build.labels(__version__, platform.python_version(), grpc.__version__).set(1)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+        return self._added(Counter(self._blocks, f"bytepair_{name}", text, labels))
+
+    def _gauge(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...] = (),
+        merge: Literal["sum", "max"] = "sum",
+    ) -> Gauge:
+        return self._added(Gauge(self._blocks, f"bytepair_{name}", text, labels, merge))
+
+    def _added(self, family: Family) -> Family:
+        self.families.append(family)
+        self.registry.register(family)
+        return family
+
+    def refresh(self) -> None:
+        """Write down what gauges ask for, where another process reads it."""
+        for family in self.families:
+            if isinstance(family, Gauge):
+                family.refresh()
+
+    def forget(self, block: Block) -> None:
+        """Take note that the process of a block is gone: what it counted stays."""
+        for family in self.families:
+            if isinstance(family, Gauge):
+                family.forget(block)
+
+    def reloaded(self, what: str, *, ok: bool) -> None:
+        """Count that changed files were read again, or were bad."""
+        self.reloads.labels(what, "ok" if ok else "failed").inc()
+        self.reload_failed.labels(what).set(not ok)
+
+    def show_encodings(self, catalog: Catalog) -> None:
+        """Export what is served."""
+        for entry in catalog.entries:
+            labels = (entry.name, entry.fingerprint, entry.encoding.backend)
+            self._encodings.labels(*labels).set(1)
+        for name in catalog.failed:
+            self._failed.labels(name).set(1)
+
+
+class RpcMetrics:
+    """The metrics of one RPC, with the label lookups of the usual call done in advance."""
+
+    def __init__(self, metrics: Metrics, rpc: str) -> None:
+        self._metrics: Final = metrics
+        self._rpc: Final = rpc
+        self._succeeded: Final[dict[str, tuple[Cell, Cell, Cell, Distribution]]] = {}
+
+    def succeeded(self, encoding: str, seconds: float, input_bytes: int, tokens: int) -> None:
+        """Count a call that was answered."""
+        children = self._succeeded.get(encoding)
+        if children is None:
+            children = self._succeeded[encoding] = (
+                self._metrics.requests.labels(self._rpc, encoding, "OK"),
+                self._metrics.input_bytes.labels(self._rpc, encoding),
+                self._metrics.tokens.labels(self._rpc, encoding),
+                self._metrics.seconds.labels(self._rpc, encoding),
+            )
+        requests, all_bytes, all_tokens, all_seconds = children
+        requests.inc()
+        if input_bytes:
+            all_bytes.inc(input_bytes)
+        if tokens:
+            all_tokens.inc(tokens)
+        all_seconds.observe(seconds)
+
+    def failed(self, encoding: str, seconds: float, code: str, reason: str) -> None:
+        """Count a call that failed."""
+        metrics, rpc = self._metrics, self._rpc
+        metrics.requests.labels(rpc, encoding, code).inc()
+        metrics.errors.labels(rpc, reason).inc()
+        if reason == "OVERLOADED":
+            metrics.shed.labels(rpc).inc()
+        metrics.seconds.labels(rpc, encoding).observe(seconds)
+
+    def cancelled(self, encoding: str, seconds: float) -> None:
+        """Count a call that its caller gave up."""
+        self._metrics.requests.labels(self._rpc, encoding, "CANCELLED").inc()
+        self._metrics.cancelled.labels(self._rpc).inc()
+        self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
+
+    def policy(self, caller: str, encoding: str, action: str) -> None:
+        """Count what the policy did: "allowed", "as_text", "denied" or "rejected"."""
+        self._metrics.policy.labels(caller, self._rpc, encoding, action).inc()
+
+    def quota_exceeded(self, caller: str, quota: str) -> None:
+        """Count a call that was over one of its caller's quotas."""
+        self._metrics.quota.labels(caller, self._rpc, quota).inc()

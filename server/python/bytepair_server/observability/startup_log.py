@@ -1,0 +1,70 @@
+"""What the server says once it serves."""
+
+from __future__ import annotations
+
+import sys
+
+from bytepair_engine import can_stream
+
+from bytepair_server import __version__
+from bytepair_server.auth import credentials
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.tls import Tls
+from bytepair_server.catalog import Catalog
+from bytepair_server.config.loader import Configuration
+from bytepair_server.observability import logs
+from bytepair_server.observability.startup_message import banner
+
+
+def announce(
+    log: logs.Log,
+    configuration: Configuration,
+    known: Callers,
+    encrypted: Tls | None,
+    loaded: Catalog,
+    *,
+    grpc_address: str,
+    http_address: str,
+    workers: int,
+) -> None:
+    """Log what serves where, and what an operator may want to change.
+
+    Args:
+        log: Where.
+        configuration: What was set.
+        known: Who may call.
+        encrypted: With which certificate; None for no TLS.
+        loaded: What is served.
+        grpc_address: With the port that was bound.
+        http_address: With the port that was bound; "" if there is none.
+        workers: How many processes answer calls.
+    """
+    settings = configuration.settings
+    credentials.tell(log, grpc_address, known, encrypted)
+    for name, why in loaded.failed.items():
+        log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
+    for name, pin in loaded.unpinned.items():
+        log.warning("another vocabulary in its place would be served too", encoding=name, add=pin)
+    for entry in loaded.entries:
+        if not can_stream(entry.encoding):
+            log.warning(
+                "EncodeStream and CountStream refuse this encoding: its pattern is none of the "
+                "named ones",
+                encoding=entry.name,
+            )
+    for variable, meant in configuration.ignored_variables.items():
+        log.warning(
+            "ignored: this variable names no setting", variable=variable, did_you_mean=meant
+        )
+    log.info(
+        "serving",
+        version=__version__,
+        grpc_address=grpc_address,
+        http_address=http_address,
+        encodings=[entry.name for entry in loaded.entries],
+        backends=sorted({entry.encoding.backend for entry in loaded.entries}),
+        workers=workers,
+    )
+    if settings.log_format == "console":
+        sys.stdout.write(banner(settings, loaded, grpc_address, http_address))
+        sys.stdout.flush()

@@ -1,0 +1,75 @@
+"""What a person at a terminal sees once the server serves, and what to try next."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from bytepair_server.catalog import Catalog
+from bytepair_server.config.settings import Settings
+
+#: What to try, where it is served: a name that people know.
+_MODEL: Final = "gpt-4o"
+_BANNER: Final = """
+bytepair serves {names}
+  gRPC   {grpc_address}
+  HTTP   {http_address}
+{notes}
+Try, in another terminal:
+  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{tls}
+{reflection}
+Ctrl-C stops it.
+"""
+_WITH_TLS: Final = " --tls-ca CA.pem"
+_WITH_CERTIFICATE: Final = " --tls-cert CERTIFICATE.pem --tls-key KEY.pem"
+_WITH_REFLECTION: Final = "  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
+_REFERENCE_NOTE: Final = """
+The engine's compiled core is missing: this is the pure-Python one, some hundred times slower.
+"""
+
+
+def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address: str) -> str:
+    """The block of text for the console.
+
+    Args:
+        settings: The server's settings.
+        catalog: What it serves.
+        grpc_address: With the port that was bound.
+        http_address: With the port that was bound; "" if there is none.
+    """
+    host, colon, port = grpc_address.rpartition(":")
+    encrypted = settings.tls_cert_file is not None
+    # Certificates rather have names than addresses.
+    is_localhost = host in ("0.0.0.0", "[::]") or (encrypted and host in ("127.0.0.1", "[::1]"))
+    target = f"localhost:{port}" if is_localhost else f"{host}{colon}{port}"
+    mutual = settings.tls_client_ca_file is not None
+    served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
+    http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
+    return _BANNER.format(
+        names=", ".join(entry.name for entry in catalog.entries),
+        grpc_address=grpc_address,
+        http_address=http,
+        target=target,
+        command=_command(),
+        encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
+        reflection=_WITH_REFLECTION.format(
+            target=target,
+            how=("-cacert CA.pem" if encrypted else "-plaintext")
+            + (" -cert CERTIFICATE.pem -key KEY.pem" if mutual else ""),
+        )
+        if settings.reflection
+        else "",
+        tls=(_WITH_TLS if encrypted else "") + (_WITH_CERTIFICATE if mutual else ""),
+        notes="" if catalog.all_native else _REFERENCE_NOTE,
+    )
+
+
+def _command() -> str:
+    """How the client's command is called from another terminal: in a virtualenv that is not
+    activated, by its path."""
+    if shutil.which("bytepair"):
+        return "bytepair"
+    beside = Path(sys.executable).with_name("bytepair")
+    return str(beside) if beside.exists() else "bytepair"

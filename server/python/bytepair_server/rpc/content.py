@@ -1,0 +1,103 @@
+"""What a request has encoded or counted: a text, its UTF-8 as it came, or parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bytepair.v1 import tokenizer_pb2
+from bytepair_engine import Encoding, InvalidUnicode
+
+from bytepair_server.auth.policy import SpecialRule
+from bytepair_server.errors import InvalidText
+from bytepair_server.rpc import limits, segments, wire_fields, wire_ids
+from bytepair_server.rpc.segments import Part, Unit
+
+#: Keeps texts apart that are looked at as one: no UTF-8 holds it.
+_BORDER: Final = b"\xff"
+
+#: A text or its UTF-8, or its parts where the request has segments.
+Content = str | bytes | list[Part]
+
+
+def utf8_size(content: Content) -> int:
+    """The bytes of its text in UTF-8; special tokens by name are none."""
+    if isinstance(content, bytes):
+        return len(content)
+    if isinstance(content, str):
+        return limits.utf8_size(content)
+    return sum(limits.utf8_size(part.text) for part in content if not part.is_special_token)
+
+
+def spell_special(
+    encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule
+) -> bool:
+    """Whether texts, or text of segments, spell a special token that is not allowed there."""
+    texts, apart = [], []
+    for content in found:
+        if isinstance(content, list):
+            apart += [part.text.encode() for part in content if not part.is_special_token]
+        elif not isinstance(content, Exception):
+            texts.append(content if isinstance(content, bytes) else content.encode())
+    return encoding.spells_special(_BORDER.join(texts), allowed_special=rule.allowed) or (
+        bool(apart) and encoding.spells_special(_BORDER.join(apart))
+    )
+
+
+def encode(
+    encoding: Encoding, content: Content, rule: SpecialRule, unit: Unit | None
+) -> tuple[bytes, int]:
+    """The fields `ids` and `offsets` of an answer, and how many ids there are.
+
+    Raises:
+        InvalidText: Bytes are not UTF-8; its field is "text".
+        SpecialTokenFound: The text spells a special token that is an error by `rule`.
+    """
+    if isinstance(content, list):
+        ids, offsets = segments.encode(encoding, content, rule, unit)
+    elif unit is None:
+        try:
+            packed = segments.encode_text_packed(encoding, content, rule)
+        except InvalidUnicode as error:
+            raise InvalidText("text", error.byte_offset) from None
+        return wire_fields.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
+    else:
+        text = content if isinstance(content, str) else _decoded(content)
+        ids, offsets = segments.encode_text_with_offsets(encoding, text, rule, unit)
+    return tokenizer_pb2.EncodeResult(ids=ids, offsets=offsets).SerializeToString(), len(ids)
+
+
+def count(
+    encoding: Encoding, content: Content, rule: SpecialRule, limit: int | None
+) -> tuple[int, bool]:
+    """The count and whether it is over `limit`; then it is `limit` + 1. Raises as `encode`."""
+    if isinstance(content, list):
+        tokens = segments.count(encoding, content, rule, limit)
+    else:
+        try:
+            tokens = segments.count_text(encoding, content, rule, limit)
+        except InvalidUnicode as error:
+            raise InvalidText("text", error.byte_offset) from None
+    return tokens, limit is not None and tokens > limit
+
+
+def count_texts(
+    encoding: Encoding, texts: Sequence[str | bytes], rule: SpecialRule, limit: int | None
+) -> list[int]:
+    """The count of each text, at most `limit` + 1. Raises as `encode`, of the first bad item."""
+    try:
+        return segments.count_texts(encoding, texts, rule, limit)
+    except InvalidUnicode:
+        for index, text in enumerate(texts):
+            try:
+                count(encoding, text, rule, limit)
+            except InvalidText as error:
+                raise error.in_item(index) from None
+        raise
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidText("text", error.start) from None

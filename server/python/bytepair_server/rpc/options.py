@@ -1,0 +1,116 @@
+"""What the options that requests share mean: encoding, special tokens, decoding, limit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
+from bytepair_engine import UnknownEncoding
+
+from bytepair_server.auth.policy import Policy, SpecialRule
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.config.settings import Settings
+from bytepair_server.errors import FingerprintMismatch, InvalidField
+from bytepair_server.observability.metrics import UNKNOWN_ENCODING
+from bytepair_server.rpc import limits
+from bytepair_server.rpc.call import Call
+
+_DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
+    text_pb2.DECODE_ERRORS_UNSPECIFIED: "replace",
+    text_pb2.DECODE_ERRORS_REPLACE: "replace",
+    text_pb2.DECODE_ERRORS_STRICT: "strict",
+}
+
+#: No text has so many tokens; the engine counts in machine words.
+_BEYOND_ANY_COUNT: Final = sys.maxsize
+
+_HasLimit = (
+    tokenizer_pb2.CountRequest | tokenizer_pb2.BatchCountRequest | stream_pb2.CountStreamConfig
+)
+
+
+class _NamesEncoding(Protocol):
+    @property
+    def encoding(self) -> str: ...
+    @property
+    def expected_fingerprint(self) -> str: ...
+
+
+class _HasRule(_NamesEncoding, Protocol):
+    @property
+    def allowed_special(self) -> Sequence[str]: ...
+    @property
+    def disallowed_special(self) -> int: ...
+    @property
+    def add_special_tokens(self) -> bool: ...
+
+
+class _HasDecode(_NamesEncoding, Protocol):
+    @property
+    def errors(self) -> int: ...
+    @property
+    def as_bytes(self) -> bool: ...
+
+
+class Options:
+    """Reads the options of requests against what is configured and loaded. Thread-safe."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
+        self.settings: Final = settings
+        self._catalog: Final = catalog
+        self._policy: Final = policy
+
+    def entry(self, name: str, expected_fingerprint: str, call: Call) -> Entry:
+        """The encoding of a call; `Catalog.get` says what can be wrong with it."""
+        try:
+            entry = self._catalog.get(name, expected_fingerprint)
+        except UnknownEncoding:
+            call.encoding = UNKNOWN_ENCODING
+            raise
+        except FingerprintMismatch as error:
+            call.encoding = error.encoding
+            raise
+        call.encoding = entry.name
+        return entry
+
+    def text(self, request: _HasRule, call: Call, default_action: int) -> tuple[Entry, SpecialRule]:
+        """The encoding, and what becomes of special tokens in text; see `Policy.rule`."""
+        entry = self.entry(request.encoding, request.expected_fingerprint, call)
+        allowed = request.allowed_special
+        if allowed:
+            limit = self.settings.max_allowed_special
+            limits.check("allowed_special", len(allowed), limit, "entries")
+        rule = self._policy.rule(
+            call.caller,
+            entry,
+            allowed,
+            request.disallowed_special,
+            default_action,
+            add_special_tokens=request.add_special_tokens,
+        )
+        if rule.allowed or (rule.add_special_tokens and entry.encoding.template):
+            call.policy["allowed"] = None
+        return entry, rule
+
+    def decode(
+        self, request: _HasDecode, call: Call
+    ) -> tuple[Entry, Literal["replace", "strict"] | None]:
+        """The encoding, and what to do about bytes that are not UTF-8; None for raw bytes."""
+        entry = self.entry(request.encoding, request.expected_fingerprint, call)
+        errors = _DECODE_ERRORS.get(request.errors)
+        if errors is None:
+            raise InvalidField("errors", f"this server does not know value {request.errors}")
+        if not request.as_bytes:
+            return entry, errors
+        if errors == "strict":
+            raise InvalidField("errors", "STRICT has no meaning for as_bytes; leave one of them")
+        return entry, None
+
+
+def limit_of(request: _HasLimit) -> int | None:
+    """The limit of a count; None for none."""
+    if not request.HasField("limit") or request.limit >= _BEYOND_ANY_COUNT:
+        return None
+    return request.limit

@@ -1,0 +1,121 @@
+"""Requests apart from what is large in them: the text or the ids, as they came on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from bytepair.v1 import text_pb2, tokenizer_pb2
+
+from bytepair_server.rpc import wire, wire_fields, wire_ids
+
+HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
+HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchCountRequest)
+
+
+@dataclass(slots=True)
+class TakenText(Generic[HasText]):
+    """A request apart from its text.
+
+    Attributes:
+        request: The rest.
+        text: The text; as bytes, which need not be UTF-8, where protobuf did not read it.
+    """
+
+    request: HasText
+    text: str | bytes
+
+    @property
+    def parts(self) -> int:
+        """What it has of what costs by its number, however short it is."""
+        return len(self.request.segments) + len(self.request.allowed_special)
+
+
+@dataclass(slots=True)
+class TakenTexts(Generic[HasTexts]):
+    """A request of a batch apart from its items, where each is a text and nothing else.
+
+    Attributes:
+        request: The rest; or all of it.
+        texts: Those of the items, which need not be UTF-8; None where the items are in `request`.
+    """
+
+    request: HasTexts
+    texts: list[bytes] | None
+
+    @property
+    def parts(self) -> int:
+        """As of `TakenText`."""
+        own = len(self.request.allowed_special)
+        if self.texts is not None:
+            return own + len(self.texts)
+        return own + sum(1 + len(item.segments) for item in self.request.items)
+
+
+@dataclass(slots=True)
+class TakenIds:
+    """A request apart from its ids."""
+
+    request: tokenizer_pb2.DecodeRequest
+    ids: Sequence[int]
+
+    #: As of `TakenText`.
+    parts: ClassVar[int] = 0
+
+
+@dataclass(slots=True)
+class TakenItems:
+    """A request of a batch apart from the ids of its items."""
+
+    request: tokenizer_pb2.BatchDecodeRequest
+    items: Sequence[Sequence[int]]
+
+    @property
+    def parts(self) -> int:
+        """As of `TakenText`."""
+        return len(self.items)
+
+
+def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:
+    """Read a request. Raises what `wire.parse` does, but for a text that is not UTF-8."""
+    taken = wire_fields.take(raw, request_class.TEXT_FIELD_NUMBER)
+    if taken is None or len(taken[1]) != 1:
+        request = wire.parse(request_class, raw)
+        return TakenText(request, request.text)
+    rest, (text,) = taken
+    return TakenText(wire.parse(request_class, rest), text)
+
+
+def take_texts(request_class: type[HasTexts], raw: bytes) -> TakenTexts[HasTexts]:
+    """Read a request. Raises what `wire.parse` does, but for texts that are not UTF-8."""
+    taken = wire_fields.take(raw, request_class.ITEMS_FIELD_NUMBER)
+    if taken is None:
+        return TakenTexts(wire.parse(request_class, raw), None)
+    texts = []
+    for item in taken[1]:
+        text = wire_fields.only(item, text_pb2.TextItem.TEXT_FIELD_NUMBER)
+        if text is None:
+            return TakenTexts(wire.parse(request_class, raw), None)
+        texts.append(text)
+    return TakenTexts(wire.parse(request_class, taken[0]), texts)
+
+
+def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> TakenIds:
+    """Read a request. Raises what `wire.parse` does."""
+    taken = wire_ids.take_ids(raw, request_class.IDS_FIELD_NUMBER)
+    if taken is None:
+        request = wire.parse(request_class, raw)
+        return TakenIds(request, request.ids[:])  # a list is read far faster than protobuf's own
+    rest, ids = taken
+    return TakenIds(wire.parse(request_class, rest), ids)
+
+
+def take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> TakenItems:
+    """Read a request. Raises what `wire.parse` does."""
+    taken = wire_ids.take_items(raw, request_class.ITEMS_FIELD_NUMBER)
+    if taken is None:
+        request = wire.parse(request_class, raw)
+        return TakenItems(request, [item.ids[:] for item in request.items])
+    rest, items = taken
+    return TakenItems(wire.parse(request_class, rest), items)

@@ -1,0 +1,358 @@
+"""The RPCs: protobuf to Python, and back. Nothing here knows gRPC, threads or statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
+from bytepair_engine import UnknownTokenId
+from google.protobuf.message import Message
+
+from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy, SpecialRule
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.config.settings import Settings
+from bytepair_server.errors import InvalidField, InvalidText
+from bytepair_server.observability.metrics import POLICY_ACTIONS
+from bytepair_server.rpc import content as contents
+from bytepair_server.rpc import limits, wire, wire_fields, wire_ids
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.content import Content
+from bytepair_server.rpc.options import Options, limit_of
+from bytepair_server.rpc.parsed import (
+    TakenIds,
+    TakenItems,
+    TakenText,
+    TakenTexts,
+    take_ids,
+    take_items,
+    take_text,
+    take_texts,
+)
+from bytepair_server.rpc.segments import Part, Unit
+from bytepair_server.rpc.status import Failure, failure_of
+
+_UNITS: Final[dict[int, Unit | None]] = {
+    text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
+    text_pb2.OFFSET_UNIT_NONE: None,
+    text_pb2.OFFSET_UNIT_BYTE: "byte",
+    text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
+    text_pb2.OFFSET_UNIT_UTF16: "utf16",
+}
+
+SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
+
+_HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
+
+
+#: Answers whose last fields say which encoding it was.
+_NAMING: Final = (
+    tokenizer_pb2.EncodeResponse,
+    tokenizer_pb2.BatchEncodeResponse,
+    tokenizer_pb2.CountResponse,
+)
+
+
+class Service:
+    """The RPCs of `bytepair.v1.TokenizerService`, from a request to the bytes of its answer.
+    Thread-safe."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
+        self.options: Final = Options(settings, catalog, policy)
+        self._settings: Final = settings
+        self._policy: Final = policy
+        self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
+        # How answers end, which is the same for all of an encoding.
+        self._names: Final = {
+            (answer, entry.name): answer(
+                encoding=entry.name, fingerprint=entry.fingerprint
+            ).SerializeToString()
+            for answer in _NAMING
+            for entry in catalog.entries
+        }
+
+    # Text to ids
+
+    def encode(self, taken: TakenText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
+        request = taken.request
+        entry, rule = self.options.text(request, call, REJECT)
+        unit = _unit(request.offsets)
+        content = self._content(request, taken.text, entry, call)
+        self._check_sizes("text", [content], call)
+        _look(entry, [content], rule, call)
+        fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
+        return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
+
+    def batch_encode(
+        self, taken: TakenTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
+    ) -> bytes:
+        request = taken.request
+        entry, rule = self.options.text(request, call, REJECT)
+        unit = _unit(request.offsets)
+        parts = []
+        found = self._contents(taken, entry, call)
+        _look(entry, found, rule, call)
+        for index, content in enumerate(found):
+            try:
+                fields, tokens = contents.encode(entry.encoding, _good(content), rule, unit)
+            except InvalidText as error:
+                raise error.in_item(index) from None
+            except Exception as error:
+                failure = _item_failure(error, call).item_error()
+                fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
+            else:
+                call.tokens += tokens
+            parts.append(wire_fields.element(wire_ids.RESULTS, fields))
+        parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
+        return b"".join(parts)
+
+    def count(self, taken: TakenText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
+        request = taken.request
+        entry, rule = self.options.text(request, call, AS_TEXT)
+        content = self._content(request, taken.text, entry, call)
+        self._check_sizes("text", [content], call)
+        _look(entry, [content], rule, call)
+        count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
+        call.tokens = count
+        answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
+        return answer.SerializeToString() + self._names[tokenizer_pb2.CountResponse, entry.name]
+
+    def batch_count(self, taken: TakenTexts[tokenizer_pb2.BatchCountRequest], call: Call) -> bytes:
+        request = taken.request
+        entry, rule = self.options.text(request, call, AS_TEXT)
+        limit = limit_of(request)
+        response = tokenizer_pb2.BatchCountResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        found = self._contents(taken, entry, call)
+        _look(entry, found, rule, call)
+        texts = [content for content in found if isinstance(content, str | bytes)]
+        if len(texts) == len(found) and not rule.disallowed:
+            # None of them can fail by itself.
+            for count in contents.count_texts(entry.encoding, texts, rule, limit):
+                exceeded = limit is not None and count > limit
+                response.results.add(count=count, limit_exceeded=exceeded)
+                call.tokens += count
+            return response.SerializeToString()
+        for index, content in enumerate(found):
+            result = response.results.add()
+            try:
+                count, exceeded = contents.count(entry.encoding, _good(content), rule, limit)
+            except InvalidText as error:
+                raise error.in_item(index) from None
+            except Exception as error:
+                result.error.CopyFrom(_item_failure(error, call).item_error())
+            else:
+                result.count = count
+                result.limit_exceeded = exceeded
+                call.tokens += count
+        return response.SerializeToString()
+
+    # Ids to text
+
+    def decode(self, taken: TakenIds, call: Call) -> bytes:
+        request, ids = taken.request, taken.ids
+        entry, errors = self.options.decode(request, call)
+        limits.check("ids", len(ids), self._settings.max_ids, "ids")
+        decoded = _decode(entry, ids, errors, request.skip_special_tokens)
+        call.tokens = len(ids)
+        response = tokenizer_pb2.DecodeResponse(encoding=entry.name, fingerprint=entry.fingerprint)
+        if isinstance(decoded, str):
+            response.text = decoded
+        else:
+            response.data = decoded
+        return response.SerializeToString()
+
+    def batch_decode(self, taken: TakenItems, call: Call) -> bytes:
+        request, items = taken.request, taken.items
+        entry, errors = self.options.decode(request, call)
+        settings = self._settings
+        limits.check("items", len(items), settings.max_batch_items, "items")
+        limits.check("items.ids", sum(map(len, items)), settings.max_ids, "ids")
+        response = tokenizer_pb2.BatchDecodeResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        for ids in items:
+            result = response.results.add()
+            try:
+                decoded = _decode(entry, ids, errors, request.skip_special_tokens)
+            except Exception as error:
+                result.error.CopyFrom(_item_failure(error, call).item_error())
+                continue
+            call.tokens += len(ids)
+            if isinstance(decoded, str):
+                result.text = decoded
+            else:
+                result.data = decoded
+        return response.SerializeToString()
+
+    # What there is
+
+    def list_encodings(self, request: tokenizer_pb2.ListEncodingsRequest, call: Call) -> bytes:
+        del request, call
+        response = tokenizer_pb2.ListEncodingsResponse(encodings=self._described.values())
+        return response.SerializeToString()
+
+    def get_encoding(self, request: tokenizer_pb2.GetEncodingRequest, call: Call) -> bytes:
+        entry = self.options.entry(request.encoding, "", call)
+        response = tokenizer_pb2.GetEncodingResponse(encoding=self._described[entry.name])
+        return response.SerializeToString()
+
+    # Text
+
+    def _content(self, item: _HasText, text: str | bytes, entry: Entry, call: Call) -> Content:
+        if not item.segments:
+            return text
+        if text:
+            raise InvalidField("segments", "text and segments are both set; set one of them")
+        limit = self._settings.max_segments
+        limits.check("segments", len(item.segments), limit, "segments")
+        parts = []
+        for index, segment in enumerate(item.segments):
+            kind = segment.WhichOneof("content")
+            if kind == "text":
+                parts.append(Part(segment.text))
+            elif kind == "special_token":
+                self._policy.permit(
+                    call.caller,
+                    entry,
+                    (segment.special_token,),
+                    f"segments[{index}].special_token",
+                )
+                call.policy["allowed"] = None
+                parts.append(Part(segment.special_token, is_special_token=True))
+            else:
+                raise InvalidField(f"segments[{index}]", "set text or special_token")
+        return parts
+
+    def _contents(
+        self, taken: TakenTexts[Any], entry: Entry, call: Call
+    ) -> Sequence[Content | Exception]:
+        """The contents of a batch, and for a bad item why it is bad."""
+        settings = self._settings
+        if taken.texts is not None:
+            limits.check("items", len(taken.texts), settings.max_batch_items, "items")
+            self._check_sizes("items.text", taken.texts, call)
+            return taken.texts
+        items = taken.request.items
+        limits.check("items", len(items), settings.max_batch_items, "items")
+        total = sum(len(item.segments) for item in items)
+        limits.check("items.segments", total, settings.max_segments, "segments")
+        found: list[Content | Exception] = []
+        for item in items:
+            try:
+                found.append(self._content(item, item.text, entry, call))
+            except Exception as error:
+                _item_failure(error, call)
+                found.append(error)
+        good = (content for content in found if not isinstance(content, Exception))
+        self._check_sizes("items.text", good, call)
+        return found
+
+    def _check_sizes(self, field: str, found: Iterable[Content], call: Call) -> None:
+        total = sum(map(contents.utf8_size, found))
+        limits.check(field, total, self._settings.max_input_bytes, "bytes")
+        call.input_bytes = total
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One RPC: what it takes, what reads that, and what computes the answer."""
+
+    request_class: type[Message]
+    function: Callable[[Service, Any, Call], bytes]
+    _read: Callable[[type[Any], bytes], Any] = wire.parse
+
+    def read(self, raw: bytes) -> Any:
+        """What `function` takes. Raises what `wire.parse` does."""
+        return self._read(self.request_class, raw)
+
+    def parts(self, request: Any) -> int:
+        """What a request that `read` gave has of what costs by its number, however short it is."""
+        return 0 if isinstance(request, Message) else request.parts
+
+
+#: Every RPC by its name in the proto.
+METHODS: Final = {
+    "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
+    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
+    "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text),
+    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode, take_texts),
+    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, take_items),
+    "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count, take_texts),
+    "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
+    "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
+}
+
+
+def _unit(value: int) -> Unit | None:
+    if value not in _UNITS:
+        raise InvalidField("offsets", f"this server does not know value {value}")
+    return _UNITS[value]
+
+
+def _decode(
+    entry: Entry,
+    ids: Sequence[int],
+    errors: Literal["replace", "strict"] | None,
+    skip_special_tokens: bool,
+) -> str | bytes:
+    encoding = entry.encoding
+    kept = encoding.without_special(ids) if skip_special_tokens else ids
+    try:
+        if errors is None:
+            return encoding.decode_bytes(kept)
+        return encoding.decode(kept, errors=errors)
+    except UnknownTokenId as error:
+        # Its index counts what was kept; the caller knows what it sent.
+        raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
+
+
+def _look(
+    entry: Entry, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
+) -> None:
+    """Take note of special tokens that text spells, where they are to be text."""
+    if not rule.disallowed and contents.spell_special(entry.encoding, found, rule):
+        call.policy["as_text"] = None
+
+
+def _good(content: Content | Exception) -> Content:
+    if isinstance(content, Exception):
+        raise content
+    return content
+
+
+def _item_failure(error: Exception, call: Call) -> Failure:
+    """What the caller is told of one item; an unexpected error is the whole call's."""
+    failure = failure_of(error)
+    if failure is None:
+        raise error
+    if failure.reason in POLICY_ACTIONS:
+        call.policy.setdefault(POLICY_ACTIONS[failure.reason], failure)
+    return failure
+
+
+def _describe(entry: Entry) -> encoding_pb2.Encoding:
+    encoding = entry.encoding
+    special = sorted(encoding.special_tokens.items(), key=lambda pair: (pair[1], pair[0]))
+    template = encoding.template
+    framing = list(zip(encoding.template_names, template.around(()), strict=True))
+    return encoding_pb2.Encoding(
+        name=entry.name,
+        aliases=entry.aliases,
+        fingerprint=entry.fingerprint,
+        n_vocab=encoding.n_vocab,
+        max_token_id=encoding.max_token_id,
+        pattern=encoding.pattern,
+        special_tokens=_tokens(special),
+        source=encoding.source,
+        backend=encoding.backend,
+        splitter=encoding.splitter,
+        template_before=_tokens(framing[: len(template.before)]),
+        template_after=_tokens(framing[len(template.before) :]),
+    )
+
+
+def _tokens(tokens: Iterable[tuple[str, int]]) -> list[encoding_pb2.SpecialToken]:
+    return [encoding_pb2.SpecialToken(token=name, id=token_id) for name, token_id in tokens]

@@ -1,0 +1,392 @@
+"""The life of a server, in its stages: bind, start, load, serve, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection
+
+from bytepair_server import catalog
+from bytepair_server.admission.abuse import Floods
+from bytepair_server.admission.executor import Work
+from bytepair_server.admission.limiter import Gate
+from bytepair_server.auth import callers, credentials, tls
+from bytepair_server.auth.policy import Policy
+from bytepair_server.auth.quotas import Quotas
+from bytepair_server.auth.reload import Reloader, contents
+from bytepair_server.catalog import Catalog
+from bytepair_server.config.loader import Configuration, ConfigurationError
+from bytepair_server.config.settings import Settings
+from bytepair_server.config.types import NO_ADDRESS
+from bytepair_server.observability import logs
+from bytepair_server.observability.http import HttpServer, Pages
+from bytepair_server.observability.metrics import Metrics
+from bytepair_server.observability.startup_log import announce
+from bytepair_server.rpc.handler import Endpoint
+from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.streaming.handler import Streams
+from bytepair_server.transport import accepting, ports
+from bytepair_server.transport.health import Elsewhere, Health
+from bytepair_server.transport.options import grpc_options
+from bytepair_server.transport.poller import poller_in_its_place
+from bytepair_server.workers import cores
+from bytepair_server.workers.memory import give_back_when_quiet
+from bytepair_server.workers.shared_quotas import Ledger
+
+#: The loop that does not answer a probe for so long is stuck.
+HEALTHY_LOOP_SECONDS: Final = 2.0
+#: What is left to gRPC once no call is inside.
+STOP_SECONDS: Final = 1.0
+
+_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Broken(Exception):
+    """gRPC took no more calls, by a fault of its own or ours; the log says which."""
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """What a server that is one of several workers has from its supervisor.
+
+    Its port is shared with the others, and the HTTP port is the supervisor's.
+
+    Attributes:
+        grpc_address: Where all of them listen.
+        catalog: What was loaded for all of them.
+        metrics: Where this one counts.
+        ledger: What callers have had of their quotas from all of them.
+        work_threads: Its share of the cores, for the setting of that name where it is 0.
+        serving: Called once it takes calls.
+    """
+
+    grpc_address: str
+    catalog: Catalog
+    metrics: Metrics
+    ledger: Ledger
+    work_threads: int
+    serving: Callable[[], None]
+
+
+class Server:
+    """One server, for one event loop.
+
+    Attributes:
+        grpc_address: Where gRPC is served, with the port that was bound; "" before `start`.
+        http_address: The same for HTTP; "" if there is none.
+    """
+
+    def __init__(
+        self, configuration: Configuration, log: logs.Log, inherited: Inherited | None = None
+    ) -> None:
+        """Bind nothing yet.
+
+        Args:
+            configuration: What was set.
+            log: Where the server logs.
+            inherited: What it has from its supervisor; None for a server of its own.
+        Raises:
+            ConfigurationError: What says who may call, or the certificate, is not what it must
+                be.
+        """
+        settings = configuration.settings
+        self.grpc_address = ""
+        self.http_address = ""
+        self._configuration: Final = configuration
+        self._settings: Final = settings
+        self._log: Final = log
+        self._inherited: Final = inherited
+        self._ready_line = ""
+        self._gate: Final = Gate(
+            max_in_flight=settings.max_in_flight,
+            max_in_flight_bytes=settings.max_in_flight_bytes,
+            max_open_streams=settings.max_open_streams,
+            max_streams_bytes=settings.max_streams_bytes,
+            max_waiting=settings.max_waiting,
+            max_wait_seconds=settings.max_wait_seconds,
+        )
+        share = cores.usable_cores() if inherited is None else inherited.work_threads
+        self._work: Final = Work(settings.work_threads or share, settings.inline_max_bytes)
+        self._metrics: Final = Metrics() if inherited is None else inherited.metrics
+        self._floods: Final = Floods(settings.max_abandoned_per_second, self._metrics, log)
+        self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
+        self._metrics.waiting.set_function(lambda: self._gate.line.waiting)
+        self._metrics.queued.set_function(lambda: self._work.queued)
+        self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
+        base_dir = configuration.base_dir
+        paths = credentials.watched_paths(settings, base_dir)
+        seen = {what: contents(files) for what, files in paths.items()}
+        self._callers: Final = callers.load(settings, base_dir)
+        self._tls: Final = tls.load(settings, base_dir)
+        self._health: Final = Health(
+            self._callers if settings.health_needs_caller else None, self._floods
+        )
+        watched = credentials.watched(settings, base_dir, self._callers, self._tls)
+        self._reloader: Final = Reloader(watched, seen, self._metrics, log)
+        self._beside: Final[list[asyncio.Task[None]]] = []
+        shared: dict[str, Any] = {
+            "gate": self._gate,
+            "floods": self._floods,
+            "callers": self._callers,
+            "quotas": Quotas(
+                settings.quotas, self._callers, None if inherited is None else inherited.ledger
+            ),
+            "work": self._work,
+            "metrics": self._metrics,
+            "log": log,
+            "log_calls": _call_level(settings),
+            "log_denials": settings.log_denials,
+        }
+        self._endpoint: Final = Endpoint(**shared)
+        self._streams: Final = Streams(**shared, idle_seconds=settings.stream_idle_seconds)
+        self._grpc: grpc.aio.Server | None = None
+        self._http: HttpServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._broken: Exception | None = None
+
+    async def start(self) -> None:
+        """Bind both ports and answer health. Calls wait until `load` is done.
+
+        Raises:
+            ConfigurationError: A port cannot be bound.
+        """
+        settings = self._settings
+        self._loop = asyncio.get_running_loop()
+        inherited = self._inherited
+        options = grpc_options(settings, shares_port=inherited is not None)
+        with poller_in_its_place():
+            self._grpc = accepting.server(options, self._break)
+        self._set_health(_NOT_SERVING)
+        self._health.register(self._grpc)
+        for handlers in (self._endpoint.handlers(), self._streams.handlers()):
+            self._grpc.add_registered_method_handlers(SERVICE_NAME, handlers)
+        if settings.reflection:
+            names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._grpc)
+        self._grpc.add_generic_rpc_handlers((Elsewhere(self._floods),))
+        address = settings.grpc_address if inherited is None else inherited.grpc_address
+        self.grpc_address = self._bind(self._grpc, address)
+        if settings.http_address != NO_ADDRESS and inherited is None:
+            pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
+            self._http = HttpServer(settings.http_address, pages)
+            self.http_address = self._http.address
+            self._http.start()
+        await self._grpc.start()
+        if not address.startswith("unix:"):
+            self._floods.guard(int(self.grpc_address.rpartition(":")[2]))
+        self._beside.append(asyncio.create_task(self._reloader.run()))
+
+    async def load(self) -> Catalog:
+        """Load the encodings, then let calls in and report SERVING.
+
+        Raises:
+            ConfigurationError, SelfTestFailed: See `catalog.load` and `Policy`.
+        """
+        settings, inherited = self._settings, self._inherited
+        if inherited is None:
+            base_dir = self._configuration.base_dir
+            loaded = await asyncio.to_thread(catalog.load, settings, base_dir)
+        else:
+            loaded = inherited.catalog
+        floor = settings.disallowed_special_floor
+        policy = Policy(settings.ceiling, loaded, self._callers, floor)
+        self._endpoint.service = Service(settings, loaded, policy)
+        self._streams.options = self._endpoint.service.options
+        if not loaded.all_native:
+            self._work.always_on_threads()
+        self._metrics.show_encodings(loaded)
+        self._ready_line = loaded.readiness
+        # What is there by now stays. Each full run of Python's collector would walk through it
+        # again, in the middle of some call: tenths of a second for the built-in encodings.
+        gc.collect()
+        gc.freeze()
+        self._beside.append(asyncio.create_task(give_back_when_quiet()))
+        if not self._gate.draining:
+            self._gate.open()
+            self._metrics.ready.set(1)
+            self._metrics.workers.set(1)
+            self._set_health(_SERVING)
+        return loaded
+
+    async def drain(self) -> None:
+        """Report NOT_SERVING, refuse new calls, and let those inside finish."""
+        self._log.info(
+            "draining",
+            in_flight=self._gate.in_flight,
+            open_streams=self._gate.open_streams,
+            grace_seconds=self._settings.grace_seconds,
+        )
+        self._metrics.ready.set(0)
+        self._metrics.workers.set(0)
+        self._health.shut_down()
+        cut_off = await self._gate.drain(self._settings.grace_seconds)
+        if cut_off:
+            self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
+
+    def hurry(self) -> None:
+        """End the grace time of `drain` now."""
+        self._gate.hurry()
+
+    async def stop(self) -> bool:
+        """Close everything. May follow any stage.
+
+        Returns:
+            Whether no thread works any more.
+        """
+        for task in self._beside:
+            task.cancel()
+        self._floods.close()
+        if self._grpc is not None:
+            await self._grpc.stop(STOP_SECONDS)
+        if self._http is not None:
+            await asyncio.to_thread(self._http.stop)
+        return self._work.close()
+
+    async def run(self, stopping: asyncio.Event) -> bool:
+        """Go through all stages.
+
+        Args:
+            stopping: Set by whoever wants the server to drain and stop.
+        Returns:
+            Whether no thread works any more: a call that was cut off cannot be stopped.
+        Raises:
+            ConfigurationError, SelfTestFailed: It could not start.
+            Broken: gRPC took no more calls; in a process that lives on, nobody would know of it and
+                take its place.
+        """
+        self._stopping = stopping
+        try:
+            await self.start()
+            self._tell_serving(await self.load())
+            await stopping.wait()
+            await self.drain()
+        finally:
+            idle = await self.stop()
+        self._log.info("stopped")
+        if self._broken is not None:
+            raise Broken
+        return idle
+
+    def _break(self, error: Exception) -> None:
+        if self._broken is None:
+            self._broken = error
+            self._log.critical("gRPC takes no more calls", error=logs.frames(error))
+            if self._stopping is not None:
+                self._stopping.set()
+
+    def _bind(self, server: grpc.aio.Server, address: str) -> str:
+        if address.startswith("unix:") and _is_served(address):
+            # gRPC would take the file from the other server, unnoticed.
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there: another process does; "
+                "stop it, or set another address"
+            )
+        try:
+            port = credentials.bind(server, address, self._tls, self._settings.unix_socket_mode)
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there: {ports.problem(address)}; if "
+                "another process has the port, stop it, or set another address"
+            )
+        return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+
+    def _set_health(self, status: int) -> None:
+        for name in (health.OVERALL_HEALTH, SERVICE_NAME):
+            self._health.set(name, status)
+
+    def _is_ready(self) -> tuple[bool, str]:
+        if self._gate.draining:
+            return False, "draining"
+        return (True, self._ready_line) if self._gate.is_open else (False, "loading encodings")
+
+    def _is_healthy(self) -> tuple[bool, str]:
+        async def nothing() -> None:
+            """Run on the event loop, which is what is asked."""
+
+        assert self._loop is not None  # HTTP starts after the loop is known
+        answer = asyncio.run_coroutine_threadsafe(nothing(), self._loop)
+        try:
+            answer.result(HEALTHY_LOOP_SECONDS)
+        except TimeoutError:
+            return False, "the event loop does not answer"
+        return True, "healthy"
+
+    def _tell_serving(self, loaded: Catalog) -> None:
+        if self._inherited is not None:
+            self._inherited.serving()
+            return
+        announce(
+            self._log,
+            self._configuration,
+            self._callers,
+            self._tls,
+            loaded,
+            grpc_address=self.grpc_address,
+            http_address=self.http_address,
+            workers=1,
+        )
+
+
+def _is_served(address: str) -> bool:
+    """Whether something listens on a Unix socket, given as gRPC's "unix:path" or "unix:///path"."""
+    path = address.removeprefix("unix:")
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(path.removeprefix("//"))
+        except OSError:
+            return False
+    return True
+
+
+@contextmanager
+def stop_signals(
+    stopping: asyncio.Event, log: logs.Log, again: Callable[[], None]
+) -> Iterator[None]:
+    """SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs; then they are as before.
+
+    Args:
+        stopping: Set by the first signal.
+        log: Where each signal is logged.
+        again: Called by every further signal: whoever sends two is in a hurry. But not by a SIGHUP,
+            of which a terminal that closes may send several.
+    """
+    loop = asyncio.get_running_loop()
+
+    def caught(number: signal.Signals) -> None:
+        log.info("caught a signal", signal=number.name)
+        if stopping.is_set() and number != signal.SIGHUP:
+            again()
+        stopping.set()
+
+    caught_signals = [signal.SIGTERM, signal.SIGINT]
+    # Whoever started the server with nohup wants it to outlive the terminal.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        caught_signals.append(signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in caught_signals}
+    for number in caught_signals:
+        loop.add_signal_handler(number, caught, number)
+    try:
+        yield
+    finally:
+        for number in caught_signals:
+            loop.remove_signal_handler(number)
+            signal.signal(number, before[number])
+
+
+def _call_level(settings: Settings) -> str | None:
+    """The level of the line for each call; None where `log_level` would drop it anyway."""
+    shown = settings.log_level == "debug" or settings.log_level == settings.log_calls == "info"
+    return settings.log_calls if shown else None

@@ -1,0 +1,1 @@
+"""Streaming RPCs: one handler, and a session for each kind of stream."""

@@ -1,0 +1,162 @@
+"""DecodeStream: token ids to text, as far as it is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bytepair.v1 import stream_pb2
+from bytepair_engine import BytepairError, Encoding, StreamDecoder, UnknownTokenId
+
+from bytepair_server.errors import InConfig, InvalidField
+from bytepair_server.rpc import limits, wire
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.limits import utf8_size
+from bytepair_server.rpc.options import Options
+from bytepair_server.streaming.session import Session, check_config, in_config
+from bytepair_server.streaming.wire import read_one_id, write_text
+
+#: Stop strings are looked for in Python, and a message has up to 64
+#: times its size in text.
+_STOP_INLINE_MAX_BYTES: Final = 256
+
+_Request: Final = stream_pb2.DecodeStreamRequest
+_Response: Final = stream_pb2.DecodeStreamResponse
+
+
+class DecodeSession(Session):
+    """One DecodeStream."""
+
+    __slots__ = ("_as_bytes", "_decoder", "_is_plain", "_max_ids")
+
+    def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
+        super().__init__(options, call, inline_max_bytes)
+        self._decoder: StreamDecoder[Any] | None = None
+        self._as_bytes = False
+        self._is_plain = True  # text, and no stop strings
+        self._max_ids: Final = options.settings.max_ids
+
+    def take(self, raw: bytes) -> bytes | None:
+        decoder = self._decoder
+        if decoder is None:
+            return self._first(raw)
+        token_id = read_one_id(raw)
+        if token_id is None:
+            return self._take_any(raw, decoder)
+        delta = decoder.feed((token_id,))
+        if not self._is_plain or decoder.pending_bytes or decoder.fault is not None:
+            return self._maybe_last(delta, flush=False).SerializeToString()
+        return (
+            write_text(delta, decoder.tokens_consumed) or self._response(delta).SerializeToString()
+        )
+
+    def _take_any(self, raw: bytes, decoder: StreamDecoder[Any]) -> bytes | None:
+        try:
+            request = wire.parse(_Request, raw)
+            check_config(request.HasField("config"), is_first=False)
+            ids = request.ids[:]
+            limits.check("ids", len(ids), self._max_ids, "ids")
+        except Exception as error:
+            self.fault = error
+            return self.abandon()
+        answer = self._maybe_last(decoder.feed(ids), flush=request.flush)
+        return answer.SerializeToString()
+
+    def end(self) -> bytes | None:
+        if self._decoder is None:
+            check_config(has_config=False, is_first=True)
+        return self._maybe_last(self._empty, flush=True).SerializeToString()
+
+    def abandon(self) -> bytes | None:
+        self.over = True
+        decoder = self._decoder
+        if decoder is None:
+            return None
+        delta = decoder.abandon()
+        self.call.tokens = decoder.tokens_consumed
+        return self._response(delta).SerializeToString() if delta else None
+
+    def _first(self, raw: bytes) -> bytes:
+        request = wire.parse(_Request, raw)
+        check_config(request.HasField("config"), is_first=True)
+        with in_config():
+            encoding = self._open(request.config)
+        limits.check("ids", len(request.ids), self._max_ids, "ids")
+        assert self._decoder is not None  # it is what was opened
+        answer = self._maybe_last(self._decoder.feed(request.ids[:]), flush=request.flush)
+        answer.encoding, answer.fingerprint = encoding.name, encoding.fingerprint
+        return answer.SerializeToString()
+
+    def _open(self, config: stream_pb2.DecodeStreamConfig) -> Encoding:
+        settings = self._options.settings
+        entry, errors = self._options.decode(config, self.call)
+        limits.check("prefill_ids", len(config.prefill_ids), settings.max_ids, "ids")
+        stop = list(config.stop)
+        limits.check("stop", len(stop), settings.max_stop_strings, "strings")
+        limits.check("stop", sum(map(utf8_size, stop)), settings.max_stop_bytes, "bytes")
+        if "" in stop:
+            raise InvalidField("stop", "holds an empty string, which every text holds")
+        self._as_bytes = errors is None
+        self._is_plain = not stop and not self._as_bytes
+        self._decoder = _decoder(entry.encoding, config, stop, errors)
+        self.inline_max_bytes = (
+            min(self._inline_max_bytes, _STOP_INLINE_MAX_BYTES) if stop else self._inline_max_bytes
+        )
+        return entry.encoding
+
+    @property
+    def _empty(self) -> str | bytes:
+        return b"" if self._as_bytes else ""
+
+    def _maybe_last(self, delta: Any, *, flush: bool) -> stream_pb2.DecodeStreamResponse:
+        """The answer with `delta`; the last one if it is."""
+        decoder = self._decoder
+        assert decoder is not None  # messages come after the first
+        stopped = decoder.stop_matched is not None
+        if flush and not stopped and decoder.fault is None:
+            try:
+                delta += decoder.finish()
+            except BytepairError:
+                delta += decoder.undelivered
+            stopped = decoder.stop_matched is not None
+        answer = self._response(delta)
+        self.fault = decoder.fault
+        if self.fault is not None or flush or stopped:
+            self.over = True
+            self.call.tokens = decoder.tokens_consumed
+            answer.finished = self.fault is None
+        if decoder.stop_matched is not None:
+            answer.stop_matched = decoder.stop_matched
+        return answer
+
+    def _response(self, delta: str | bytes) -> stream_pb2.DecodeStreamResponse:
+        decoder = self._decoder
+        assert decoder is not None  # answers come after the first message
+        answer = _Response(
+            tokens_consumed=decoder.tokens_consumed, pending_bytes=decoder.pending_bytes
+        )
+        if isinstance(delta, str):
+            answer.text = delta
+        else:
+            answer.data = delta
+        return answer
+
+
+def _decoder(
+    encoding: Encoding,
+    config: stream_pb2.DecodeStreamConfig,
+    stop: Sequence[str],
+    errors: Any,
+) -> StreamDecoder[Any]:
+    options: Any = {"as_bytes": True} if errors is None else {"errors": errors}
+    try:
+        return StreamDecoder(
+            encoding,
+            prefill_ids=config.prefill_ids,
+            skip_special_tokens=config.skip_special_tokens,
+            stop=stop,
+            include_stop=config.include_stop,
+            **options,
+        )
+    except UnknownTokenId as error:
+        raise InConfig(error, "prefill_ids") from None

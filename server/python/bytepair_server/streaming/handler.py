@@ -1,0 +1,238 @@
+"""The streaming RPCs, as gRPC calls them: read a message, compute, write the answer.
+
+One message is in hand at a time, and the next is read when the answer is written: gRPC's flow
+control holds a client that sends faster than it reads, and the server keeps nothing for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+import grpc
+
+from bytepair_server.admission.abuse import Floods
+from bytepair_server.admission.executor import Work
+from bytepair_server.admission.limiter import Gate
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.quotas import Quota, Quotas
+from bytepair_server.errors import Overloaded, StreamIdle
+from bytepair_server.observability import logs
+from bytepair_server.observability.metrics import Metrics
+from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.outcome import END, GONE_SECONDS, Context, Outcomes
+from bytepair_server.streaming.decode import DecodeSession
+from bytepair_server.streaming.open_stream import OpenStream
+from bytepair_server.streaming.session import Session
+from bytepair_server.streaming.text import CountSession, EncodeSession
+from bytepair_server.streaming.turns import Turns
+
+Handler = Callable[[object, Context], Awaitable[None]]
+
+#: An answer has at most about so many times the bytes of its message: ids of long tokens as text.
+GROWTH: Final = 64
+#: Every streaming RPC by its name in the proto.
+SESSIONS: Final[dict[str, type[Session]]] = {
+    "EncodeStream": EncodeSession,
+    "DecodeStream": DecodeSession,
+    "CountStream": CountSession,
+}
+
+
+class Streams:
+    """The streaming half of the service, as gRPC calls it."""
+
+    def __init__(
+        self,
+        *,
+        gate: Gate,
+        floods: Floods,
+        callers: Callers,
+        quotas: Quotas,
+        work: Work,
+        metrics: Metrics,
+        log: logs.Log,
+        log_calls: str | None,
+        log_denials: bool,
+        idle_seconds: float,
+    ) -> None:
+        """Serve nothing until `options` is set and the gate opens.
+
+        Args:
+            gate: Who gets in.
+            floods: Who is refused.
+            callers: Who may call.
+            quotas: How much each caller may ask for.
+            work: Where messages are computed.
+            metrics: What is counted.
+            log: Where calls and faults are logged.
+            log_calls: The level of the line for each call; None for no such lines.
+            log_denials: Log what is denied, for audits.
+            idle_seconds: A stream without a message for so long is ended; 0: never.
+        """
+        self.options: Options | None = None
+        self._gate: Final = gate
+        self._callers: Final = callers
+        self._quotas: Final = quotas
+        self._work: Final = work
+        self._idle_seconds: Final = idle_seconds
+        self._turns: Final = Turns()
+        self._outcomes: Final = partial(
+            Outcomes,
+            gate=gate,
+            floods=floods,
+            metrics=metrics,
+            log=log,
+            log_calls=log_calls,
+            log_denials=log_denials,
+        )
+
+    def handlers(self) -> dict[str, Any]:
+        """By RPC, what to register with a gRPC server. Messages stay bytes until a session has
+        them."""
+        # To the wire CountStream, with its one answer, is no other than the two. As gRPC's
+        # stream_unary it would be answered after the handler, which could not tell a caller
+        # that has sent everything from one that is gone.
+        handler = grpc.stream_stream_rpc_method_handler
+        return {rpc: handler(self._handler(rpc)) for rpc in SESSIONS}
+
+    def _handler(self, rpc: str) -> Handler:
+        session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
+
+        async def handle(_: object, context: Context) -> None:
+            call, gate = outcomes.begin(context), self._gate
+            try:
+                call.caller = self._callers.identify(call.authorization, context.auth_context)
+                quota = self._quotas.of(call.caller)
+                gate.enter_stream()
+            except Exception as error:
+                await outcomes.refused(context, call, error)
+            try:
+                if quota is not None:
+                    quota.enter_stream()
+            except Exception as error:
+                gate.leave_stream()
+                await outcomes.refused(context, call, error)
+            try:
+                with self._watched() as stream:
+                    if not gate.is_open:
+                        await stream.working(gate.opened())
+                    assert self.options is not None  # the gate opens once they are set
+                    session = session_class(self.options, call, self._work.inline_max_bytes)
+                    await self._converse(context, session, stream, quota)
+            except BaseException as error:
+                await outcomes.failed(context, call, error)
+            finally:
+                # Not before a caller that failed has its status: one that reads nothing would
+                # otherwise leave behind what it did not read, and open the next.
+                gate.leave_stream()
+                if quota is not None:
+                    quota.leave_stream()
+            outcomes.answered(context, call)
+
+        return handle
+
+    @contextmanager
+    def _watched(self) -> Iterator[OpenStream]:
+        """Watch over the stream of the current task; errors say why it was cancelled."""
+        stream = OpenStream(self._gate, self._idle_seconds)
+        try:
+            yield stream
+        except grpc.aio.InternalError:
+            # gRPC could not read or write: the caller is gone.
+            raise asyncio.CancelledError from None
+        except asyncio.CancelledError:
+            if stream.idle:
+                raise StreamIdle(self._idle_seconds) from None
+            raise
+        finally:
+            stream.close()
+
+    async def _converse(
+        self, context: Context, session: Session, stream: OpenStream, quota: Quota | None
+    ) -> None:
+        """Take messages until the stream is over, no faster than the quota lets: a stream is not
+        ended for its bytes, but gRPC's flow control holds its caller."""
+        read, write, take = context.read, context.write, session.take
+        passes = self._turns.passes
+        now = asyncio.get_running_loop().time
+        small = self._work.inline_max_bytes
+        while not session.over:
+            try:
+                if quota is not None and (delay := quota.debt()):
+                    await stream.working(asyncio.sleep(delay))
+                raw = await read()
+                if len(raw) <= session.inline_max_bytes and not passes(len(raw)):
+                    await stream.working(self._turns.turn(session.call.flow, len(raw)))
+            except asyncio.CancelledError:
+                await self._cut_off(context, session, stream)
+                raise
+            stream.active_at = now()
+            if quota is not None and raw is not END:
+                quota.charge(len(raw))
+            if raw is END:
+                answer = await self._end(session, stream)
+            elif len(raw) <= session.inline_max_bytes:
+                answer = self._at_once(session, raw) if len(raw) * GROWTH > small else take(raw)
+            else:
+                answer = await self._on_thread(stream, session, take, raw)
+            if answer is None:
+                continue
+            if len(answer) <= small:
+                await write(answer)
+            else:
+                stream.hold(session.held + len(answer))
+                await write(answer)
+                stream.hold(session.held)
+            stream.active_at = now()
+        if session.fault is not None:
+            raise session.fault
+
+    def _at_once(self, session: Session, raw: bytes) -> bytes | None:
+        """Take a small message whose answer may be a large one, if there is room for more."""
+        try:
+            self._gate.check_held()
+        except Overloaded as error:
+            session.fault = error
+            return session.abandon()
+        return session.take(raw)
+
+    async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
+        """The answer where nothing more can be read: because the caller has sent everything,
+        or because it is gone. gRPC tells the two apart only when the answer cannot be written,
+        or, a moment later, by cancelling the task."""
+        try:
+            if session.inline_max_bytes >= 0:
+                return session.end()
+            return await self._on_thread(stream, session, session.end)
+        except Exception:
+            await asyncio.sleep(GONE_SECONDS)
+            raise
+
+    async def _on_thread(
+        self,
+        stream: OpenStream,
+        session: Session,
+        step: Callable[..., bytes | None],
+        *raw: bytes,
+    ) -> bytes | None:
+        try:
+            size = session.held + sum(map(len, raw))
+            stream.take_in(size)
+        except Overloaded as error:
+            session.fault = error
+            return session.abandon()
+        try:
+            return await stream.working(self._work.on_thread(session.call, size, step, *raw))
+        finally:
+            stream.hold(session.held)
+
+    async def _cut_off(self, context: Context, session: Session, stream: OpenStream) -> None:
+        """Deliver what is certain, if it is the server that ends the stream."""
+        if stream.idle or self._gate.cut_off:
+            answer = session.abandon()
+            if answer is not None:
+                await context.write(answer)

@@ -1,0 +1,100 @@
+"""What the streaming RPCs compute have in common. Nothing of it knows gRPC or threads."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from bytepair_server.errors import InConfig, InvalidField
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.status import failure_of
+
+#: Most configurations are shorter. A longer one may name so many special tokens or stop
+#: strings that compiling them takes milliseconds.
+_CONFIG_INLINE_MAX_BYTES: Final = 1024
+
+
+class Session(ABC):
+    """One stream: messages in, answers out. Used by one thread at a time.
+
+    Attributes:
+        call: Which; told the encoding, and how much text and how many ids there were.
+        held: How many bytes of text wait for more.
+        over: The stream has ended: after the answer at hand nothing is read any more.
+        fault: Why it has; None where it ended well.
+        inline_max_bytes: The largest next message that is cheap enough for the event loop.
+    """
+
+    __slots__ = (
+        "_inline_max_bytes",
+        "_options",
+        "call",
+        "fault",
+        "held",
+        "inline_max_bytes",
+        "over",
+    )
+
+    def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
+        """Wait for the first message.
+
+        Args:
+            options: Reads the configuration.
+            call: Which it is.
+            inline_max_bytes: The largest message that the server computes on the event loop.
+        """
+        self.call: Final = call
+        self._options: Final = options
+        self._inline_max_bytes: Final = inline_max_bytes
+        self.held = 0
+        self.over = False
+        self.fault: Exception | None = None
+        self.inline_max_bytes = min(inline_max_bytes, _CONFIG_INLINE_MAX_BYTES)
+
+    @abstractmethod
+    def take(self, raw: bytes) -> bytes | None:
+        """Take a message.
+
+        Returns:
+            The answer to it; None for none. If there is a fault then, it comes after the
+            answer.
+        Raises:
+            Exception: What is wrong, where there is nothing to answer.
+        """
+
+    @abstractmethod
+    def end(self) -> bytes | None:
+        """Take note that no message follows. As `take`."""
+
+    def abandon(self) -> bytes | None:
+        """Take note that the stream is cut off.
+
+        Returns:
+            An answer with what is certain now; None for nothing.
+        """
+        self.over = True
+        return None
+
+
+def check_config(has_config: bool, is_first: bool) -> None:
+    """Raises InvalidField unless the first message, and no other one, has a configuration."""
+    if is_first and not has_config:
+        raise InvalidField("config", "the first message must hold it")
+    if has_config and not is_first:
+        raise InvalidField("config", "only the first message may hold it")
+
+
+@contextmanager
+def in_config() -> Iterator[None]:
+    """Where fields of `config` are read: errors name them by their path."""
+    try:
+        yield
+    except InConfig:
+        raise
+    except Exception as error:
+        if failure_of(error) is None:
+            raise
+        raise InConfig(error) from None

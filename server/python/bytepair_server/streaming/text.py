@@ -1,0 +1,182 @@
+"""EncodeStream and CountStream: text in pieces of any size, to ids or to their number."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from bytepair.v1 import stream_pb2
+from bytepair_engine import InvalidUnicode, PieceTooLong, StreamCounter, StreamEncoder, can_stream
+
+from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
+from bytepair_server.catalog import Entry
+from bytepair_server.errors import InputTooLarge, InvalidField, InvalidText
+from bytepair_server.rpc import wire, wire_fields, wire_ids
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.options import Options, limit_of
+from bytepair_server.streaming.session import Session, check_config, in_config
+from bytepair_server.streaming.special_detector import Sight
+
+_Config = stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig
+T = TypeVar("T")
+
+
+class _TextSession(Session):
+    """What both have in common. Nothing that is held is certain: no fault has an answer."""
+
+    __slots__ = ("_sight", "_stream")
+
+    _REQUEST: ClassVar[Any]
+    _DEFAULT_ACTION: ClassVar[int]
+
+    def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
+        super().__init__(options, call, inline_max_bytes)
+        self._stream: Any = None  # StreamEncoder or StreamCounter
+        self._sight: Sight | None = None
+        # The first message may need a pattern of a thousand special tokens: not on the loop.
+        self.inline_max_bytes = -1
+
+    @abstractmethod
+    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder | StreamCounter:
+        """The engine's side of the stream."""
+
+    @abstractmethod
+    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
+        """The answer to a piece; `entry` to be named in it, in the first one."""
+
+    @abstractmethod
+    def _finish(self) -> bytes:
+        """The last answer."""
+
+    def take(self, raw: bytes) -> bytes | None:
+        request = wire.parse(self._REQUEST, raw)
+        entry = None
+        is_first = self._stream is None
+        check_config(request.HasField("config"), is_first)
+        if is_first:
+            with in_config():
+                entry = self._configure(request.config)
+        kind = request.WhichOneof("piece")
+        piece = "" if kind is None else getattr(request, kind)
+        if self._sight is not None and self._sight.finds(piece):
+            self.call.policy["as_text"] = None
+            self._sight = None
+        answer = self._guarded(lambda: self._feed(piece, entry))
+        self.held = self._stream.pending_bytes
+        # What comes next can set free what is held.
+        self.inline_max_bytes = self._inline_max_bytes - self.held
+        return answer
+
+    def end(self) -> bytes | None:
+        if self._stream is None:
+            check_config(has_config=False, is_first=True)
+        answer = self._guarded(self._finish)
+        self.held = 0
+        self._close()
+        return answer
+
+    def _configure(self, config: _Config) -> Entry:
+        entry, rule = self._options.text(config, self.call, self._DEFAULT_ACTION)
+        if not can_stream(entry.encoding):
+            raise InvalidField(
+                "encoding",
+                f"texts cannot be streamed into {entry.name}: it is not known where they can be "
+                "cut for its split pattern",
+            )
+        self._stream = self._open(entry, rule, config)
+        if not rule.disallowed:
+            self._sight = Sight(entry.encoding, rule.allowed)
+        return entry
+
+    def _guarded(self, step: Callable[[], T]) -> T:
+        """Do a step of the engine, whose errors become those of the request."""
+        try:
+            return step()
+        except InvalidUnicode as error:
+            raise InvalidText("data", error.byte_offset) from None
+        except PieceTooLong as error:
+            size = self._stream.pending_bytes
+            unit = "bytes that can only be encoded together"
+            raise InputTooLarge("text", size, error.limit, unit) from None
+
+    def _close(self) -> None:
+        self.over = True
+        self.call.input_bytes = self._stream.bytes_consumed
+
+
+class EncodeSession(_TextSession):
+    """One EncodeStream."""
+
+    __slots__ = ()
+
+    _REQUEST = stream_pb2.EncodeStreamRequest
+    _DEFAULT_ACTION = REJECT
+
+    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder:
+        del config
+        return StreamEncoder(
+            entry.encoding,
+            allowed_special=rule.allowed,
+            disallowed_special=rule.disallowed,
+            add_special_tokens=rule.add_special_tokens,
+            max_pending_bytes=self._options.settings.max_pending_bytes,
+        )
+
+    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
+        return self._answer(self._stream.feed_packed(piece), entry=entry)
+
+    def _finish(self) -> bytes:
+        return self._answer(self._stream.finish_packed(), finished=True)
+
+    def _answer(
+        self, packed: bytes, *, entry: Entry | None = None, finished: bool = False
+    ) -> bytes:
+        answer = stream_pb2.EncodeStreamResponse(
+            bytes_consumed=self._stream.bytes_consumed,
+            pending_bytes=self._stream.pending_bytes,
+            finished=finished,
+        )
+        if entry is not None:
+            answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
+        self.call.tokens += wire_ids.number_of(packed)
+        rest: bytes = answer.SerializeToString()
+        return wire_fields.field(wire_ids.IDS, packed) + rest
+
+
+class CountSession(_TextSession):
+    """One CountStream: the only answer is the last one."""
+
+    __slots__ = ("_answer",)
+
+    _REQUEST = stream_pb2.CountStreamRequest
+    _DEFAULT_ACTION = AS_TEXT
+
+    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamCounter:
+        self._answer = stream_pb2.CountStreamResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        return StreamCounter(
+            entry.encoding,
+            limit=limit_of(config),
+            allowed_special=rule.allowed,
+            disallowed_special=rule.disallowed,
+            add_special_tokens=rule.add_special_tokens,
+            max_pending_bytes=self._options.settings.max_pending_bytes,
+        )
+
+    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
+        del entry  # it is in the answer already
+        self._stream.feed(piece)
+        if not self._stream.limit_exceeded:
+            return None
+        self._close()
+        return self._finish()
+
+    def _finish(self) -> bytes:
+        answer, counter = self._answer, self._stream
+        answer.count = self.call.tokens = counter.finish()
+        answer.limit_exceeded = counter.limit_exceeded
+        answer.bytes_consumed = counter.bytes_consumed
+        serialised: bytes = answer.SerializeToString()
+        return serialised

@@ -1,0 +1,1 @@
+"""How calls reach the server. Only this room knows gRPC, HTTP/2 and sockets."""

@@ -1,0 +1,86 @@
+"""Ports: one that several processes share, where the kernel deals connections out among them; and
+why one cannot be listened at."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.types import split_address
+
+#: Elsewhere SO_REUSEPORT is missing, or gives every connection to one of the processes.
+CAN_SHARE: Final = sys.platform == "linux"
+
+
+class SharedPort:
+    """A port that is held, although nobody listens there yet.
+
+    Attributes:
+        address: Where processes are to listen, with the port that was chosen.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Find out whether the port is free, and hold it.
+
+        Args:
+            address: "host:port"; port 0: any free one.
+        Raises:
+            ConfigurationError: It cannot be listened at, or another process does.
+        """
+        try:
+            # The first try must fail where anybody listens: with SO_REUSEPORT the kernel lets
+            # two servers of one user share a port, and each would get some of the calls.
+            _bound(address, share=False).close()
+            self._held: Final = _bound(address, share=True)
+        except (OSError, UnicodeError) as error:
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there: {_reason(error)}; if another "
+                "process has the port, stop it, or set another address"
+            ) from None
+        self.address: Final = f"{address.rpartition(':')[0]}:{self._held.getsockname()[1]}"
+
+    def close(self) -> None:
+        """Hold it no longer."""
+        self._held.close()
+
+
+def problem(address: str) -> str:
+    """Why nobody can listen at an address where gRPC could not; it does not say.
+
+    Args:
+        address: "host:port", or gRPC's "unix:path".
+    """
+    try:
+        if address.startswith("unix:"):
+            path = Path(address.removeprefix("unix:").removeprefix("//"))
+            with socket.socket(socket.AF_UNIX) as tried:
+                tried.bind(str(path))
+            path.unlink()
+        else:
+            _bound(address, share=False).close()
+    except (OSError, UnicodeError) as error:
+        return _reason(error)
+    return "gRPC refuses it"
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _bound(address: str, *, share: bool) -> socket.socket:
+    host, port = split_address(address)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, where = found[0]
+    held = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if share:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(where)
+    except OSError:
+        held.close()
+        raise
+    return held
