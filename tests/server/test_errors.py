@@ -363,5 +363,5 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
     (line,) = [line for line in lines if line["event"] == "unexpected error"]
     assert line["request_id"] == "mine"
     assert line["error"][-1] == "AssertionError"
-    assert any("endpoint.py" in place for place in line["error"])
+    assert any("handler.py" in place for place in line["error"])
     assert "secret" not in log.getvalue()

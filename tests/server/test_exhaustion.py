@@ -154,7 +154,7 @@ def test_nothing_that_the_server_decides_asks_a_clock_that_can_jump() -> None:
     certificate is valid is what the time of day says."""
     jumping = {"time", "datetime", "time_ns", "localtime", "gmtime", "now", "utcnow"}
     found = []
-    for file in set(SOURCES.rglob("*.py")) - {SOURCES / "tls.py"}:
+    for file in set(SOURCES.rglob("*.py")) - {SOURCES / "auth" / "tls.py"}:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime"):
                 found += [(file.name, a.name) for a in node.names if a.name in jumping]
