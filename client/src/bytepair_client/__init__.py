@@ -10,9 +10,9 @@ that all of them take, `errors` what they raise.
 """
 
 from bytepair_client.aio import AsyncFullResponses, AsyncTokenizerClient
-from bytepair_client.aio_stream import AsyncStream
-from bytepair_client.client import FullResponses, TokenizerClient
-from bytepair_client.errors import (
+from bytepair_client._async_stream import AsyncStream
+from bytepair_client._client import FullResponses, TokenizerClient
+from bytepair_client._errors import (
     Cancelled,
     ClientClosed,
     DeadlineExceeded,
@@ -36,13 +36,13 @@ from bytepair_client.errors import (
     UnknownEncoding,
     UnknownTokenId,
 )
-from bytepair_client.operations.common import error_of
-from bytepair_client.operations.describing import EncodingInfo
-from bytepair_client.operations.encoding import IdsWithOffsets
-from bytepair_client.options import NOT_GIVEN, Tls
-from bytepair_client.stream import Stream
-from bytepair_client.text import SpecialToken, Text, special
-from bytepair_client.version import __version__
+from bytepair_client._operations.common import error_of
+from bytepair_client._operations.describing import EncodingInfo
+from bytepair_client._operations.encoding import IdsWithOffsets
+from bytepair_client._options import NOT_GIVEN, Tls
+from bytepair_client._stream import Stream
+from bytepair_client._text import SpecialToken, Text, special
+from bytepair_client._version import __version__
 
 __all__ = [
     "NOT_GIVEN",

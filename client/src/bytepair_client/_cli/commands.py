@@ -1,0 +1,199 @@
+"""The five commands: each asks the server and prints what it says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from bytepair.v1.stream_pb2 import CountStreamResponse
+from bytepair.v1.tokenizer_pb2 import CountResponse
+
+from bytepair_client._cli.inputs import STANDARD_INPUT, opened
+from bytepair_client._cli.output import write, write_text
+from bytepair_client._cli.results import Results
+from bytepair_client._cli.status import CommandError, ExitStatus
+from bytepair_client._client import TokenizerClient
+from bytepair_client._operations.describing import EncodingInfo
+
+# More special tokens than this are counted and not listed, except in JSON.
+MOST_LISTED = 20
+
+Command = Callable[[TokenizerClient, argparse.Namespace], ExitStatus]
+
+
+def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair count`."""
+    results = Results(args.json)
+    options = _special_options(args)
+    total = 0
+    several = len(args.files) > 1
+    for name in args.files:
+        with results.of(name) as result, opened(name) as source:
+            answer: CountResponse | CountStreamResponse
+            if source.is_large:
+                answer = client.full.count_stream(source.text(), timeout=args.timeout, **options)
+            else:
+                answer = client.full.count("".join(source.text()), **options)
+            total += answer.count
+            result.answered(answer)
+            result.fields["count"] = answer.count
+            if several:
+                result.line = f"{answer.count:9} {name}"
+            else:
+                result.line = str(answer.count) + ("" if name == STANDARD_INPUT else f" {name}")
+    if several:
+        results.print_line(f"{total:9} total")
+    results.print_json(total=total)
+    return results.status
+
+
+def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair encode`."""
+    results = Results(args.json)
+    options = _special_options(args)
+    for name in args.files:
+        with results.of(name) as result, opened(name, writes=not args.json) as source:
+            if source.is_large:
+                stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
+                if args.json:
+                    result.fields["ids"] = [token_id for ids in stream for token_id in ids]
+                else:
+                    _write_line(stream)
+                result.answered(stream.last)
+            else:
+                answer = client.full.encode("".join(source.text()), **options)
+                result.answered(answer)
+                result.fields["ids"] = list(answer.ids)
+                result.line = " ".join(map(str, answer.ids))
+    results.print_json()
+    return results.status
+
+
+def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair decode`."""
+    as_bytes = args.errors == "bytes"
+    if args.json and as_bytes:
+        raise CommandError("--errors bytes: JSON cannot hold bytes", ExitStatus.USAGE)
+    results = Results(args.json)
+    options = {"skip_special_tokens": args.skip_special_tokens}
+    for name in args.files:
+        with results.of(name) as result, opened(name, writes=not args.json) as source:
+            if source.is_large:
+                stream = client.decode_stream(
+                    source.ids(),
+                    errors="replace" if as_bytes else args.errors,
+                    as_bytes=as_bytes,
+                    timeout=args.timeout,
+                    **options,
+                )
+                if args.json:
+                    result.fields["text"] = "".join(stream)
+                else:
+                    for piece in stream:
+                        write(piece if isinstance(piece, bytes) else piece.encode())
+                result.answered(stream.last)
+            elif as_bytes:
+                result.data = client.decode_bytes(chain.from_iterable(source.ids()), **options)
+            else:
+                ids = chain.from_iterable(source.ids())
+                answer = client.full.decode(ids, errors=args.errors, **options)
+                result.answered(answer)
+                result.fields["text"] = answer.text
+                result.data = answer.text.encode()
+    results.print_json()
+    return results.status
+
+
+def encodings(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair encodings`."""
+    if args.names:
+        found = [client.get_encoding(name) for name in args.names]
+        text = "\n".join(map(_described, found))
+    else:
+        found = client.list_encodings()
+        text = "".join(map(_listed, found))
+    write_text(_json([_fields(info) for info in found]) if args.json else text)
+    return ExitStatus.OK
+
+
+def health(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair health`."""
+    status = client.health()
+    text = _json({"target": client.target, "status": status})
+    write_text(text if args.json else f"{client.target}: {status}\n")
+    return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
+
+
+COMMANDS: Mapping[str, Command] = {
+    "count": count,
+    "encode": encode,
+    "decode": decode,
+    "encodings": encodings,
+    "health": health,
+}
+
+
+def _special_options(args: argparse.Namespace) -> dict[str, Any]:
+    allowed = args.allowed_special
+    options: dict[str, Any] = {
+        "allowed_special": "all" if "all" in allowed else frozenset(allowed),
+        "add_special_tokens": args.add_special_tokens,
+    }
+    if args.disallowed_special is not None:  # otherwise the default of the operation
+        options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
+    return options
+
+
+def _write_line(stream: Iterable[list[int]]) -> None:
+    """Write ids as they come, on one line, which ends whatever happens."""
+    separator = ""
+    try:
+        for ids in stream:
+            write_text(separator + " ".join(map(str, ids)))
+            separator = " "
+    finally:
+        if separator:
+            write_text("\n")
+
+
+def _listed(info: EncodingInfo) -> str:
+    line = f"{info.name:15} {info.n_vocab:7} {info.backend:9} {info.fingerprint}\n"
+    return line + (f"    {', '.join(info.aliases)}\n" if info.aliases else "")
+
+
+def _described(info: EncodingInfo) -> str:
+    fields = _fields(info)
+    special = info.special_tokens
+    fields["aliases"] = ", ".join(info.aliases) or "none"
+    fields["special_tokens"] = (
+        ", ".join(f"{token} {token_id}" for token, token_id in special.items()) or "none"
+        if len(special) <= MOST_LISTED
+        else f"{len(special)}; --json lists them"
+    )
+    for name in ("template_before", "template_after"):
+        fields[name] = " ".join(fields[name]) or "none"
+    return "".join(f"{name + ':':16} {value}\n" for name, value in fields.items())
+
+
+def _fields(info: EncodingInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "aliases": list(info.aliases),
+        "fingerprint": info.fingerprint,
+        "n_vocab": info.n_vocab,
+        "max_token_id": info.max_token_id,
+        "pattern": info.pattern,
+        "special_tokens": dict(info.special_tokens),
+        "source": info.source,
+        "backend": info.backend,
+        "splitter": info.splitter,
+        "template_before": list(info.template_before),
+        "template_after": list(info.template_after),
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value) + "\n"

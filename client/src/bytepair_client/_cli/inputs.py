@@ -1,0 +1,179 @@
+"""Files and standard input, as text or as token ids: whole if small, else piece by piece."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+from bytepair_client._cli.progress import Progress
+from bytepair_client._cli.status import CommandError
+from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
+
+STANDARD_INPUT = "-"
+#: What is read at once of an input that is not held as a whole.
+CHUNK_BYTES = 256 * 1024
+
+_STANDARD_INPUT = 0
+# Longer ones are no ids of any encoding, and Python refuses to read them from 4,300 digits on.
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_MOST_DIGITS = 5000
+_SEPARATORS = re.compile(r"[\s,]+")
+
+
+class Input:
+    """One input, open.
+
+    Attributes:
+        name: As it was given.
+        is_large: Whether it is more than one request should hold.
+    """
+
+    def __init__(self, name: str, file: io.FileIO, progress: Progress) -> None:
+        """Read the first DEFAULT_MAX_UNARY_BYTES, and see whether that is all."""
+        self.name = name
+        self._file = file
+        self._progress = progress
+        self._start = b""
+        while len(self._start) <= DEFAULT_MAX_UNARY_BYTES:
+            chunk = self._read()
+            if not chunk:
+                break
+            self._start += chunk
+        self.is_large = len(self._start) > DEFAULT_MAX_UNARY_BYTES
+
+    def text(self) -> Iterator[str]:
+        """The text, byte for byte: line ends and a byte order mark stay.
+
+        Raises:
+            CommandError: It cannot be read, or is not UTF-8.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        decoded = 0
+        for chunk in chain(self._chunks(), (b"",)):
+            pending = decoder.getstate()[0]
+            try:
+                yield decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                raise CommandError(
+                    f"{shown(self.name)}: not UTF-8: byte "
+                    f"{decoded - len(pending) + error.start} "
+                    f"(0x{error.object[error.start]:02x}) starts no character; convert it first, "
+                    "for example by iconv"
+                ) from None
+            decoded += len(chunk)
+
+    def ids(self) -> Iterator[list[int]]:
+        """The token ids: of a JSON list, or numbers between white space and commas.
+
+        Raises:
+            CommandError: It cannot be read, or holds something that is not a token id.
+        """
+        count = 0
+        for words in self._words():
+            ids = []
+            for word in words:
+                if isinstance(word, str) and _NUMBER.fullmatch(word):
+                    ids.append(int(word))
+                elif isinstance(word, int) and not isinstance(word, bool):
+                    ids.append(word)
+                else:
+                    raise CommandError(
+                        f"{shown(self.name)}: number {count + len(ids) + 1} of the list is not "
+                        "a token id"
+                    )
+            count += len(ids)
+            yield ids
+
+    def _words(self) -> Iterator[list[object]]:
+        texts = (chunk.decode("ascii", errors="replace") for chunk in self._chunks())
+        start = ""
+        for text in texts:
+            start = text.lstrip()
+            if start:
+                break
+        if start.startswith("["):
+            return self._json(chain((start[1:],), texts))
+        return _split(chain((start,), texts))
+
+    def _json(self, texts: Iterable[str]) -> Iterator[list[object]]:
+        """The elements of a JSON list after its bracket, as far as its commas say."""
+        rest = ""
+        is_first = True
+        for text in texts:
+            whole, comma, rest = (rest + text).rpartition(",")
+            if comma:
+                yield self._elements(whole)
+                is_first = False
+        last = rest.rstrip()
+        if not last.endswith("]"):
+            raise self._not_json()
+        if not is_first or last[:-1].strip():
+            yield self._elements(last[:-1])
+
+    def _elements(self, text: str) -> list[object]:
+        """What stands between two commas; never nothing."""
+        try:
+            elements: list[object] = json.loads(f"[{text}]")
+        except (ValueError, RecursionError):
+            raise self._not_json() from None
+        if not elements:
+            raise self._not_json()
+        return elements
+
+    def _not_json(self) -> CommandError:
+        return CommandError(f"{shown(self.name)}: not a JSON list of token ids")
+
+    def _chunks(self) -> Iterator[bytes]:
+        start, self._start = self._start, b""
+        while start:
+            yield start
+            self._progress.add(len(start))
+            start = self._read()
+
+    def _read(self) -> bytes:
+        try:
+            return self._file.read(CHUNK_BYTES)
+        except OSError as error:
+            raise CommandError(f"{shown(self.name)}: {error.strerror}") from None
+
+
+@contextmanager
+def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
+    """Open a file, or standard input, for as long as the block runs.
+
+    Args:
+        name: The file's; STANDARD_INPUT for standard input.
+        writes: Whether the block writes to standard output meanwhile.
+    Raises:
+        CommandError: It cannot be read.
+    """
+    is_file = name != STANDARD_INPUT
+    try:
+        # Without a buffer, whose lock a thread that waits for input would hold at exit.
+        file = io.FileIO(name if is_file else _STANDARD_INPUT, closefd=is_file)
+    except OSError as error:
+        raise CommandError(f"{shown(name)}: {error.strerror}") from None
+    with file, Progress(shown(name), file, writes=writes) as progress:
+        yield Input(name, file, progress)
+
+
+def shown(name: str) -> str:
+    """What messages call a file."""
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def _split(texts: Iterable[str]) -> Iterator[list[object]]:
+    rest = ""
+    for text in texts:
+        words = _SEPARATORS.split(rest + text)
+        rest = words.pop()
+        yield [word for word in words if word]
+        if len(rest) > _MOST_DIGITS:
+            break
+    if rest:
+        yield [rest]

@@ -1,0 +1,152 @@
+"""From arguments to an exit status: connect, run the command, and say what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bytepair_client._cli import extensions
+from bytepair_client._cli.commands import COMMANDS
+from bytepair_client._cli.parser import (
+    API_KEY_VARIABLE,
+    ENCODING_VARIABLE,
+    TARGET_VARIABLE,
+    TLS_VARIABLES,
+    build_parser,
+)
+from bytepair_client._cli.status import CommandError, ExitStatus
+from bytepair_client._client import TokenizerClient
+from bytepair_client._errors import (
+    DeadlineExceeded,
+    InvalidOption,
+    Overloaded,
+    QuotaExceeded,
+    TokenizerError,
+    Unauthenticated,
+    Unavailable,
+    UnknownEncoding,
+)
+from bytepair_client._options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: Without the program's name; None for those of the process.
+    Returns:
+        The exit status, as `bytepair --help` describes it.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command = arguments[0] if arguments else ""
+    try:
+        if command not in COMMANDS:
+            return _run_other(command, arguments)
+        args = build_parser().parse_args(arguments)
+        with _connect(args, os.environ) as client:
+            return COMMANDS[command](client, args)
+    except (CommandError, TokenizerError) as error:
+        sys.stderr.write(f"bytepair: {error}{_advice(error)}\n")
+        return _status(error, command)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        return ExitStatus.BROKEN_PIPE
+    except OSError as error:
+        sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
+        return ExitStatus.FAILED
+
+
+def _run_other(command: str, arguments: Sequence[str]) -> int:
+    """Run a command that another distribution adds, or let the parser say what is wrong."""
+    if command and not command.startswith("-"):
+        extension = extensions.load(command)
+        if extension is not None:
+            return extension.run(arguments[1:])
+    build_parser(extensions.summaries()).parse_args(arguments)
+    raise AssertionError("unreachable: without a command of its own the parser exits")
+
+
+def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:
+    encoding = expected = None
+    if "encoding" in args:
+        encoding = args.encoding or environment.get(ENCODING_VARIABLE)
+        expected = args.expected_fingerprint
+        if not encoding:
+            raise CommandError(
+                f"which encoding? Give --encoding NAME, or set {ENCODING_VARIABLE}; "
+                "'bytepair encodings' lists what the server has",
+                ExitStatus.USAGE,
+            )
+    return TokenizerClient(
+        args.target or environment.get(TARGET_VARIABLE) or DEFAULT_TARGET,
+        encoding=encoding,
+        expected_fingerprint=expected,
+        timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
+        api_key=_api_key(args, environment),
+        tls=_tls(args, environment),
+        user_agent="bytepair-cli",
+    )
+
+
+def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | None:
+    if args.api_key_file is None:
+        return environment.get(API_KEY_VARIABLE) or None
+    try:
+        key = Path(args.api_key_file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CommandError(f"{args.api_key_file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{args.api_key_file}: not an API key: it is not text") from None
+    if len(key.split()) != 1:
+        what = "it has several words" if key else "it is empty"
+        raise CommandError(f"{args.api_key_file}: not an API key: {what}")
+    return key
+
+
+def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool:
+    chosen = {
+        name: getattr(args, name) or environment.get(variable) or None
+        for name, variable in TLS_VARIABLES.items()
+    }
+    if any(chosen.values()):
+        return Tls(*chosen.values())
+    return bool(args.tls)
+
+
+def _advice(error: Exception) -> str:
+    """What to do next, where the error itself does not say it."""
+    match error:
+        case Unavailable():
+            return (
+                f"\nIs the server running? 'bytepair-server' starts one; --target or "
+                f"{TARGET_VARIABLE} names another. And does it want TLS (--tls, --tls-ca), or a "
+                "certificate (--tls-cert, --tls-key)? Is the name in its own another than the "
+                "target's (--tls-server-name)?"
+            )
+        case DeadlineExceeded():
+            return "\nIs the target right? --timeout SECONDS gives it more time."
+        case UnknownEncoding():
+            return "\n'bytepair encodings' lists what the server has."
+        case Unauthenticated():
+            return (
+                f"\nGive an API key by --api-key-file or {API_KEY_VARIABLE}, or a certificate by "
+                "--tls-cert and --tls-key."
+            )
+    return ""
+
+
+def _status(error: Exception, command: str) -> ExitStatus:
+    match error:
+        case CommandError():
+            return error.status
+        case Unavailable() | DeadlineExceeded() | Overloaded() | QuotaExceeded() if (
+            command != "health"
+        ):
+            return ExitStatus.TRY_LATER
+        case InvalidOption(code=None):
+            return ExitStatus.USAGE
+    return ExitStatus.FAILED

@@ -1,0 +1,194 @@
+"""What the command line takes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S
+from bytepair_client._version import __version__
+
+TARGET_VARIABLE = "BYTEPAIR_TARGET"
+ENCODING_VARIABLE = "BYTEPAIR_ENCODING"
+API_KEY_VARIABLE = "BYTEPAIR_API_KEY"
+#: By argument, in the order of the fields of `Tls`.
+TLS_VARIABLES = {
+    "tls_ca": "BYTEPAIR_TLS_CA",
+    "tls_cert": "BYTEPAIR_TLS_CERT",
+    "tls_key": "BYTEPAIR_TLS_KEY",
+    "tls_server_name": "BYTEPAIR_TLS_SERVER_NAME",
+}
+
+_DESCRIPTION = "Count, encode and decode tokens by a bytepair tokenizer server."
+
+_EPILOG = f"""\
+examples:
+  bytepair encodings                                what the server has
+  bytepair count --encoding o200k_base *.md         tokens of each file, and the total
+  echo -n "Hello" | bytepair encode --encoding gpt-4o
+  bytepair encode --encoding gpt-4o a.txt | bytepair decode --encoding gpt-4o | cmp - a.txt
+
+environment:
+  {TARGET_VARIABLE}     the server, where --target is not given
+  {ENCODING_VARIABLE}   the encoding, where --encoding is not given
+  {API_KEY_VARIABLE}    the API key, where --api-key-file is not given
+  BYTEPAIR_TLS_CA, BYTEPAIR_TLS_CERT, BYTEPAIR_TLS_KEY, BYTEPAIR_TLS_SERVER_NAME
+                      each as the option of its name, where that is not given
+
+exit status:
+  0    done; for health: the server is serving
+  1    refused or failed for at least one input; for health: not serving, or no answer
+  2    wrong usage
+  3    no answer from the server, it is overloaded, or this caller's quota is used up: it may go
+       well later
+  130  interrupted; 141  the reader of the output went away
+"""
+
+
+def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command; `command` of its result names the chosen one.
+
+    Args:
+        others: Commands that other distributions add, with a summary each: they are listed, and
+            parse their arguments themselves.
+    """
+    parser = _Parser(prog="bytepair", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--version", action="version", version=f"bytepair {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
+    )
+    server, encoding, special = _server(), _encoding(), _special()
+
+    count = commands.add_parser(
+        "count",
+        parents=[encoding, special, server],
+        help="count tokens",
+        description="Print the number of tokens of each file, and the total of several.",
+    )
+    _files(count, "UTF-8 text")
+
+    encode = commands.add_parser(
+        "encode",
+        parents=[encoding, special, server],
+        help="text to token ids",
+        description="Print the token ids of each file on one line, separated by spaces.",
+    )
+    _files(encode, "UTF-8 text")
+
+    decode = commands.add_parser(
+        "decode",
+        parents=[encoding, server],
+        help="token ids to text",
+        description="Write the text of token ids exactly as it is, with no line end added.",
+    )
+    _files(decode, "ids, separated by white space or commas, or a JSON list,")
+    decode.add_argument(
+        "--errors",
+        choices=["replace", "strict", "bytes"],
+        default="replace",
+        help="for bytes that are not UTF-8: U+FFFD in their place, an error, or the bytes as "
+        "they are (default: %(default)s)",
+    )
+    decode.add_argument(
+        "--skip-special-tokens", action="store_true", help="leave special tokens out"
+    )
+
+    encodings = commands.add_parser(
+        "encodings",
+        parents=[server],
+        help="what encodings the server has",
+        description="List the server's encodings, or describe those that are named.",
+    )
+    encodings.add_argument("names", nargs="*", metavar="NAME", help="a name or an alias")
+
+    commands.add_parser(
+        "health",
+        parents=[server],
+        help="whether the server is serving",
+        description="Ask the server's health service; the exit status is 0 if it is serving "
+        "and 1 otherwise.",
+    )
+    for name, summary in (others or {}).items():
+        if name not in commands.choices:
+            commands.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Keeps the layout of epilogs, and refuses abbreviated options: they break scripts later."""
+
+    def __init__(self, **options: object) -> None:
+        options.setdefault("allow_abbrev", False)
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(**options)  # type: ignore[arg-type]  # argparse has no type for these
+
+
+def _server() -> _Parser:
+    parent = _Parser(add_help=False)
+    parent.add_argument("--json", action="store_true", help="print JSON")
+    group = parent.add_argument_group("server")
+    group.add_argument(
+        "--target", metavar="HOST:PORT", help=f"where the server is (default: {DEFAULT_TARGET})"
+    )
+    group.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help=f"for each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input larger than "
+        f"{DEFAULT_MAX_UNARY_BYTES >> 20} MiB, which is streamed)",
+    )
+    group.add_argument("--api-key-file", metavar="FILE", help="a file that holds the API key")
+    group.add_argument("--tls", action="store_true", help="use TLS, with gRPC's own roots")
+    group.add_argument("--tls-ca", metavar="FILE", help="use TLS, trusting these roots (PEM)")
+    group.add_argument("--tls-cert", metavar="FILE", help="use TLS with our certificate (PEM)")
+    group.add_argument("--tls-key", metavar="FILE", help="the key of --tls-cert (PEM)")
+    group.add_argument(
+        "--tls-server-name", metavar="NAME", help="the name in the server's certificate"
+    )
+    return parent
+
+
+def _encoding() -> _Parser:
+    parent = _Parser(add_help=False)
+    parent.add_argument(
+        "--encoding", metavar="NAME", help="required: a name or an alias, such as o200k_base"
+    )
+    parent.add_argument(
+        "--expected-fingerprint",
+        metavar="FINGERPRINT",
+        help="fail unless the server's encoding has this fingerprint",
+    )
+    return parent
+
+
+def _special() -> _Parser:
+    parent = _Parser(add_help=False)
+    group = parent.add_argument_group("special tokens that the text spells")
+    group.add_argument(
+        "--allowed-special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="make it a control token; may be repeated; 'all' for all that the server permits",
+    )
+    group.add_argument(
+        "--disallowed-special",
+        choices=["reject", "as-text"],
+        help="the others: an error, or ordinary text (default: as-text in count, reject in encode)",
+    )
+    parent.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="put what frames a text of this encoding around it, if the server permits",
+    )
+    return parent
+
+
+def _files(parser: argparse.ArgumentParser, content: str) -> None:
+    parser.add_argument(
+        "files",
+        nargs="*",
+        default=["-"],
+        metavar="FILE",
+        help=f"{content} in a file; '-', or none: standard input",
+    )

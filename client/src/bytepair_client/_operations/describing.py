@@ -1,0 +1,110 @@
+"""What encodings the server has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from bytepair.v1 import encoding_pb2, tokenizer_pb2
+
+from bytepair_client._call import Call, method
+from bytepair_client._operations.common import Timeout, chosen_timeout, named_encoding
+from bytepair_client._options import NOT_GIVEN, Defaults
+
+LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
+GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingInfo:
+    """One encoding, as the server describes it.
+
+    Attributes:
+        name: The canonical name, such as "cl100k_base".
+        aliases: Other names that requests may use for it, sorted.
+        fingerprint: "sha256:" and 64 hexadecimal digits over what decides ids. Equal
+            fingerprints mean equal ids for every text.
+        n_vocab: One more than the largest token id.
+        max_token_id: The largest token id, special tokens included.
+        pattern: The regular expression that splits text into pre-tokens.
+        special_tokens: Spelling to id, in the order of ids.
+        source: "builtin", "builtin:" and the built-in encoding that it extends, or "file:" and
+            a path on the server.
+        backend: "native" or "reference". The ids are the same.
+        splitter: How the pattern is run. The pre-tokens are the same.
+        template_before: The tokens that `add_special_tokens` puts before a text, by spelling.
+        template_after: Those that it puts after a text.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    fingerprint: str
+    n_vocab: int
+    max_token_id: int
+    pattern: str
+    special_tokens: Mapping[str, int]
+    source: str
+    backend: str
+    splitter: str
+    template_before: tuple[str, ...] = ()
+    template_after: tuple[str, ...] = ()
+
+
+def list_encodings(
+    defaults: Defaults, *, timeout: Timeout = NOT_GIVEN
+) -> Call[tokenizer_pb2.ListEncodingsResponse, list[EncodingInfo]]:
+    """Describe every encoding that the server has loaded.
+
+    Args:
+        timeout: Seconds; None for no deadline.
+    Returns:
+        Sorted by name.
+    Raises:
+        TokenizerError: See `bytepair_client.errors`.
+    """
+    return Call(
+        LIST_ENCODINGS,
+        tokenizer_pb2.ListEncodingsRequest(),
+        chosen_timeout(defaults, timeout),
+        lambda response: [_info(encoding) for encoding in response.encodings],
+    )
+
+
+def get_encoding(
+    defaults: Defaults, encoding: str | None = None, *, timeout: Timeout = NOT_GIVEN
+) -> Call[tokenizer_pb2.GetEncodingResponse, EncodingInfo]:
+    """Describe one encoding.
+
+    Args:
+        encoding: Name or alias; None for the client's.
+        timeout: Seconds; None for no deadline.
+    Returns:
+        Its description, under its canonical name.
+    Raises:
+        UnknownEncoding: The server has none of that name.
+        TokenizerError: See `bytepair_client.errors`.
+    """
+    return Call(
+        GET_ENCODING,
+        tokenizer_pb2.GetEncodingRequest(encoding=named_encoding(defaults, encoding)),
+        chosen_timeout(defaults, timeout),
+        lambda response: _info(response.encoding),
+    )
+
+
+def _info(encoding: encoding_pb2.Encoding) -> EncodingInfo:
+    return EncodingInfo(
+        name=encoding.name,
+        aliases=tuple(encoding.aliases),
+        fingerprint=encoding.fingerprint,
+        n_vocab=encoding.n_vocab,
+        max_token_id=encoding.max_token_id,
+        pattern=encoding.pattern,
+        special_tokens=MappingProxyType({s.token: s.id for s in encoding.special_tokens}),
+        source=encoding.source,
+        backend=encoding.backend,
+        splitter=encoding.splitter,
+        template_before=tuple(s.token for s in encoding.template_before),
+        template_after=tuple(s.token for s in encoding.template_after),
+    )

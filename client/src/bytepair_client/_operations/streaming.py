@@ -1,0 +1,266 @@
+"""Texts and ids that come in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeVar, overload
+
+from bytepair.v1 import stream_pb2
+
+from bytepair_client._call import Call, StreamCall, Whole, method
+from bytepair_client._ids import set_ids
+from bytepair_client._operations.common import (
+    DecodeErrors,
+    Fingerprint,
+    Timeout,
+    checked_limit,
+    set_encoding,
+    wire_errors,
+)
+from bytepair_client._options import (
+    BYTES_PER_ID,
+    NOT_GIVEN,
+    Defaults,
+    checked_timeout,
+    invalid,
+    utf8,
+)
+from bytepair_client._send_buffer import IdsOutbox, TextOutbox
+from bytepair_client._text import (
+    AllowedSpecial,
+    DisallowedSpecial,
+    wire_allowed,
+    wire_disallowed,
+)
+
+ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
+DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
+COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
+
+#: In one request: enough that the cost of a message is none to speak of.
+MAX_PIECE_BYTES = 256 * 1024
+MAX_PIECE_IDS = 8192
+
+Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
+Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
+Part = TypeVar("Part")
+
+
+@overload
+def decode_stream(
+    defaults: Defaults,
+    ids: Ids,
+    *,
+    encoding: str | None = None,
+    prefill_ids: Iterable[int] = (),
+    skip_special_tokens: bool = False,
+    stop: Collection[str] = (),
+    include_stop: bool = False,
+    errors: DecodeErrors = "replace",
+    as_bytes: Literal[False] = False,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> StreamCall[stream_pb2.DecodeStreamResponse, str]: ...
+@overload
+def decode_stream(
+    defaults: Defaults,
+    ids: Ids,
+    *,
+    encoding: str | None = None,
+    prefill_ids: Iterable[int] = (),
+    skip_special_tokens: bool = False,
+    stop: Collection[str] = (),
+    include_stop: bool = False,
+    errors: DecodeErrors = "replace",
+    as_bytes: Literal[True],
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> StreamCall[stream_pb2.DecodeStreamResponse, bytes]: ...
+def decode_stream(
+    defaults: Defaults,
+    ids: Ids,
+    *,
+    encoding: str | None = None,
+    prefill_ids: Iterable[int] = (),
+    skip_special_tokens: bool = False,
+    stop: Collection[str] = (),
+    include_stop: bool = False,
+    errors: DecodeErrors = "replace",
+    as_bytes: bool = False,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
+    """Decode token ids as they come, for example from a model.
+
+    Args:
+        ids: Ids one by one, or lists of them; of a generator for example. Those that have
+            come while a message was being sent go together in the next one; none waits.
+        encoding: Name or alias; None for the client's.
+        prefill_ids: Ids that came before, such as those of the prompt. They give no text, but
+            bytes at their end that begin a character are completed by the first of `ids`.
+        skip_special_tokens: True: special tokens give nothing; False: their spelling.
+        stop: The text ends before the first of these strings in it. None may be empty.
+        include_stop: True: it ends after the string and not before.
+        errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as nothing can
+            complete them, "strict" fails with InvalidUtf8.
+        as_bytes: True: give the bytes as they come.
+        expected_fingerprint: See `bytepair_client.operations`.
+        timeout: Seconds for the whole stream; None, and by default: no deadline.
+    Returns:
+        An iterator of pieces of the text: whole characters, never empty; joined they are what
+        `decode` gives for all ids, up to the stop string. Its `last` tells of `stop_matched`,
+        `tokens_consumed` and `finished`.
+    Raises:
+        UnknownTokenId: After the text of the ids before; `index` counts all of `ids`.
+        TokenizerError: See `bytepair_client.errors`; after the text that was certain.
+    """
+    if isinstance(stop, str):
+        raise invalid("stop", "a collection of strings, not one string")
+    config = stream_pb2.DecodeStreamConfig(
+        skip_special_tokens=skip_special_tokens,
+        stop=[utf8("stop", string) for string in stop],
+        include_stop=include_stop,
+        errors=wire_errors(errors),
+        as_bytes=as_bytes,
+    )
+    set_ids(config.prefill_ids, prefill_ids)
+    set_encoding(config, defaults, encoding, expected_fingerprint)
+    piece_ids = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
+    return StreamCall(
+        DECODE_STREAM,
+        IdsOutbox(config, piece_ids),
+        _slices(ids, piece_ids) if isinstance(ids, Sequence) else ids,
+        _stream_timeout(timeout),
+        _data if as_bytes else _text,
+        lambda last: None if last.stop_matched else last.tokens_consumed,
+    )
+
+
+def encode_stream(
+    defaults: Defaults,
+    pieces: Pieces,
+    *,
+    encoding: str | None = None,
+    allowed_special: AllowedSpecial = frozenset(),
+    disallowed_special: DisallowedSpecial = "all",
+    add_special_tokens: bool = False,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
+    """Encode a text that comes in pieces, of any length and cut anywhere.
+
+    Args:
+        pieces: Strings, or UTF-8 that may be cut within a character, such as a file opened in
+            binary mode. Those that have come while a message was being sent go together.
+        encoding: As for `encode`, like all that follow.
+        allowed_special: Special tokens that may become control tokens.
+        disallowed_special: "all" to fail for the others, () to read them as ordinary text.
+        add_special_tokens: Whether to add what frames a text.
+        expected_fingerprint: What the encoding must be.
+        timeout: Seconds for the whole stream; None, and by default: no deadline.
+    Returns:
+        An iterator of lists of ids, as they become certain; none is empty, and joined they
+        are what `encode` gives for the whole text. Its `last` tells of `bytes_consumed`.
+    Raises:
+        InputTooLarge: More text than the server holds can only be encoded together, such as
+            a word of megabytes.
+        TokenizerError: See `bytepair_client.errors`; ids before the fault may have come.
+    """
+    config = stream_pb2.EncodeStreamConfig(
+        allowed_special=wire_allowed(allowed_special),
+        disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
+    )
+    set_encoding(config, defaults, encoding, expected_fingerprint)
+    first = stream_pb2.EncodeStreamRequest(config=config)
+    return StreamCall(
+        ENCODE_STREAM,
+        TextOutbox(first, stream_pb2.EncodeStreamRequest, _piece_bytes(defaults)),
+        _one_or_many(pieces),
+        _stream_timeout(timeout),
+        _ids,
+        lambda last: last.bytes_consumed,
+    )
+
+
+def count_stream(
+    defaults: Defaults,
+    pieces: Pieces,
+    *,
+    limit: int | None = None,
+    encoding: str | None = None,
+    allowed_special: AllowedSpecial = frozenset(),
+    disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[stream_pb2.CountStreamResponse, int]:
+    """Count the tokens of a text that comes in pieces, of any length and cut anywhere.
+
+    Args:
+        pieces: As for `encode_stream`.
+        limit: As for `count`. No more pieces are taken once it is exceeded.
+        encoding: As for `count`, like all that follow.
+        allowed_special: Special tokens that count as one where the text spells them.
+        disallowed_special: () to count the others as ordinary text, "all" to fail.
+        add_special_tokens: Whether to count what frames a text too.
+        expected_fingerprint: What the encoding must be.
+        timeout: Seconds for the whole stream; None, and by default: no deadline.
+    Returns:
+        The number of tokens, at most `limit` + 1; 0 for no text.
+    Raises:
+        InputTooLarge: As for `encode_stream`.
+        TokenizerError: See `bytepair_client.errors`.
+    """
+    config = stream_pb2.CountStreamConfig(
+        allowed_special=wire_allowed(allowed_special),
+        disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
+        limit=checked_limit(limit),
+    )
+    set_encoding(config, defaults, encoding, expected_fingerprint)
+    first = stream_pb2.CountStreamRequest(config=config)
+    stream = StreamCall(
+        COUNT_STREAM,
+        TextOutbox(first, stream_pb2.CountStreamRequest, _piece_bytes(defaults)),
+        _one_or_many(pieces),
+        _stream_timeout(timeout),
+        _count,
+        lambda last: None if last.limit_exceeded else last.bytes_consumed,
+        answers_each=False,
+    )
+    whole = Whole(stream.whole_answers(), lambda answers: answers[-1])
+    return Call(COUNT_STREAM, first, stream.timeout, _count, lambda _: whole, is_large=True)
+
+
+def _piece_bytes(defaults: Defaults) -> int:
+    """How much text one request of a stream holds: never more than a server takes at once."""
+    return min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
+
+
+def _stream_timeout(timeout: Timeout) -> float | None:
+    return None if timeout is NOT_GIVEN else checked_timeout(timeout)
+
+
+def _one_or_many(pieces: Pieces | str | bytes) -> Any:
+    return (pieces,) if isinstance(pieces, str | bytes | bytearray | memoryview) else pieces
+
+
+def _slices(ids: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def _text(answer: stream_pb2.DecodeStreamResponse) -> str:
+    return answer.text
+
+
+def _data(answer: stream_pb2.DecodeStreamResponse) -> bytes:
+    return answer.data
+
+
+def _ids(answer: stream_pb2.EncodeStreamResponse) -> list[int]:
+    return list(answer.ids)
+
+
+def _count(answer: stream_pb2.CountStreamResponse) -> int:
+    return answer.count

@@ -1,0 +1,154 @@
+"""What text is to the client, and how tiktoken's options for special tokens go over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from bytepair.v1 import text_pb2
+
+from bytepair_client._errors import InvalidUtf8
+from bytepair_client._options import invalid, utf8
+
+# The entry of `allowed_special` that stands for all of them on the wire.
+_EVERY = "ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialToken:
+    """One special token as a segment of a prompt; made by `special()`."""
+
+    token: str
+
+    def __post_init__(self) -> None:
+        if not utf8("special", self.token):
+            raise invalid("special", "the name of a special token is never empty")
+
+
+def special(token: str) -> SpecialToken:
+    """One special token, to stand between texts in a sequence of segments.
+
+    Raises:
+        InvalidOption: The name is empty or not UTF-8, so that no encoding has it.
+
+    >>> [special("<|im_start|>"), "user\\n", "Hello"]
+    [SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello']
+    """
+    return SpecialToken(token)
+
+
+# Plain text, or the segments of a prompt: strings are untrusted text, and only special()
+# gives special tokens. Segments are encoded one by one; nothing merges across a border.
+Text = str | Sequence[str | SpecialToken]
+AllowedSpecial = Collection[str] | Literal["all"]
+DisallowedSpecial = Collection[str] | Literal["all"]
+
+
+class _HasText(Protocol):
+    """EncodeRequest, CountRequest and TextItem."""
+
+    text: str
+
+    @property
+    def segments(self) -> _Segments: ...
+
+
+class _Segments(Protocol):
+    def add(self, *, text: str = ..., special_token: str = ...) -> object: ...
+
+
+def set_text(message: _HasText, text: Text) -> None:
+    """Put `text` into a message that has `text` and `segments`.
+
+    Raises:
+        InvalidUtf8: A string holds a lone surrogate, which UTF-8 cannot say.
+        TypeError: `text` is neither a string nor a sequence of strings and special tokens.
+    """
+    if isinstance(text, str):
+        try:
+            message.text = text
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(text, error.start, 0) from None
+        return
+    if isinstance(text, bytes | Mapping) or not isinstance(text, Sequence):
+        raise TypeError(f"text: a str or a sequence of segments, not {type(text).__name__}")
+    for number, segment in enumerate(text):
+        if isinstance(segment, SpecialToken):
+            message.segments.add(special_token=segment.token)
+        elif isinstance(segment, str):
+            try:
+                message.segments.add(text=segment)
+            except UnicodeEncodeError as error:
+                before = sum(map(_size, text[:number]))
+                raise lone_surrogate(segment, error.start, before) from None
+        else:
+            raise TypeError(f"segment: a str or special(...), not {type(segment).__name__}")
+
+
+def batch(texts: Iterable[Text]) -> list[text_pb2.TextItem]:
+    """The items of a batch.
+
+    Raises:
+        InvalidUtf8: As set_text; `item` is the index of the text.
+        TypeError: `texts` is one string, which would be a batch of its characters; or as
+            set_text.
+    """
+    if isinstance(texts, str | bytes):
+        raise TypeError("texts: an iterable of texts, not one text")
+    items = []
+    for index, text in enumerate(texts):
+        item = text_pb2.TextItem()
+        try:
+            set_text(item, text)
+        except InvalidUtf8 as error:
+            error.item = index
+            raise
+        items.append(item)
+    return items
+
+
+def wire_allowed(allowed: AllowedSpecial) -> list[str]:
+    """The `allowed_special` of a request.
+
+    Raises:
+        InvalidOption: A string other than "all", a set that holds the wire's word for all, or
+            a name that is not UTF-8.
+    """
+    if isinstance(allowed, str):
+        if allowed != "all":
+            raise invalid("allowed_special", '"all" or a collection of special tokens')
+        return [_EVERY]
+    if _EVERY in allowed:
+        raise invalid("allowed_special", f'"all" by itself is how to allow all, not "{_EVERY}"')
+    return sorted(utf8("allowed_special", token) for token in allowed)
+
+
+def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
+    """The `disallowed_special` of a request.
+
+    Raises:
+        InvalidOption: Neither "all" nor empty. tiktoken takes a set that fails for its members
+            and reads the others as text; the service decides for all alike.
+    """
+    if disallowed == "all":
+        return text_pb2.DISALLOWED_SPECIAL_REJECT
+    if isinstance(disallowed, str) or len(disallowed) > 0:
+        raise invalid(
+            "disallowed_special",
+            '"all" (a special token in the text that is not allowed is an error) or () (it is '
+            "ordinary text); there is no choice for single tokens",
+        )
+    return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+
+
+def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
+    """The error for `text[index]`, which UTF-8 cannot say, after so many bytes of other text."""
+    offset = bytes_before + len(text[:index].encode())
+    return InvalidUtf8(
+        f"the text holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}
+    )
+
+
+def _size(segment: str | SpecialToken) -> int:
+    return len((segment if isinstance(segment, str) else segment.token).encode())
