@@ -20,7 +20,7 @@ from bench.corpus.partitions import partitions
 from bench.train.corpus import REPOSITORY
 
 _MARK = "BENCH_CORPUS_RUN"
-_RUN = "import sys; from bytepair_client.cli import main; sys.exit(main())"
+_RUN = "import sys; from bytepair_client._cli import main; sys.exit(main())"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

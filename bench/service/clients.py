@@ -1,6 +1,6 @@
-"""What the project's own clients do with calls that come together: joined, and each as it is.
+"""What a call costs by the project's own clients, for some callers at one time.
 
-Client and server have a core each. Ratios are taken within a round, and medians shown.
+Client and server have a core each; medians of the rounds are shown.
 
     PYTHONPATH=tests:. python -m bench.service.clients
 """
@@ -11,7 +11,7 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -73,43 +73,25 @@ def show(callers: Sequence[int]) -> None:
     """Measure and print a table."""
     print(
         f"\nThe project's clients, Count of {len(TEXT):,} B, each caller one call after another\n"
-        "| client | callers | each as it is: calls/s | median ms | CPU µs, client + server "
-        "| joined: calls/s | median ms | CPU µs | calls/s, CPU |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| client | callers | calls/s | median ms | CPU µs of a call, client + server |\n"
+        "|---|---:|---:|---:|---:|"
     )
     own = os.sched_getaffinity(0)
     with service(1, SERVER_CORE) as server:
         os.sched_setaffinity(0, {LOAD_CORE})
         for number in callers:
             for name, measured in (("asyncio", of_tasks), ("threads", of_threads)):
-                show_row(name, number, server, measured)
+                rounds = [measured(server, number) for _ in range(ROUNDS)]
+                print(f"| {name} | {number} | {shown(rounds)} |", flush=True)
     os.sched_setaffinity(0, own)
 
 
-def show_row(
-    name: str, number: int, server: Server, measured: Callable[[Server, int, bool], Rate]
-) -> None:
-    """One client with so many callers."""
-    rounds = []
-    for each in range(ROUNDS):
-        order = (False, True) if each % 2 else (True, False)
-        found = {joined: measured(server, number, joined) for joined in order}
-        rounds.append((found[False], found[True]))
-    plain, joined = zip(*rounds, strict=True)
-    faster = statistics.median(after.per_second / before.per_second for before, after in rounds)
-    cheaper = statistics.median(
-        (before.client + before.server) / (after.client + after.server) for before, after in rounds
-    )
-    ratios = f"{faster:.2f}×, {cheaper:.2f}×"
-    print(f"| {name} | {number} | {shown(plain)} | {shown(joined)} | {ratios} |", flush=True)
-
-
-def of_tasks(server: Server, number: int, joined: bool) -> Rate:
+def of_tasks(server: Server, number: int) -> Rate:
     """Calls of so many tasks."""
 
     async def main() -> Rate:
         target = f"127.0.0.1:{server.port}"
-        async with AsyncTokenizerClient(target, encoding=ENCODING, coalesce=joined) as client:
+        async with AsyncTokenizerClient(target, encoding=ENCODING) as client:
             await client.count(TEXT)
             clock = Clock(server)
 
@@ -124,11 +106,11 @@ def of_tasks(server: Server, number: int, joined: bool) -> Rate:
     return asyncio.run(main())
 
 
-def of_threads(server: Server, number: int, joined: bool) -> Rate:
+def of_threads(server: Server, number: int) -> Rate:
     """Calls of so many threads."""
     target = f"127.0.0.1:{server.port}"
     with (
-        TokenizerClient(target, encoding=ENCODING, coalesce=joined) as client,
+        TokenizerClient(target, encoding=ENCODING) as client,
         ThreadPoolExecutor(number) as threads,
     ):
         client.count(TEXT)

@@ -7,13 +7,14 @@ from bytepair_client import (
     EncodingInfo,
     FingerprintMismatch,
     InvalidUtf8,
+    Segments,
     SpecialTokenInText,
     TokenizerClient,
     UnknownTokenId,
     error_of,
     special,
 )
-from bytepair_client.operations.encoding import OffsetUnit
+from bytepair_client._operations.encoding import OffsetUnit
 from conftest import Serve
 from support.clients import Clients
 from support.oracle import oracle
@@ -81,11 +82,11 @@ def test_permitted_special_tokens_and_segments(
     expected = oracle("cl100k_base").encode(text, allowed_special={END})
     assert client.encode(text, allowed_special={END}) == expected
     assert client.encode(text, allowed_special="all") == expected
-    assert client.encode(["a", special(END), "b"]) == expected
-    assert client.count(["a", special(END), "b"]) == len(expected)
-    assert client.encode_batch([["a", special(END), "b"], "a"])[0] == expected
+    assert client.encode(Segments(["a", special(END), "b"])) == expected
+    assert client.count(Segments(["a", special(END), "b"])) == len(expected)
+    assert client.encode_batch([Segments(["a", special(END), "b"]), "a"])[0] == expected
     with pytest.raises(SpecialTokenInText) as caught:
-        client.encode(["é", special(END), END])
+        client.encode(Segments(["é", special(END), END]))
     assert caught.value.byte_offset == 2 + len(END)
     assert client.decode(expected) == text
     assert client.decode(expected, skip_special_tokens=True) == "ab"
@@ -98,8 +99,8 @@ def test_counting_stops_at_a_limit(client: TokenizerClient) -> None:
     assert client.count("a b c", limit=3) == 3
     assert client.count("a", limit=0) == 1
     assert client.count_batch(["a b c d e", "a"], limit=2) == [3, 1]
-    assert client.full.count("a b c d e", limit=3).limit_exceeded
-    assert not client.full.count("a b c", limit=3).limit_exceeded
+    assert client.with_raw_response.count("a b c d e", limit=3).limit_exceeded
+    assert not client.with_raw_response.count("a b c", limit=3).limit_exceeded
 
 
 @pytest.mark.parametrize(
@@ -144,18 +145,18 @@ def test_encodings_are_described(client: TokenizerClient) -> None:
 def test_full_answers_name_what_answered(client: TokenizerClient) -> None:
     info = client.get_encoding()
     for answer in (
-        client.full.encode("a"),
-        client.full.encode_with_offsets("a"),
-        client.full.encode_batch(["a"]),
-        client.full.decode([64]),
-        client.full.decode_bytes([64]),
-        client.full.decode_batch([[64]]),
-        client.full.count("a"),
-        client.full.count_batch(["a"]),
+        client.with_raw_response.encode("a"),
+        client.with_raw_response.encode_with_offsets("a"),
+        client.with_raw_response.encode_batch(["a"]),
+        client.with_raw_response.decode([64]),
+        client.with_raw_response.decode_bytes([64]),
+        client.with_raw_response.decode_batch([[64]]),
+        client.with_raw_response.count("a"),
+        client.with_raw_response.count_batch(["a"]),
     ):
         assert (answer.encoding, answer.fingerprint) == (info.name, info.fingerprint)
-    assert client.full.get_encoding().encoding.name == info.name
-    assert len(client.full.list_encodings().encodings) == len(client.list_encodings())
+    assert client.with_raw_response.get_encoding().encoding.name == info.name
+    assert len(client.with_raw_response.list_encodings().encodings) == len(client.list_encodings())
 
 
 def test_a_fingerprint_is_expected_of_the_encoding_that_it_belongs_to(
@@ -216,7 +217,7 @@ def test_a_batch_returns_errors_in_place_on_request(client: TokenizerClient) -> 
 
 
 def test_full_batches_hold_their_errors(client: TokenizerClient) -> None:
-    good, bad = client.full.encode_batch(["a", END]).results
+    good, bad = client.with_raw_response.encode_batch(["a", END]).results
     assert error_of(good) is None
     error = error_of(bad, 1)
     assert isinstance(error, SpecialTokenInText)

@@ -45,7 +45,7 @@ def test_count_prints_as_wc_does(shell: Shell) -> None:
 
 def test_count_never_fails_on_what_a_text_spells(shell: Shell) -> None:
     assert shell("count", "end.txt") == f"{len(ids_of(f'the {END}'))} end.txt\n"
-    told = "AS_TEXT (here: --disallowed-special as-text)\n"
+    told = "by --disallowed-special as-text\n"
     shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors="at byte 4")
     shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors=told)
     shell("count", "--allowed-special", END, "end.txt", status=1, errors="ceiling")
@@ -92,7 +92,14 @@ def test_decode_says_what_becomes_of_other_bytes(shell: Shell) -> None:
     cut = str(ids_of("𐍈")[0]).encode()
     assert shell("decode", stdin=cut) == "\ufffd"
     shell("decode", "--errors", "strict", stdin=cut, status=1, errors="standard input: ")
-    shell("decode", "--errors", "strict", stdin=cut, status=1, errors="(here: --errors replace")
+    shell(
+        "decode",
+        "--errors",
+        "strict",
+        stdin=cut,
+        status=1,
+        errors="for --errors replace or for --errors bytes",
+    )
     assert shell("decode", "--skip-special-tokens", stdin=b"64 199999 65") == (
         shell("decode", stdin=b"64 65")
     )

@@ -7,8 +7,10 @@ import inspect
 import re
 from pathlib import Path
 
-from bytepair_client import TokenizerClient, operations, text
-from bytepair_client.cli.status import ExitStatus
+from bytepair_client import TokenizerClient
+from bytepair_client import _operations as operations
+from bytepair_client import _text as text
+from bytepair_client._cli.status import ExitStatus
 from support.serving import RunningServer
 
 GUIDE = (Path(__file__).parents[2] / "docs/client.md").read_text(encoding="utf-8")

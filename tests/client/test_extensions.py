@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bytepair_client.cli import main
-from bytepair_client.cli.extensions import GROUP, KNOWN
+from bytepair_client._cli import main
+from bytepair_client._cli.extensions import GROUP, KNOWN
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = tomllib.loads((ROOT / "tools" / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -100,7 +100,7 @@ def test_the_known_commands_are_those_of_the_tools() -> None:
 def test_no_command_of_the_client_imports_them_or_looks_for_them() -> None:
     """Nor the tools the engine, before they are run: the help of a program must come at once."""
     code = (
-        "import sys\nfrom bytepair_client.cli import main\n"
+        "import sys\nfrom bytepair_client._cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
         "print([name for name in ('bytepair_tools', 'bytepair_engine', 'importlib.metadata')\n"
         "    if name in sys.modules])"

@@ -10,7 +10,8 @@ import bytepair_client
 import grpc
 import pytest
 from bytepair.v1 import text_pb2
-from bytepair_client import errors, failures
+from bytepair_client import _errors as errors
+from bytepair_client import _status as failures
 from google.rpc import status_pb2  # type: ignore[import-untyped]
 from support.clients import Clients
 from support.scripted import ScriptedServer, details, fail

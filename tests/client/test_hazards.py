@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from bytepair_client import AsyncTokenizerClient, SpecialTokenInText, UnknownEncoding
+from bytepair_client import AsyncTokenizerClient, Segments, SpecialTokenInText, UnknownEncoding
 from support.clients import Clients
 from support.oracle import oracle
 from support.serving import START_SECONDS, RunningServer
@@ -74,8 +74,8 @@ def test_untrusted_text_is_text_or_refused_unless_told_otherwise(
     assert client.count_batch([ATTACK, ATTACK]) == [len(plain)] * 2
     assert client.count_stream([ATTACK[:9], ATTACK[9:]]) == len(plain)
     assert client.encode(ATTACK, disallowed_special=()) == plain
-    assert client.encode([ATTACK], disallowed_special=()) == plain
-    for text in (ATTACK, [ATTACK]):
+    assert client.encode(Segments([ATTACK]), disallowed_special=()) == plain
+    for text in (ATTACK, Segments([ATTACK])):
         with pytest.raises(SpecialTokenInText) as caught:
             client.encode(text)
         assert (caught.value.token, caught.value.byte_offset) == ("<|end|>", 2)

@@ -12,45 +12,64 @@ from types import FunctionType
 import bytepair_client
 from bytepair.v1 import tokenizer_pb2
 from bytepair_client import (
-    AsyncFullResponses,
+    AsyncRawResponses,
     AsyncTokenizerClient,
-    FullResponses,
+    RawResponses,
     TokenizerClient,
-    operations,
 )
-from bytepair_client.base import BaseClient
-from bytepair_client.call import Method
-from bytepair_client.operations import counting, decoding, describing, encoding, streaming
+from bytepair_client import (
+    _operations as operations,
+)
+from bytepair_client._base import BaseClient
+from bytepair_client._call import Method
+from bytepair_client._operations import counting, decoding, describing, encoding, streaming
 from google.protobuf.message_factory import GetMessageClass
 
 CLIENT = Path(__file__).parents[2] / "client"
 SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
 
-# A fresh interpreter in which nothing is installed but the client and what it depends on, with
-# the dependencies of those two (typing_extensions is grpcio's).
+# A fresh interpreter in which nothing is installed but the client and its dependencies, with
+# those of grpcio (typing_extensions).
 ALONE = """
 import sys
-allowed = {"bytepair", "bytepair_client", "google", "grpc", "typing_extensions"}
+allowed = {"bytepair", "bytepair_client", "google", "grpc", "grpc_health", "typing_extensions"}
 class Nothing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in allowed | sys.stdlib_module_names:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Nothing())
-import bytepair_client, bytepair_client.cli
-from google.protobuf import descriptor_pool
-try:
-    descriptor_pool.Default().FindFileByName("google/rpc/status.proto")
-except KeyError:
-    print("imported, and google.rpc is not in the default pool")
+import bytepair_client, bytepair_client._cli
 """
 
 
-def test_grpcio_and_protobuf_are_all_that_it_needs() -> None:
+def test_it_needs_what_it_declares_and_no_more() -> None:
     project = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]
     names = [requirement.partition(">")[0] for requirement in project["dependencies"]]
-    assert names == ["bytepair-proto", "grpcio", "protobuf"]
-    ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("imported")
+    assert names == [
+        "bytepair-proto",
+        "googleapis-common-protos",
+        "grpcio",
+        "grpcio-health-checking",
+        "protobuf",
+    ]
+    subprocess.run([sys.executable, "-c", ALONE], check=True)
+
+
+def test_the_ordinary_client_is_the_twin_of_the_other() -> None:
+    subprocess.run([sys.executable, CLIENT / "twin.py", "--check"], check=True)
+
+
+def test_importing_it_leaves_the_environment_as_it_was() -> None:
+    shows = "import os, bytepair_client; print(os.environ.get('GRPC_VERBOSITY'))"
+    for environment, shown in (({}, "None"), ({"GRPC_VERBOSITY": "ERROR"}, "ERROR")):
+        ran = subprocess.run(
+            [sys.executable, "-c", shows],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ran.stdout.strip() == shown
 
 
 def test_it_is_typed() -> None:
@@ -73,7 +92,7 @@ def test_every_rpc_has_a_method_that_parses_its_answer() -> None:
         value.path: value
         for module in (encoding, decoding, counting, describing, streaming)
         for value in vars(module).values()
-        if isinstance(value, Method)
+        if isinstance(value, Method) and value.path.startswith(f"/{SERVICE.full_name}/")
     }
     for rpc in SERVICE.methods:
         method = found[f"/{SERVICE.full_name}/{rpc.name}"]
@@ -96,7 +115,7 @@ def test_both_clients_have_the_same_methods() -> None:
     assert list(signatures(TokenizerClient)) == operations.__all__
     assert signatures(TokenizerClient) == signatures(AsyncTokenizerClient)
     full = set(operations.__all__) - {"health"}  # whose answer is no message of this API
-    assert set(signatures(FullResponses)) == set(signatures(AsyncFullResponses)) == full
+    assert set(signatures(RawResponses)) == set(signatures(AsyncRawResponses)) == full
 
     def own(kind: type) -> set[str]:
         return {name for name in {*vars(kind), *vars(BaseClient)} if not name.startswith("_")}

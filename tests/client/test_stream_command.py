@@ -174,7 +174,7 @@ def read_now(terminal: int) -> bytes:
 
 PEAK = """
 import sys
-from bytepair_client.cli import main
+from bytepair_client._cli import main
 status = main()
 # Its own: `ru_maxrss` begins with that of the process that started it.
 with open("/proc/self/status") as file:

@@ -12,11 +12,12 @@ from bytepair_client import (
     FingerprintMismatch,
     InputTooLarge,
     InvalidUtf8,
+    Segments,
     SpecialTokenInText,
     TokenizerClient,
     UnknownTokenId,
 )
-from bytepair_client.operations.whole import has_more_bytes
+from bytepair_client._operations.common import has_more_bytes
 from conftest import Serve
 from support.clients import Clients
 from support.serving import RunningServer
@@ -59,9 +60,9 @@ def test_a_stream_gives_the_answer_of_one_call(
     for call in calls:
         server.wait_for_metric("bytepair_open_streams", 0)  # those before are counted
         before = streams(server)
-        expected = call(whole.full)
+        expected = call(whole.with_raw_response)
         assert streams(server) == before
-        assert call(streaming.full) == expected
+        assert call(streaming.with_raw_response) == expected
         while streams(server) == before:  # it counts after it has answered
             pass
     assert streaming.encode(TEXT) == ids
@@ -137,8 +138,8 @@ def test_what_cannot_be_streamed_is_too_large(serve: Serve, clients: Clients) ->
     server = serve("--max-input-bytes", "1000")
     client = clients(server.target, encoding="cl100k_base", max_unary_bytes=1000)
     calls: list[Callable[[], object]] = [
-        lambda: client.encode(["a", TEXT]),
-        lambda: client.count([TEXT]),
+        lambda: client.encode(Segments(["a", TEXT])),
+        lambda: client.count(Segments([TEXT])),
         lambda: client.encode_with_offsets(TEXT),
     ]
     for call in calls:

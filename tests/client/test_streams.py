@@ -172,7 +172,7 @@ def test_a_piece_does_not_wait_for_the_next_id(client: TokenizerClient, clients:
 
 
 def test_what_waits_goes_together(client: TokenizerClient) -> None:
-    answers = list(client.full.decode_stream(ids_of("a b ") * 10_000))
+    answers = list(client.with_raw_response.decode_stream(ids_of("a b ") * 10_000))
     assert len(answers) < 10
     assert "".join(answer.text for answer in answers) == "a b " * 10_000
 
@@ -291,7 +291,7 @@ def test_counting_takes_no_more_pieces_than_its_limit_needs(
             yield "more and more " * 1000
 
     assert client.count_stream(clients.source(endless()), limit=10_000) == 10_001
-    answer = client.full.count_stream(clients.source(endless()), limit=10)
+    answer = client.with_raw_response.count_stream(clients.source(endless()), limit=10)
     assert (answer.count, answer.limit_exceeded, answer.encoding) == (11, True, "o200k_base")
 
 
@@ -358,12 +358,12 @@ def test_the_last_answer_tells_what_answered(client: TokenizerClient) -> None:
 
 
 def test_full_streams_give_every_answer(client: TokenizerClient) -> None:
-    answers = list(client.full.decode_stream(ids_of("🙂 one")))
+    answers = list(client.with_raw_response.decode_stream(ids_of("🙂 one")))
     assert "".join(answer.text for answer in answers) == "🙂 one"
     assert answers[0].encoding == "o200k_base"
     assert [answer.encoding for answer in answers[1:]] == [""] * (len(answers) - 1)
     assert [answer.finished for answer in answers] == [False] * (len(answers) - 1) + [True]
-    found = list(client.full.encode_stream(["one", " two"]))
+    found = list(client.with_raw_response.encode_stream(["one", " two"]))
     assert [token_id for answer in found for token_id in answer.ids] == ids_of("one two")
     assert found[0].encoding == "o200k_base"
 

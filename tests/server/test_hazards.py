@@ -19,7 +19,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
-from bytepair_client.options import DEFAULT_KEEPALIVE_S
+from bytepair_client._options import DEFAULT_KEEPALIVE_S
 from bytepair_server import catalog
 from bytepair_server.catalog import SelfTestFailed
 from bytepair_server.config import loader

@@ -46,7 +46,7 @@ class _Face:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._real, name)
-        if name == "full":
+        if name == "with_raw_response":
             return _Face(value, self._loop)
         if not inspect.isroutine(value):
             return value

@@ -4,7 +4,7 @@ rest of a test."""
 from __future__ import annotations
 
 import pytest
-from bytepair_client.cli import main
+from bytepair_client._cli import main
 
 
 class Command:

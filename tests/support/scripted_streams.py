@@ -15,15 +15,19 @@ from bytepair.v1 import stream_pb2
 StreamAnswer = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 
 
-def text(content: str) -> bytes:
-    """An answer of DecodeStream."""
-    return stream_pb2.DecodeStreamResponse(text=content).SerializeToString()
+def text(content: str, consumed: int = 1) -> bytes:
+    """An answer of DecodeStream, to this many ids so far."""
+    answer = stream_pb2.DecodeStreamResponse(text=content, tokens_consumed=consumed)
+    return answer.SerializeToString()
 
 
 def echo(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
     """Answer each request with its ids, written as numbers."""
+    consumed = 0
     for request in requests:
-        yield text("".join(f"{i} " for i in stream_pb2.DecodeStreamRequest.FromString(request).ids))
+        ids = stream_pb2.DecodeStreamRequest.FromString(request).ids
+        consumed += len(ids)
+        yield text("".join(f"{i} " for i in ids), consumed)
 
 
 def refuse(code: grpc.StatusCode) -> StreamAnswer:

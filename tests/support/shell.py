@@ -11,7 +11,7 @@ from support.serving import clean_environment
 
 def command(*arguments: str | Path) -> list[str]:
     """The command line of `bytepair` with arguments."""
-    run = "import sys; from bytepair_client.cli import main; sys.exit(main())"
+    run = "import sys; from bytepair_client._cli import main; sys.exit(main())"
     return [sys.executable, "-c", run, *map(str, arguments)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bytepair_client.cli import main
+from bytepair_client._cli import main
 
 #: Arguments, and the exit status and the words of an error that are expected; what was printed.
 Shell = Callable[..., str]

@@ -5,13 +5,16 @@
     with TokenizerClient("localhost:50051", encoding="o200k_base") as client:
         client.count("How many tokens is this?")
 
-`AsyncTokenizerClient` has the same methods for asyncio. `operations` describes the arguments
-that all of them take, `errors` what they raise.
+`AsyncTokenizerClient` has the same methods for asyncio. Every error is a TokenizerError.
 """
 
-from bytepair_client.aio import AsyncFullResponses, AsyncTokenizerClient
+from bytepair_client import _quiet  # noqa: F401  # isort: split
+from bytepair_client._async_client import (
+    AsyncRawResponses,
+    AsyncTokenizerClient,
+)
 from bytepair_client._async_stream import AsyncStream
-from bytepair_client._client import FullResponses, TokenizerClient
+from bytepair_client._client import RawResponses, TokenizerClient
 from bytepair_client._errors import (
     Cancelled,
     ClientClosed,
@@ -36,17 +39,17 @@ from bytepair_client._errors import (
     UnknownEncoding,
     UnknownTokenId,
 )
-from bytepair_client._operations.common import error_of
+from bytepair_client._operations.batches import error_of
 from bytepair_client._operations.describing import EncodingInfo
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._options import NOT_GIVEN, Tls
 from bytepair_client._stream import Stream
-from bytepair_client._text import SpecialToken, Text, special
+from bytepair_client._text import Segments, SpecialToken, Text, special
 from bytepair_client._version import __version__
 
 __all__ = [
     "NOT_GIVEN",
-    "AsyncFullResponses",
+    "AsyncRawResponses",
     "AsyncStream",
     "AsyncTokenizerClient",
     "Cancelled",
@@ -55,7 +58,6 @@ __all__ = [
     "Draining",
     "EncodingInfo",
     "FingerprintMismatch",
-    "FullResponses",
     "IdsWithOffsets",
     "InputTooLarge",
     "InternalError",
@@ -63,8 +65,10 @@ __all__ = [
     "InvalidUtf8",
     "Overloaded",
     "QuotaExceeded",
+    "RawResponses",
     "RequestRefused",
     "ResourceExhausted",
+    "Segments",
     "SpecialToken",
     "SpecialTokenInText",
     "SpecialTokenNotPermitted",
@@ -83,3 +87,9 @@ __all__ = [
     "error_of",
     "special",
 ]
+
+# Tracebacks, and messages that quote a type, show the name that programs import.
+for _name in __all__:
+    _value = globals()[_name]
+    if isinstance(_value, type) and _value.__module__.startswith("bytepair_client."):
+        _value.__module__ = __name__

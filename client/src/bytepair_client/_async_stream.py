@@ -10,23 +10,24 @@ from typing import Any, Generic, Self, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client._async_duplex import Duplex
-from bytepair_client._retries import Attempts
 from bytepair_client._call import StreamCall
 from bytepair_client._errors import TokenizerError
-from bytepair_client._stream_state import Exchange
+from bytepair_client._retries import Attempts
+from bytepair_client._stream_state import StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 
 
 class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
-    """What a stream gives, as it comes. Nothing is sent before the first piece is asked for.
+    """The pieces of a stream, as they come. Nothing is sent before the first one is asked for.
 
     The source is read by a task of its own, so that ids are sent when they arrive and not when
     the next piece is asked for; some ten thousand ids ahead of the pieces it has to wait. What
     it raises is raised here, after the pieces of what it had given.
 
-    The call is cancelled when the iterator is closed or dropped, or when the task that waits
+    If the connection breaks, the stream goes on over another one; the source notices nothing of
+    that. The call is cancelled when the iterator is closed or dropped, or when the task that waits
     for a piece is cancelled; an asynchronous source is cancelled with it.
     """
 
@@ -35,7 +36,10 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         call: StreamCall[Response, Plain],
         attempts: Attempts,
         start: Callable[[float | None], Duplex[Response]],
+        *,
         wait: Callable[[Awaitable[Any]], Awaitable[Any]],
+        may_continue: Callable[[Any], Awaitable[bool]],
+        explain: Callable[[TokenizerError], Awaitable[None]],
     ) -> None:
         """Start nothing yet.
 
@@ -44,12 +48,18 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
             attempts: How often it is begun.
             start: Begins the RPC, which has these seconds to end in.
             wait: Waits for something of gRPC's, and raises what the client raises.
+            may_continue: Whether the stream with this first answer (None: no answer) may go on
+                over another connection.
+            explain: Says in a failure what is wrong with the connection.
         """
         self._source: Iterable[Any] | AsyncIterable[Any] | None = call.source
-        self._requests: _Requests[Response, Plain] = _Requests(Exchange(call))
+        self._requests: _Requests[Response, Plain] = _Requests(StreamState(call))
         self._attempts = attempts
         self._start = start
         self._wait = wait
+        self._may_continue = may_continue
+        self._explain = explain
+        self._failure: TokenizerError | None = None  # which comes after what was released
 
     def __aiter__(self) -> Self:
         return self
@@ -59,6 +69,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         try:
             if self._source is not None:
                 source, self._source = self._source, None
+                await asyncio.sleep(self._attempts.pause())
                 requests.begin(self._start(self._attempts.begin()), source)
             while (call := requests.call) is not None:
                 piece = await self._read(requests, call)
@@ -73,7 +84,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     def last(self) -> Response:
         """The last answer that was read: the message of `bytepair.v1`, with the encoding and
         its fingerprint. An empty message before the first piece."""
-        return self._requests.exchange.last
+        return self._requests.state.last
 
     async def aclose(self) -> None:
         """Cancel the call, unless it is over, and wait until the source has noticed. There are
@@ -102,15 +113,13 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         """The piece of the next answer; None at the end, which drops the call, and if the stream
         has begun again."""
         requests.raise_failure()
+        if self._failure is not None:
+            raise self._failure
         try:
             response: Response | None = await self._wait(call.read())
         except TokenizerError as failure:
             requests.raise_failure()  # for which the call was cancelled
-            seconds = self._attempts.wait(failure)
-            if seconds is None or not await requests.wait_to_begin_again(seconds):
-                raise
-            requests.begin_again(self._start(self._attempts.begin()))
-            return None
+            return await self._continue(failure)
         except BaseException:
             if not is_being_cancelled():
                 requests.raise_failure()  # for which the call was cancelled
@@ -118,7 +127,32 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         if response is None:
             requests.stop(cancel=False)
             return None
-        return requests.read(response)
+        piece = requests.read(response)
+        if requests.state.advanced:
+            self._attempts.progressed()
+        return piece
+
+    async def _continue(self, failure: TokenizerError) -> Plain | None:
+        """Go on over another connection, or fail: after the piece that came with the failure."""
+        requests = self._requests
+        seconds = self._attempts.wait(failure)
+        if seconds is not None and await self._can_continue():
+            requests.stop_sending()
+            await asyncio.sleep(seconds + self._attempts.pause())
+            if not requests.state.over:
+                requests.continue_elsewhere(self._start(self._attempts.begin()))
+                return None
+        piece = requests.state.released()
+        await self._explain(failure)
+        self._failure = requests.state.explain(failure)
+        return piece
+
+    async def _can_continue(self) -> bool:
+        state = self._requests.state
+        try:
+            return state.can_continue and await self._may_continue(state.first)
+        except TokenizerError:  # nobody says, so it fails as it did
+            return False
 
 
 class _Requests(Generic[Response, Plain]):
@@ -127,54 +161,53 @@ class _Requests(Generic[Response, Plain]):
     It knows nothing of the AsyncStream, so that one which is dropped is dropped at once.
 
     Attributes:
-        exchange: The state.
+        state: The state.
         call: gRPC's; None before the start and after the end.
     """
 
-    def __init__(self, exchange: Exchange[Response, Plain]) -> None:
-        self.exchange = exchange
+    def __init__(self, state: StreamState[Response, Plain]) -> None:
+        self.state = state
         self.call: Duplex[Response] | None = None
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._filling: Any = None  # the task that reads the source
+        self._sending: Any = None  # the task that sends what it gives
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self, call: Duplex[Response], source: Iterable[Any] | AsyncIterable[Any]) -> None:
         """Read the source, and send what it gives."""
         self.call = call
         self._loop = asyncio.get_running_loop()
-        self._tasks = [
-            self._loop.create_task(self._fill(source)),
-            self._loop.create_task(self._send(call)),
-        ]
+        self._filling = self._loop.create_task(self._fill(source))
+        self._sending = self._loop.create_task(self._send(call))
 
-    async def wait_to_begin_again(self, seconds: float) -> bool:
-        """Wait, and prepare for another attempt. Returns False if there can be none."""
-        if not self.exchange.can_begin_again:
-            return False
-        self._tasks.pop().cancel()  # what sends to the last attempt
-        self.exchange.begin_again()
-        await asyncio.sleep(seconds)
-        return not self.exchange.over
+    def stop_sending(self) -> None:
+        """Send no more to the connection that broke."""
+        self._sending.cancel()
 
-    def begin_again(self, call: Duplex[Response]) -> None:
-        """Send to another attempt, from the start, what the last one was sent, and go on."""
+    def continue_elsewhere(self, call: Duplex[Response]) -> None:
+        """Send to another connection what the last one did not settle, and go on."""
         assert self._loop is not None  # it has begun
         self.call = call
-        self._tasks.append(self._loop.create_task(self._send(call)))
+        source = self.state.continue_elsewhere()
+        if source is not None:
+            self._filling.cancel()
+            self._filling = self._loop.create_task(self._fill(source))
+        self._room.set()
+        self._sending = self._loop.create_task(self._send(call))
 
-    def read(self, response: Response) -> Plain:
+    def read(self, response: Response) -> Plain | None:
         """Note an answer, and let requests go that waited for it to be read."""
-        piece = self.exchange.read(response)
-        if self.exchange.over:
-            self._tasks[0].cancel()  # the source, but not what is being sent: that ends the call
+        piece = self.state.read(response)
+        if self.state.over:
+            self._filling.cancel()  # but not what is being sent: that ends the call
         self._to_send.set()
         return piece
 
     def raise_failure(self) -> None:
         """Raise what the source raised, if it is due."""
-        if self.exchange.has_failed:
-            failure, self.exchange.failure = self.exchange.failure, None
+        if self.state.has_failed:
+            failure, self.state.failure = self.state.failure, None
             assert failure is not None  # it has failed
             raise failure
 
@@ -186,9 +219,10 @@ class _Requests(Generic[Response, Plain]):
         Returns:
             The tasks, which may need a moment.
         """
-        self.exchange.over = True
+        self.state.over = True
         call, self.call = self.call, None
-        tasks, self._tasks = self._tasks, []
+        tasks = [task for task in (self._filling, self._sending) if task is not None]
+        self._filling = self._sending = None
         for task in tasks:
             task.cancel()
         if cancel and call is not None:
@@ -212,26 +246,26 @@ class _Requests(Generic[Response, Plain]):
         except BaseException as error:  # whatever it is, it is the reader's to handle
             if is_being_cancelled():
                 raise  # by the reader itself
-            self.exchange.failure = error
-        self.exchange.source_ended = True
+            self.state.failure = error
+        self.state.source_ended = True
         self._to_send.set()
-        if self.exchange.has_failed and self.call is not None:
+        if self.state.has_failed and self.call is not None:
             self.call.cancel()  # wakes the reader
 
     async def _put(self, item: Any) -> None:
-        exchange = self.exchange
-        for part in exchange.outbox.parts(item):
-            while not exchange.can_put:
+        state = self.state
+        for part in state.buffer.parts(item):
+            while not state.can_put:
                 self._room.clear()
                 await self._room.wait()
-            exchange.outbox.put(part)
+            state.buffer.put(part)
             self._to_send.set()
 
     async def _send(self, call: Duplex[Response]) -> None:
-        exchange = self.exchange
-        while not (exchange.is_complete or exchange.over):
-            if exchange.can_take:
-                request = exchange.take()
+        state = self.state
+        while not (state.is_complete or state.over):
+            if state.can_take:
+                request = state.take()
                 self._room.set()
                 if not await call.write(request):
                     return

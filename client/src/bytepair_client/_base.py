@@ -1,24 +1,73 @@
-"""What the two clients share: their options, and what an error means."""
+"""What the two clients share: their options, and every decision on the way of a call.
+
+A decision that needs I/O in the middle is written once, as a generator: it yields a Send, Sleep,
+Collect or AskTls, is sent what came of it, and returns the answer. The clients only carry these
+steps out, by waiting or by awaiting.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import Lock
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event, Lock
 from typing import Any, TypeVar
 
+from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
 
+from bytepair_client import _channel
 from bytepair_client import _options as options
-from bytepair_client._retries import Attempts
-from bytepair_client._call import Method, Whole
-from bytepair_client.count_cache import CountCache
-from bytepair_client._errors import ClientClosed, InputTooLarge, InternalError, TokenizerError
-from bytepair_client._status import FailedCall, from_call
-from bytepair_client.lanes import Lanes
+from bytepair_client._call import Call, Method, StreamCall, method
+from bytepair_client._errors import (
+    ClientClosed,
+    InputTooLarge,
+    InternalError,
+    TokenizerError,
+    Unavailable,
+)
 from bytepair_client._options import Defaults, Tls
+from bytepair_client._retries import Attempts, Pace
+from bytepair_client._status import FailedCall, from_call
 
 Response = TypeVar("Response", bound=Message)
+R = TypeVar("R")
+
+_GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request, and wait so many seconds for its answer."""
+
+    method: Method[Any]
+    payload: bytes
+    seconds: float | None
+    timeout: float | None  # of the whole call, for messages
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Carry out a stream, and gather its answers."""
+
+    stream: StreamCall[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AskTls:
+    """Find out whether the target speaks TLS."""
+
+
+Step = Send | Sleep | Collect | AskTls
+#: A call on its way: yields steps, and returns R.
+Flow = Generator[Step, Any, R]
 
 
 class BaseClient(ABC):
@@ -39,12 +88,12 @@ class BaseClient(ABC):
         tls: Tls | bool = False,
         metadata: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         max_attempts: int = options.DEFAULT_MAX_ATTEMPTS,
+        wait_for_quota: bool = False,
+        max_requests_per_second: float | None = None,
         max_unary_bytes: int = options.DEFAULT_MAX_UNARY_BYTES,
         max_request_bytes: int = options.DEFAULT_MAX_REQUEST_BYTES,
         max_response_bytes: int = options.DEFAULT_MAX_RESPONSE_BYTES,
         keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
-        coalesce: bool = options.DEFAULT_COALESCE,
-        count_cache_bytes: int = 0,
         user_agent: str | None = None,
     ) -> None:
         """Make a client. It is safe to be used by many threads, or by many tasks of one loop.
@@ -61,20 +110,21 @@ class BaseClient(ABC):
             tls: True for TLS with gRPC's own roots, Tls(…) for other certificates; False for
                 none.
             metadata: Sent with every call: names in lower case, and values.
-            max_attempts: How often a call is tried while the server is missing or stopping: 1
-                (no retries) to 5.
+            max_attempts: How often a call may fail in a row while the server is missing or
+                stopping, at least 1 (no retries).
+            wait_for_quota: True: a call over this caller's quota waits as long as the server
+                says and is sent again, instead of failing with QuotaExceeded. The wait is not
+                part of `timeout`.
+            max_requests_per_second: Calls are spaced so that no more than this are begun each
+                second, retries and streams included; None for no limit.
             max_unary_bytes: A larger text, or more ids than a fourth of this, is streamed
-                instead of sent in one request. Best what the server's `max_input_bytes` is.
+                instead of sent in one request. Best the server's `max_input_bytes`.
             max_request_bytes: A larger request is InputTooLarge before it is sent. The
                 server has limits of its own.
             max_response_bytes: A larger answer is ResourceExhausted.
             keepalive: Seconds without traffic during a call after which the connection is
                 checked by a ping; None for no pings.
-            coalesce: True: send calls that come together as one of a batch RPC, each with its
-                own answer, error and deadline. False: send each as it is.
-            count_cache_bytes: Memory for answers to `count` that are given again without a
-                call, where the call is bound to a fingerprint; 0 for none. See `count_cache`.
-            user_agent: What stands before the client's own name in the user agent.
+            user_agent: Text to put before the client's own name in the user agent.
         Raises:
             InvalidOption: One is outside its domain, or a certificate cannot be read.
         """
@@ -87,22 +137,23 @@ class BaseClient(ABC):
         )
         self._metadata = options.call_metadata(api_key, metadata)
         self._max_request_bytes = max_request_bytes
-        self._max_attempts = max_attempts
-        settings = Tls() if tls is True else tls or None
-        self._credentials = None if settings is None else settings.credentials()
-        self._arguments = options.channel_arguments(
-            max_attempts=max_attempts,
+        self._max_attempts = options.checked_size("max_attempts", max_attempts)
+        self._waits_for_quota = wait_for_quota
+        rate = options.checked_rate("max_requests_per_second", max_requests_per_second)
+        self._pace = Pace(rate)
+        self._tls = Tls() if tls is True else tls or None
+        self._credentials = None if self._tls is None else self._tls.credentials()
+        self._speaks_tls: bool | None = None  # the target; None until that was asked
+        self._arguments = _channel.channel_arguments(
             max_request_bytes=max_request_bytes,
             max_response_bytes=max_response_bytes,
             keepalive=keepalive,
             user_agent=user_agent,
-            server_name=None if settings is None else settings.server_name,
+            server_name=None if self._tls is None else self._tls.server_name,
         )
-        self._coalescer: Any = self._joining(Lanes(max_request_bytes)) if coalesce else None
-        self._counts = CountCache(count_cache_bytes)
         self._lock = Lock()  # for opening and closing
-        self._closed = False
-        self._channels: dict[bool, Any] = {}  # by whether it is for streams
+        self._closed = Event()
+        self._channel: Any = None
         self._rpcs: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
@@ -112,33 +163,106 @@ class BaseClient(ABC):
     def _open(self, arguments: Sequence[tuple[str, str | int]]) -> Any:
         """A new channel to the target; a grpc.Channel or a grpc.aio.Channel."""
 
-    @abstractmethod
-    def _joining(self, lanes: Lanes) -> Any:
-        """What joins calls by these lanes; a Coalescer or an AsyncCoalescer."""
-
     def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
-        """The callable of `method`, on a channel that its first use opens."""
+        """The callable of `method`, on the channel that the first use opens."""
         rpc = self._rpcs.get(method.path)
-        if rpc is None or self._closed:
+        if rpc is None or self._closed.is_set():
             with self._lock:
-                if self._closed:
+                if self._closed.is_set():
                     raise self._closed_error()
+                if self._channel is None:
+                    self._channel = self._open(self._arguments)
                 streamed = method.streamed
-                channel = self._channels.get(streamed)
-                if channel is None:
-                    more = (options.NO_RETRIES,) if streamed else ()
-                    channel = self._channels[streamed] = self._open([*self._arguments, *more])
-                kind = channel.stream_stream if streamed else channel.unary_unary
+                kind = self._channel.stream_stream if streamed else self._channel.unary_unary
                 rpc = kind(method.path, response_deserializer=method.parse)
                 self._rpcs[method.path] = rpc
         return rpc
 
-    def _take_channels(self) -> list[Any]:
-        """Mark the client as closed and hand over its channels, which are to be closed."""
+    def _take_channel(self) -> Any:
+        """Mark the client as closed and hand over its channel, which is to be closed; or None."""
         with self._lock:
-            self._closed = True
-            channels, self._channels = self._channels, {}
-        return list(channels.values())
+            self._closed.set()
+            channel, self._channel = self._channel, None
+        return channel
+
+    def _flow(self, call: Call[Response, Any]) -> Flow[Response]:
+        """A call: one request, or a stream where the input is too large for one."""
+        limit: int | None = None
+        if call.fallback is None or not call.is_large:
+            try:
+                return (yield from self._unary_flow(call.method, call.request, call.timeout))
+            except InputTooLarge as refusal:
+                if call.fallback is None or refusal.code is None:
+                    raise
+                if refusal.field == "request":  # which the server refused as a message
+                    limit = (refusal.limit or 0) // 4
+                elif refusal.field in ("text", "ids"):
+                    limit = refusal.limit
+                else:
+                    raise
+        fallback = call.fallback(limit)
+        answers: list[Any] = yield Collect(fallback.stream)
+        if not answers:
+            message = f"{self.target}: the stream ended without an answer"
+            raise InternalError(message, code="OK")
+        return fallback.join(answers)
+
+    def _unary_flow(
+        self, method: Method[Response], request: Message, timeout: float | None
+    ) -> Flow[Response]:
+        """One request, tried again as long as that may help."""
+        payload = self._payload(request)
+        attempts = self._attempts(timeout)
+        while True:
+            pause = attempts.pause()
+            if pause:
+                yield Sleep(pause)
+            try:
+                answer: Response = yield Send(method, payload, attempts.begin(), timeout)
+            except TokenizerError as failure:
+                seconds = attempts.wait(failure)
+                if seconds is None:
+                    yield from self._explain(failure)
+                    raise
+                yield Sleep(seconds)
+            else:
+                return answer
+
+    def _explain(self, failure: TokenizerError) -> Flow[None]:
+        """Say in a failure what is wrong with a connection, where gRPC does not."""
+        if not isinstance(failure, Unavailable) or failure.reason is not None:
+            return
+        fault: str | None = None
+        if self._tls is not None:
+            shows = self._tls.client_certificate is not None
+            fault = _channel.tls_fault(failure.message, shows_certificate=shows)
+        elif "refused" not in failure.message:
+            if self._speaks_tls is None:
+                self._speaks_tls = yield AskTls()
+            if self._speaks_tls:
+                fault = (
+                    "the server speaks TLS on this port: give tls=True, or "
+                    "tls=Tls(root_certificates=…) for authorities of your own"
+                )
+        if fault is not None:
+            failure.message = f"no answer from {self.target}: {fault}"
+
+    def _builtin_flow(self, name: str, fingerprint: str) -> Flow[bool]:
+        """Whether an encoding of the server is built in, or extends one that is."""
+        request = tokenizer_pb2.GetEncodingRequest(encoding=name)
+        answer = yield from self._unary_flow(_GET_ENCODING, request, self._defaults.timeout)
+        found = answer.encoding
+        return found.fingerprint == fingerprint and found.source.startswith("builtin")
+
+    def _continuing_flow(self, call_method: Method[Any], first: Any) -> Flow[bool]:
+        """Whether a stream may go on over another connection.
+
+        The ids of a text that goes on are those of the whole text only where they do not depend on
+        the text before a split point. Of the built-in encodings that is known.
+        """
+        if first is None or not call_method.path.endswith("/EncodeStream"):
+            return True
+        return (yield from self._builtin_flow(first.encoding, first.fingerprint))
 
     def _payload(self, request: Message) -> bytes:
         """The bytes of a request, if it may be sent."""
@@ -155,16 +279,15 @@ class BaseClient(ABC):
             )
         return payload
 
-    def _joined(self, whole: Whole[Response], answers: Sequence[Any]) -> Response:
-        """The one answer that a stream's answers are."""
-        if not answers:
-            message = f"{self.target}: the stream ended without an answer"
-            raise InternalError(message, code="OK")
-        return whole.join(answers)
-
     def _attempts(self, timeout: float | None) -> Attempts:
-        """For one stream, which has so many seconds; None for no deadline."""
-        return Attempts(self._max_attempts, timeout, lambda: self._closed)
+        """For one call or stream, which has so many seconds; None for no deadline."""
+        return Attempts(
+            self._max_attempts,
+            timeout,
+            self._closed.is_set,
+            self._pace,
+            waits_for_quota=self._waits_for_quota,
+        )
 
     def _closed_error(self) -> ClientClosed:
         return ClientClosed(f"the client of {self.target} is closed")

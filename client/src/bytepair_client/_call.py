@@ -1,15 +1,17 @@
-"""One call, ready to be sent: what the operations prepare and the two clients carry out."""
+"""What the operations prepare and the clients carry out: one call, one stream, one batch."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar
 
+from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._options import SERVICE
-from bytepair_client._send_buffer import Outbox
+from bytepair_client._send_buffer import SendBuffer
+
+SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
@@ -36,39 +38,32 @@ class StreamCall(Generic[Response, Plain]):
 
     Attributes:
         method: Which RPC.
-        outbox: Makes the requests; nothing was put in yet.
-        source: Gives what is to be put in.
+        buffer: Makes the requests; empty so far.
+        source: Gives what is to be sent.
         timeout: Seconds for the whole stream; None for no deadline.
-        plain: From an answer to the plain value. Empty ones are no pieces.
-        consumed: From the last answer to how much it was made of, in the unit of the outbox;
-            None if it is that of less on purpose.
+        plain: From an answer to the plain value. Empty ones are not given to the caller.
         answers_each: Whether there is an answer to each request, or only one at the end.
+        read_again: The source from its start, where that is possible.
     """
 
     method: Method[Response]
-    outbox: Outbox[Any]
+    buffer: SendBuffer[Any]
     source: Iterable[Any] | AsyncIterable[Any]
     timeout: float | None
     plain: Callable[[Response], Plain]
-    consumed: Callable[[Response], int | None]
     answers_each: bool = True
+    read_again: Callable[[], Iterable[Any] | AsyncIterable[Any]] | None = None
 
-    def whole_answers(self) -> StreamCall[Response, Response]:
-        """The same call, of which the answers themselves are wanted. It takes this one's place."""
-        return StreamCall(
-            self.method,
-            self.outbox,
-            self.source,
-            self.timeout,
-            lambda answer: answer,
-            self.consumed,
-            self.answers_each,
-        )
+    def with_messages(self) -> StreamCall[Response, Response]:
+        """The same call, which gives the messages themselves. It takes this one's place."""
+        call: Any = replace(self, plain=_itself)
+        messages: StreamCall[Response, Response] = call
+        return messages
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Generic[Response]):
-    """A stream that is wanted as one answer.
+class Fallback(Generic[Response]):
+    """A stream whose answers together are the answer of one call.
 
     Attributes:
         stream: What is carried out.
@@ -87,11 +82,10 @@ class Call(Generic[Response, Plain]):
         method: Which RPC.
         request: The request's message.
         timeout: Seconds; None for no deadline.
-        plain: From the answer to the plain value: ids, a text, a number. May raise the error
-            of an item.
-        whole: Makes the stream that gives the same answer, for what is too large for one
-            request; None if there is none. Its argument is the server's limit, if it is known:
-            in bytes or ids, as the input is.
+        plain: From the answer to the plain value: ids, a text, a number.
+        fallback: Makes the stream that gives the same answer, for what is too large for one
+            request; None if there is none. Its argument is the server's limit in bytes, where
+            that is known.
         is_large: Whether to stream at once. `request` is not complete then.
     """
 
@@ -99,10 +93,14 @@ class Call(Generic[Response, Plain]):
     request: Message
     timeout: float | None
     plain: Callable[[Response], Plain]
-    whole: Callable[[int | None], Whole[Response]] | None = None
+    fallback: Callable[[int | None], Fallback[Response]] | None = None
     is_large: bool = False
 
 
 def method(response: type[Response], name: str, *, streamed: bool = False) -> Method[Response]:
     """The RPC `name` of the service, which answers with `response`."""
     return Method(f"/{SERVICE}/{name}", response.FromString, streamed)
+
+
+def _itself(answer: Any) -> Any:
+    return answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bytepair.v1 import tokenizer_pb2
 from google.protobuf.internal.containers import RepeatedScalarFieldContainer
 
 from bytepair_client._errors import UnknownTokenId
@@ -35,22 +34,3 @@ def unknown_id(token_id: int, index: int) -> UnknownTokenId:
         f"no token has id {token_id} at index {index}",
         metadata={"id": str(token_id), "index": str(index)},
     )
-
-
-def batch_ids(batch: Iterable[Iterable[int]]) -> list[tokenizer_pb2.IdsItem]:
-    """The items of a batch.
-
-    Raises:
-        UnknownTokenId: As set_ids; `item` is the index of the list.
-        TypeError: As set_ids.
-    """
-    items = []
-    for index, ids in enumerate(batch):
-        item = tokenizer_pb2.IdsItem()
-        try:
-            set_ids(item.ids, ids)
-        except UnknownTokenId as error:
-            error.item = index
-            raise
-        items.append(item)
-    return items

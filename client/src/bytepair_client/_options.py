@@ -1,12 +1,10 @@
-"""The options of a client: what each means, its default, and the channel that follows from them."""
+"""What the options of a client and of a call may be, and how a wrong one is refused."""
 
 from __future__ import annotations
 
 import enum
-import json
 import math
 import os
-import platform
 import re
 import ssl
 from collections.abc import Iterable, Mapping
@@ -15,39 +13,17 @@ from pathlib import Path
 from typing import Final
 
 import grpc
-from bytepair.v1 import tokenizer_pb2
 
 from bytepair_client._errors import InvalidOption
-from bytepair_client._version import __version__
 
-SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
-
-DEFAULT_TARGET = "localhost:50051"
-DEFAULT_TIMEOUT_S = 10.0
-DEFAULT_MAX_ATTEMPTS = 4
-MOST_ATTEMPTS = 5  # gRPC quietly lowers anything above to this.
-DEFAULT_MAX_UNARY_BYTES = 1024 * 1024  # the server's default of max_input_bytes
-BYTES_PER_ID = 4  # an id counts as the English text that it stands for, as in the server's limits
-DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
-DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-DEFAULT_COALESCE = True
-DEFAULT_KEEPALIVE_S = 20.0  # the server takes pings every 10 s
-KEEPALIVE_TIMEOUT_S = 10.0
-
-RETRY_INITIAL_BACKOFF_S = 0.1
-RETRY_MAX_BACKOFF_S = 2.0
-RETRY_BACKOFF_MULTIPLIER = 2.0
-#: For the channel of streams: `attempts` says why.
-NO_RETRIES: Final = ("grpc.enable_retries", 0)
-#: UNAVAILABLE may always be tried again, as every call of the service is idempotent: on another
-#: server, as round_robin picks the next. So may CANCELLED, with which gRPC ends what reaches a
-#: server while it stops (https://github.com/grpc/grpc/issues/41785); a call that its own caller
-#: gives up is never tried again. OVERLOADED is not: it asks for less.
-RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
-
-# gRPC's own second would outlast every retry of a call, and two minutes a server's absence.
-RECONNECT_INITIAL_BACKOFF_S = 0.1
-RECONNECT_MAX_BACKOFF_S = 2.0
+DEFAULT_TARGET: Final = "localhost:50051"
+DEFAULT_TIMEOUT_S: Final = 10.0
+DEFAULT_MAX_ATTEMPTS: Final = 4
+DEFAULT_MAX_UNARY_BYTES: Final = 1024 * 1024  # the server's default of max_input_bytes
+BYTES_PER_ID: Final = 4  # an id counts as the English text that it stands for, as in the server
+DEFAULT_MAX_REQUEST_BYTES: Final = 64 * 1024 * 1024
+DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
+DEFAULT_KEEPALIVE_S: Final = 20.0  # the server accepts pings every 10 s
 
 
 class NotGiven(enum.Enum):
@@ -60,17 +36,22 @@ class NotGiven(enum.Enum):
 
 
 NOT_GIVEN: Final = NotGiven.NOT_GIVEN
+Timeout = float | None | NotGiven
+Fingerprint = str | None | NotGiven
 
 #: As gRPC over HTTP/2 defines it.
 _METADATA_NAME: Final = re.compile(r"[a-z0-9_.-]+")
+_MAX_COUNT_LIMIT: Final = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tls:
-    """How to encrypt, whom to trust and who we are. Each file is PEM: its path, or its bytes.
+    """How to encrypt, which servers to trust and how to identify ourselves.
+
+    Each file is PEM: its path, or its bytes.
 
     Attributes:
-        root_certificates: Whom to trust; None for the roots that gRPC ships.
+        root_certificates: The authorities to trust; None for the roots that gRPC ships.
         client_certificate: Our certificate chain, for servers that ask for one.
         client_key: Its private key; needed with `client_certificate`, and only then.
         server_name: The name that the server's certificate must have, where it is not the
@@ -126,13 +107,13 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What calls use for what they are not given.
+    """What calls use for arguments that they are not given.
 
     Attributes:
         encoding: Name or alias; None if each call must name its own.
         expected_fingerprint: Of `encoding`; None if it is not checked.
         timeout: Seconds; None for no deadline.
-        max_unary_bytes: What is larger is streamed.
+        max_unary_bytes: Larger inputs are streamed.
     """
 
     encoding: str | None
@@ -170,6 +151,15 @@ def checked_timeout(timeout: float | None) -> float | None:
     return timeout
 
 
+def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
+    """The seconds that a call gets; None for no deadline.
+
+    Raises:
+        InvalidOption: `timeout` is not above 0.
+    """
+    return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
+
+
 def checked_size(field: str, size: int) -> int:
     """Return `size` if it is at least 1.
 
@@ -179,6 +169,28 @@ def checked_size(field: str, size: int) -> int:
     if size < 1:
         raise invalid(field, "at least 1")
     return size
+
+
+def checked_rate(field: str, rate: float | None) -> float | None:
+    """Return `rate` if it is None or a positive number.
+
+    Raises:
+        InvalidOption: It is neither.
+    """
+    if rate is not None and not 0 < rate < math.inf:
+        raise invalid(field, "a number above 0, or None for no limit")
+    return rate
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Return `limit` if it is None or a number that a request can hold.
+
+    Raises:
+        InvalidOption: It is neither.
+    """
+    if limit is not None and not 0 <= limit <= _MAX_COUNT_LIMIT:
+        raise invalid("limit", f"0 to {_MAX_COUNT_LIMIT}, or None to count all")
+    return limit
 
 
 def call_metadata(
@@ -203,69 +215,6 @@ def call_metadata(
     if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
         raise invalid("api_key", "visible ASCII characters without spaces or line ends")
     return (*pairs, ("authorization", f"Bearer {api_key}"))
-
-
-def service_config(max_attempts: int) -> str:
-    """Balancing and retries, in gRPC's own form.
-
-    Args:
-        max_attempts: The first attempt included, 1 (no retries) to MOST_ATTEMPTS.
-    Raises:
-        InvalidOption: It is outside that range.
-    """
-    if not 1 <= max_attempts <= MOST_ATTEMPTS:
-        raise invalid("max_attempts", f"1 (no retries) to {MOST_ATTEMPTS}")
-    config: dict[str, object] = {"loadBalancingConfig": [{"round_robin": {}}]}
-    if max_attempts > 1:
-        retry_policy = {
-            "maxAttempts": max_attempts,
-            "initialBackoff": f"{RETRY_INITIAL_BACKOFF_S}s",
-            "maxBackoff": f"{RETRY_MAX_BACKOFF_S}s",
-            "backoffMultiplier": RETRY_BACKOFF_MULTIPLIER,
-            "retryableStatusCodes": RETRIED_CODES,
-        }
-        config["methodConfig"] = [{"name": [{"service": SERVICE}], "retryPolicy": retry_policy}]
-    return json.dumps(config)
-
-
-def channel_arguments(
-    *,
-    max_attempts: int,
-    max_request_bytes: int,
-    max_response_bytes: int,
-    keepalive: float | None,
-    user_agent: str | None,
-    server_name: str | None,
-) -> list[tuple[str, str | int]]:
-    """The arguments of a gRPC channel.
-
-    Raises:
-        InvalidOption: One is outside its range.
-    """
-    checked_size("max_request_bytes", max_request_bytes)
-    checked_size("max_response_bytes", max_response_bytes)
-    own = f"bytepair-client/{__version__} python/{platform.python_version()}"
-    arguments: list[tuple[str, str | int]] = [
-        ("grpc.service_config", service_config(max_attempts)),
-        ("grpc.initial_reconnect_backoff_ms", round(RECONNECT_INITIAL_BACKOFF_S * 1000)),
-        ("grpc.max_reconnect_backoff_ms", round(RECONNECT_MAX_BACKOFF_S * 1000)),
-        ("grpc.max_send_message_length", max_request_bytes),
-        ("grpc.max_receive_message_length", max_response_bytes),
-        ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),
-    ]
-    if keepalive is not None:
-        if not 0 < keepalive < math.inf:
-            raise invalid("keepalive", "seconds above 0, or None for no pings")
-        arguments += [
-            ("grpc.keepalive_time_ms", round(keepalive * 1000)),
-            ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
-            # A ping that measures the connection may stand in for ours; its own limit is a minute.
-            ("grpc.http2.ping_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
-            ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
-        ]
-    if server_name is not None:
-        arguments.append(("grpc.ssl_target_name_override", server_name))
-    return arguments
 
 
 def _pem(name: str, source: str | os.PathLike[str] | bytes | None) -> bytes | None:

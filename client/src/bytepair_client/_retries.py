@@ -1,40 +1,68 @@
-"""How often a stream is begun: for streams what gRPC's retry policy is for other calls.
+"""When a call is tried again, how long it waits before that, and how fast calls may follow.
 
-What gRPC does to try a stream again, by a policy or of its own accord, sometimes leaves out one of
-its messages or lets it hang (grpcio 1.85: `python -m bench.reliability.replay` shows it). So
-streams have a channel without that, and what another attempt needs is kept by the Exchange.
+gRPC's own retries are off: it sometimes loses a message of a stream that it tries again, or lets
+the stream hang (grpcio 1.85: `python -m bench.reliability.replay` shows it), and they cannot be
+turned off for streams alone on a channel that serves both.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from threading import Lock
 from time import monotonic
 from typing import Final
 
-from bytepair_client import _options as options
-from bytepair_client._errors import TokenizerError
+from bytepair_client._errors import QuotaExceeded, TokenizerError
 
-#: As of gRPC's own policy: around each wait, so that clients which failed together spread.
+INITIAL_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 2.0
+BACKOFF_MULTIPLIER = 2.0
+#: Around each wait, so that clients which failed together do not come back together.
 JITTER: Final = 0.2
+#: Every call of the service is idempotent, so UNAVAILABLE may always be tried again, on the next
+#: server as round_robin picks it. So may CANCELLED, with which gRPC ends what reaches a server
+#: while it stops (https://github.com/grpc/grpc/issues/41785); a call that its own caller cancelled
+#: is never tried again. OVERLOADED is not: the server needs fewer calls then, not more.
+RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
+#: Where a quota error does not say when to come back.
+QUOTA_WAIT_S: Final = 1.0
 
 
 class Attempts:
-    """The attempts at one stream."""
+    """The attempts at one call or one stream."""
 
-    def __init__(self, most: int, timeout: float | None, is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        most: int,
+        timeout: float | None,
+        is_closed: Callable[[], bool],
+        pace: Pace,
+        *,
+        waits_for_quota: bool = False,
+    ) -> None:
         """Begin none yet.
 
         Args:
-            most: How many there may be, at least 1.
-            timeout: Seconds for all of them together; None for no deadline.
-            is_over: Whether nothing may be begun any more.
+            most: How many may fail in a row, at least 1.
+            timeout: Seconds for all of them together; None for no deadline. Waits for a quota
+                are not counted.
+            is_closed: Whether the client is closed.
+            pace: What spaces the calls of the client.
+            waits_for_quota: Whether a call over its quota is sent again when the quota allows.
         """
+        self._most: Final = most
         self._timeout: Final = timeout
-        self._left = most
-        self._is_over: Final = is_over
-        self._wait = options.RETRY_INITIAL_BACKOFF_S
+        self._is_closed: Final = is_closed
+        self._pace: Final = pace
+        self._waits_for_quota: Final = waits_for_quota
         self._until: float | None = None
+        self._left = most
+        self._backoff = INITIAL_BACKOFF_S
+
+    def pause(self) -> float:
+        """The seconds to wait before the next one is begun, for the pace of the client."""
+        return self._pace.wait()
 
     def begin(self) -> float | None:
         """Begin one. Returns the seconds that it has; None for no deadline."""
@@ -45,16 +73,46 @@ class Attempts:
             self._until = monotonic() + self._timeout
         return max(0.0, self._until - monotonic())
 
-    def wait(self, failure: TokenizerError) -> float | None:
-        """The seconds to wait before another attempt; None if there is to be none.
+    def progressed(self) -> None:
+        """Note that the server answered: attempts are counted from here on."""
+        self._left = self._most - 1
+        self._backoff = INITIAL_BACKOFF_S
 
-        Args:
-            failure: How the last one failed, before anything was answered.
-        """
-        if self._left < 1 or failure.code not in options.RETRIED_CODES or self._is_over():
+    def wait(self, failure: TokenizerError) -> float | None:
+        """The seconds to wait before another attempt; None if there is to be none."""
+        if self._is_closed():
             return None
-        seconds = self._wait * random.uniform(1 - JITTER, 1 + JITTER)
-        self._wait = min(self._wait * options.RETRY_BACKOFF_MULTIPLIER, options.RETRY_MAX_BACKOFF_S)
+        if self._waits_for_quota and isinstance(failure, QuotaExceeded):
+            seconds = QUOTA_WAIT_S if failure.retry_after is None else failure.retry_after
+            seconds *= random.uniform(1, 1 + JITTER)
+            self._left += 1
+            if self._until is not None:
+                self._until += seconds
+            return seconds
+        if self._left < 1 or failure.code not in RETRIED_CODES:
+            return None
+        seconds = self._backoff * random.uniform(1 - JITTER, 1 + JITTER)
+        self._backoff = min(self._backoff * BACKOFF_MULTIPLIER, MAX_BACKOFF_S)
         if self._until is not None and monotonic() + seconds >= self._until:
             return None
         return seconds
+
+
+class Pace:
+    """Spaces the beginnings of calls evenly. For many threads at once."""
+
+    def __init__(self, per_second: float | None) -> None:
+        """Allow so many calls each second; None for any number."""
+        self._interval: Final = 0.0 if per_second is None else 1 / per_second
+        self._lock: Final = Lock()
+        self._next = 0.0
+
+    def wait(self) -> float:
+        """Take the next place. Returns the seconds until it may be used; 0 for at once."""
+        if not self._interval:
+            return 0.0
+        with self._lock:
+            now = monotonic()
+            start = max(now, self._next)
+            self._next = start + self._interval
+        return start - now

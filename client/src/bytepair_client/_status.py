@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 import grpc
 from bytepair.v1 import text_pb2
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from bytepair_client import errors
-from bytepair_client.rpc_status import STATUS_DETAILS_KEY, StatusDetails, parse_details
+from bytepair_client import _errors as errors
 
-REQUEST_ID_KEY = "x-request-id"
+REQUEST_ID_KEY: Final = "x-request-id"
+# The trailing metadata in which gRPC carries a serialised google.rpc.Status.
+STATUS_DETAILS_KEY: Final = "grpc-status-details-bin"
+ERROR_DOMAIN: Final = "bytepair"
 
 BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
     kind.REASON: kind
@@ -33,7 +39,7 @@ BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
     if kind.REASON is not None
 }
 
-# For failures that carry no reason of ours: they come from gRPC itself or from a proxy.
+# For failures that carry no reason of the service: they come from gRPC itself or from a proxy.
 BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
     grpc.StatusCode.CANCELLED: errors.Cancelled,
     grpc.StatusCode.UNKNOWN: errors.InternalError,
@@ -55,6 +61,29 @@ BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
+# The service names remedies as its API does; this is how a Python program writes them.
+_PYTHON_NAMES: Final = {
+    "DISALLOWED_SPECIAL_AS_TEXT": "disallowed_special=()",
+    "DISALLOWED_SPECIAL_REJECT": 'disallowed_special="all"',
+    "DECODE_ERRORS_REPLACE": 'errors="replace"',
+    "DECODE_ERRORS_STRICT": 'errors="strict"',
+    "OFFSET_UNIT_NONE": "encode()",
+    "BatchEncode": "encode_batch()",
+    "BatchDecode": "decode_batch()",
+    "BatchCount": "count_batch()",
+    "EncodeStream": "encode_stream()",
+    "DecodeStream": "decode_stream()",
+    "CountStream": "count_stream()",
+    "ListEncodings": "list_encodings()",
+    "GetEncoding": "get_encoding()",
+}
+_API_NAME: Final = re.compile(rf"\b({'|'.join(_PYTHON_NAMES)})\b")
+
+# How gRPC itself refuses a message for its size, and which side does.
+_MESSAGE_SIZE: Final = re.compile(
+    r"(CLIENT: )?Received message larger than max \((\d+) vs\. (\d+)\)"
+)
+
 # Metadata as gRPC hands it over: pairs, or None where the call never got an answer.
 Metadata = Iterable[tuple[str, str | bytes]] | None
 
@@ -68,26 +97,48 @@ class FailedCall(Protocol):
     def trailing_metadata(self) -> Metadata: ...
 
 
+@dataclass(frozen=True, slots=True)
+class StatusDetails:
+    """What the details of a failed call say.
+
+    Attributes:
+        reason: Of the ErrorInfo whose domain is bytepair's; None if there is none.
+        metadata: Of the same ErrorInfo.
+        fields: The fields at fault, by BadRequest.
+        retry_after: Seconds, by RetryInfo; None if there is none.
+    """
+
+    reason: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
+    retry_after: float | None = None
+
+
 def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> errors.TokenizerError:
     """The exception for a call that ended with a status other than OK.
 
     Args:
         failed: The exception that grpc raised.
-        target: Whom the client calls, for messages.
+        target: The target of the client, for messages.
         timeout: Seconds that the call was given; None if it had no deadline.
     Returns:
-        One of the tree in `errors.py`, not yet raised. A status that carries a reason which
-        is not known here gives TokenizerError itself.
+        One of the tree in `_errors.py`, not yet raised. A status with an unknown reason gives
+        TokenizerError itself.
     """
     trailing = list(failed.trailing_metadata() or ())
     details = _value(trailing, STATUS_DETAILS_KEY)
     found = parse_details(details) if isinstance(details, bytes) else StatusDetails()
+    request_id = request_id_of(trailing, failed.initial_metadata())
+    if found.reason is None and failed.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        size = _MESSAGE_SIZE.search(failed.details() or "")
+        if size is not None:
+            return _message_too_large(size[2], size[3], is_answer=size[1] is not None)
     error = _exception(
         failed.code(),
         found.reason,
         _message(failed, found.reason, target, timeout),
         found.metadata,
-        request_id=request_id_of(trailing, failed.initial_metadata()),
+        request_id=request_id,
     )
     if isinstance(error, errors.InvalidOption) and found.fields:
         error.metadata.setdefault("field", found.fields[0])
@@ -96,10 +147,29 @@ def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> erro
     return error
 
 
-def late(target: str, timeout: float) -> errors.DeadlineExceeded:
-    """The exception for a call that had no answer within its timeout."""
-    message = _no_answer_within(target, timeout)
-    return errors.DeadlineExceeded(message, code=grpc.StatusCode.DEADLINE_EXCEEDED.name)
+def from_item(error: text_pb2.Error, item: int | None = None) -> errors.TokenizerError:
+    """The exception for one failed item of a batch.
+
+    Args:
+        error: The `error` of a result of BatchEncode, BatchDecode or BatchCount.
+        item: The index of that result, from 0, if it is to be named.
+    Returns:
+        The exception that the call for this item alone would have raised, not yet raised.
+    """
+    status = _STATUS_BY_NUMBER.get(error.code, grpc.StatusCode.UNKNOWN)
+    message = _in_python(error.message)
+    return _exception(status, error.reason or None, message, error.metadata, item=item)
+
+
+def to_item(error: errors.TokenizerError) -> text_pb2.Error:
+    """The `error` of a batch result for an item that failed by itself: the reverse of from_item."""
+    status = grpc.StatusCode[error.code] if error.code else grpc.StatusCode.INVALID_ARGUMENT
+    return text_pb2.Error(
+        code=status.value[0],
+        reason=error.reason or "",
+        message=error.message,
+        metadata=error.metadata,
+    )
 
 
 def cut_off(target: str) -> errors.Cancelled:
@@ -114,17 +184,36 @@ def request_id_of(*parts: Metadata) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def from_item(error: text_pb2.Error, item: int | None = None) -> errors.TokenizerError:
-    """The exception for one failed item of a batch.
+def parse_details(serialised: bytes) -> StatusDetails:
+    """Read the value of `grpc-status-details-bin`.
 
     Args:
-        error: The `error` of a result of BatchEncode, BatchDecode or BatchCount.
-        item: The index of that result, from 0, if it is to be named.
+        serialised: A google.rpc.Status. Details of other types and domains are ignored.
     Returns:
-        The exception that the call for this item alone would have raised, not yet raised.
+        What was found; an empty StatusDetails if the bytes are not such a message, because
+        a failure with broken details is still the failure that its status names.
     """
-    status = _STATUS_BY_NUMBER.get(error.code, grpc.StatusCode.UNKNOWN)
-    return _exception(status, error.reason or None, error.message, error.metadata, item=item)
+    info = error_details_pb2.ErrorInfo()
+    fault = error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    reason: str | None = None
+    retry_after: float | None = None
+    try:
+        for detail in status_pb2.Status.FromString(serialised).details:
+            if detail.Unpack(info) and info.domain == ERROR_DOMAIN:
+                reason = info.reason
+            elif detail.Unpack(retry):
+                retry_after = retry.retry_delay.ToTimedelta().total_seconds()
+            else:
+                detail.Unpack(fault)
+    except DecodeError:
+        return StatusDetails()
+    return StatusDetails(
+        reason,
+        dict(info.metadata) if reason is not None else {},
+        tuple(violation.field for violation in fault.field_violations),
+        retry_after,
+    )
 
 
 def _exception(
@@ -150,20 +239,30 @@ def _exception(
     )
 
 
+def _message_too_large(size: str, limit: str, *, is_answer: bool) -> errors.TokenizerError:
+    code = grpc.StatusCode.RESOURCE_EXHAUSTED.name
+    metadata = {"size": size, "limit": limit}
+    if is_answer:
+        message = f"the answer has {size} bytes; the client takes {limit} (max_response_bytes)"
+        return errors.ResourceExhausted(message, code=code, metadata=metadata)
+    message = f"the request has {size} bytes; this server takes {limit}"
+    return errors.InputTooLarge(message, code=code, metadata={"field": "request", **metadata})
+
+
 def _message(failed: FailedCall, reason: str | None, target: str, timeout: float | None) -> str:
     details = failed.details() or ""
     if reason is not None and details:
-        return details
+        return _in_python(details)
     status = failed.code()
     if status is grpc.StatusCode.UNAVAILABLE:
         return f"no answer from {target}: {details}"
     if status is grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
-        return _no_answer_within(target, timeout)
+        return f"no answer from {target} within {timeout:g} s"
     return f"{target}: {status.name}: {details}"
 
 
-def _no_answer_within(target: str, timeout: float) -> str:
-    return f"no answer from {target} within {timeout:g} s"
+def _in_python(message: str) -> str:
+    return _API_NAME.sub(lambda found: _PYTHON_NAMES[found[1]], message)
 
 
 def _value(metadata: Iterable[tuple[str, str | bytes]], key: str) -> str | bytes | None:

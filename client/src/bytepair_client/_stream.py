@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from types import TracebackType
@@ -11,25 +12,26 @@ from typing import Any, Generic, Self, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client._retries import Attempts
 from bytepair_client._call import StreamCall
 from bytepair_client._errors import TokenizerError
-from bytepair_client._stream_state import Exchange
+from bytepair_client._retries import Attempts
 from bytepair_client._status import FailedCall
+from bytepair_client._stream_state import StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 
 
 class Stream(Iterator[Plain], Generic[Response, Plain]):
-    """What a stream gives, as it comes. Nothing is sent before the first piece is asked for.
+    """The pieces of a stream, as they come. Nothing is sent before the first one is asked for.
 
     The source is read by a thread of its own, in a copy of the caller's context, so that ids
     are sent when they arrive and not when the next piece is asked for; some ten thousand ids
     ahead of the pieces it has to wait. What it raises is raised here, after the pieces of what
     it had given.
 
-    The call is cancelled when the iterator is closed or dropped. A source that is giving its
+    If the connection breaks, the stream goes on over another one; the source notices nothing of
+    that. The call is cancelled when the iterator is closed or dropped. A source that is giving its
     next item at that time is not asked for another one.
     """
 
@@ -38,7 +40,10 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         call: StreamCall[Response, Plain],
         attempts: Attempts,
         start: Callable[[Iterator[bytes], float | None], Any],
+        *,
         error: Callable[[FailedCall], TokenizerError],
+        may_continue: Callable[[Any], bool],
+        explain: Callable[[TokenizerError], None],
     ) -> None:
         """Start nothing yet.
 
@@ -46,13 +51,19 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
             call: What is to be carried out.
             attempts: How often it is begun.
             start: Begins the RPC with these requests, and these seconds to end in.
-            error: What a failed call is raised as.
+            error: The exception for a failed call.
+            may_continue: Whether the stream with this first answer (None: no answer) may go on
+                over another connection.
+            explain: Says in a failure what is wrong with the connection.
         """
         self._source: Iterable[Any] | None = cast(Iterable[Any], call.source)
-        self._requests: _Requests[Response, Plain] = _Requests(Exchange(call))
+        self._requests: _Requests[Response, Plain] = _Requests(StreamState(call))
         self._attempts = attempts
         self._start = start
         self._error = error
+        self._may_continue = may_continue
+        self._explain = explain
+        self._failure: TokenizerError | None = None  # which comes after what was released
 
     def __iter__(self) -> Self:
         return self
@@ -61,7 +72,9 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         requests = self._requests
         try:
             if self._source is not None:
-                self._begin()
+                source, self._source = self._source, None
+                self._begin_attempt()
+                self._read_source(source)
             while (call := requests.call) is not None:
                 piece = self._read(requests, call)
                 if piece:
@@ -75,7 +88,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def last(self) -> Response:
         """The last answer that was read: the message of `bytepair.v1`, with the encoding and
         its fingerprint. An empty message before the first piece."""
-        return self._requests.exchange.last
+        return self._requests.state.last
 
     def close(self) -> None:
         """Cancel the call, unless it is over. There are no more pieces."""
@@ -96,24 +109,25 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def __del__(self) -> None:
         self.close()
 
-    def _begin(self) -> None:
-        source, self._source = self._source, None
-        self._begin_attempt()
+    def _read_source(self, source: Iterable[Any]) -> None:
         threading.Thread(
             target=copy_context().run,
-            args=(self._requests.fill, source),
+            args=(self._requests.fill, source, self._requests.reading),
             name="bytepair-stream",
             daemon=True,  # a source may wait for ever
         ).start()
 
     def _begin_attempt(self) -> None:
         requests = self._requests
+        time.sleep(self._attempts.pause())
         requests.call = self._start(requests.of_attempt(), self._attempts.begin())
 
     def _read(self, requests: _Requests[Response, Plain], call: Any) -> Plain | None:
         """The piece of the next answer; None at the end, which drops the call, and if the stream
-        has begun again."""
+        goes on over another connection."""
         requests.raise_failure()
+        if self._failure is not None:
+            raise self._failure
         try:
             response: Response = next(call)
         except StopIteration:
@@ -121,13 +135,34 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
             return None
         except grpc.RpcError as error:
             requests.raise_failure()  # for which the call was cancelled
-            failure = self._error(cast(FailedCall, error))
-            seconds = self._attempts.wait(failure)
-            if seconds is None or not requests.begin_again(seconds):
-                raise failure from error
+            return self._continue(self._error(cast(FailedCall, error)), error)
+        piece = requests.read(response)
+        if requests.state.advanced:
+            self._attempts.progressed()
+        return piece
+
+    def _continue(self, failure: TokenizerError, cause: grpc.RpcError) -> Plain | None:
+        """Go on over another connection, or fail: after the piece that came with the failure."""
+        requests = self._requests
+        seconds = self._attempts.wait(failure)
+        if seconds is not None and self._can_continue() and requests.wait(seconds):
+            source = requests.continue_elsewhere()
             self._begin_attempt()
+            if source is not None:
+                self._read_source(cast(Iterable[Any], source))
             return None
-        return requests.read(response)
+        piece = requests.state.released()
+        self._explain(failure)
+        failure.__cause__ = cause
+        self._failure = requests.state.explain(failure)
+        return piece
+
+    def _can_continue(self) -> bool:
+        state = self._requests.state
+        try:
+            return state.can_continue and self._may_continue(state.first)
+        except TokenizerError:  # nobody says, so it fails as it did
+            return False
 
 
 class _Requests(Generic[Response, Plain]):
@@ -136,38 +171,46 @@ class _Requests(Generic[Response, Plain]):
     It knows nothing of the Stream, so that one which is dropped is dropped at once.
 
     Attributes:
-        exchange: The state; whoever uses it holds `_changed`.
+        state: The state of the stream; used under `_changed`.
         call: gRPC's; None before the start and after the end.
+        reading: The number of the reading of the source, of which the last one counts.
     """
 
-    def __init__(self, exchange: Exchange[Response, Plain]) -> None:
-        self.exchange = exchange
+    def __init__(self, state: StreamState[Response, Plain]) -> None:
+        self.state = state
         self.call: Any = None
+        self.reading = 0
         self._changed = threading.Condition()
         self._attempt = 0
 
-    def fill(self, source: Iterable[Any]) -> None:
+    def fill(self, source: Iterable[Any], reading: int) -> None:
         """Put in all that `source` gives: what the source's thread does."""
-        exchange = self.exchange
+        state = self.state
         failure: BaseException | None = None
+
+        def is_over() -> bool:
+            return state.over or self.reading != reading
+
         try:
             for item in source:
-                for part in exchange.outbox.parts(item):
+                for part in state.buffer.parts(item):
                     with self._changed:
-                        self._changed.wait_for(lambda: exchange.over or exchange.can_put)
-                        if exchange.over:
+                        self._changed.wait_for(lambda: is_over() or state.can_put)
+                        if is_over():
                             return
-                        exchange.outbox.put(part)
+                        state.buffer.put(part)
                         self._changed.notify_all()
-                if exchange.over:
+                if is_over():
                     return
         except BaseException as error:  # whatever it is, it is the reader's to handle
             failure = error
         with self._changed:
-            exchange.source_ended = True
-            exchange.failure = failure
+            if is_over():
+                return
+            state.source_ended = True
+            state.failure = failure
             self._changed.notify_all()
-            call = self.call if exchange.has_failed else None
+            call = self.call if state.has_failed else None
         # Without the lock: gRPC's own thread may hold the call and wait for it.
         if call is not None:
             call.cancel()  # wakes the reader
@@ -177,43 +220,48 @@ class _Requests(Generic[Response, Plain]):
         return self._until_after(self._attempt)
 
     def _until_after(self, attempt: int) -> Iterator[bytes]:
-        exchange = self.exchange
+        state = self.state
 
         def is_over() -> bool:
-            return exchange.over or self._attempt != attempt or exchange.is_complete
+            return state.over or self._attempt != attempt or state.is_complete
 
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: is_over() or exchange.can_take)
+                self._changed.wait_for(lambda: is_over() or state.can_take)
                 if is_over():
                     return
-                request = exchange.take()
+                request = state.take()
                 self._changed.notify_all()
             yield request
 
-    def begin_again(self, seconds: float) -> bool:
-        """Wait, and prepare for another attempt. Returns False if there can be none."""
-        exchange = self.exchange
+    def wait(self, seconds: float) -> bool:
+        """Wait before another attempt. Returns False if the stream was closed meanwhile."""
         with self._changed:
-            if not exchange.can_begin_again:
-                return False
             self._attempt += 1
-            exchange.begin_again()
             self._changed.notify_all()  # the last attempt's thread
-            return not self._changed.wait_for(lambda: exchange.over, seconds)
+            return not self._changed.wait_for(lambda: self.state.over, seconds)
 
-    def read(self, response: Response) -> Plain:
+    def continue_elsewhere(self) -> object | None:
+        """Prepare for another attempt. Returns the source if it is to be read again."""
+        with self._changed:
+            source = self.state.continue_elsewhere()
+            if source is not None:
+                self.reading += 1
+            self._changed.notify_all()
+        return source
+
+    def read(self, response: Response) -> Plain | None:
         """Note an answer, and let requests go that waited for it to be read."""
         with self._changed:
-            piece = self.exchange.read(response)
+            piece = self.state.read(response)
             self._changed.notify_all()
         return piece
 
     def raise_failure(self) -> None:
         """Raise what the source raised, if it is due."""
         with self._changed:
-            if self.exchange.has_failed:
-                failure, self.exchange.failure = self.exchange.failure, None
+            if self.state.has_failed:
+                failure, self.state.failure = self.state.failure, None
                 assert failure is not None  # it has failed
                 raise failure
 
@@ -226,5 +274,5 @@ class _Requests(Generic[Response, Plain]):
             # ended: a stream that is given up would be answered, and counted as done.
             call.cancel()
         with self._changed:
-            self.exchange.over = True
+            self.state.over = True
             self._changed.notify_all()

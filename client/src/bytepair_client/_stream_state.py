@@ -3,127 +3,182 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncIterable, Iterable
+from typing import Any, Final, Generic, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from bytepair_client._call import StreamCall
-from bytepair_client._errors import InternalError
+from bytepair_client._errors import InternalError, TokenizerError
 
-#: So many full requests may wait for their answers to be read, or as many smaller ones as come
-#: to the same. This bounds how far a source runs ahead of a reader; on the way to a server far
-#: away it is a lot.
-MAX_UNREAD_REQUESTS = 4
-#: So much is kept for another attempt while nothing has been answered: a stream of many answers
-#: sends no more than that before, and one of a single answer is hardly refused later.
-MAX_KEPT_REQUESTS = MAX_UNREAD_REQUESTS + 1
+#: The most full requests that wait for their answers to be read, or as many smaller ones as hold
+#: the same. This bounds how far a source runs ahead of a reader; on the way to a distant server it
+#: is a lot.
+MAX_UNREAD_REQUESTS: Final = 4
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
+Source = Iterable[Any] | AsyncIterable[Any]
 
 
-class Exchange(Generic[Response, Plain]):
+class StreamState(Generic[Response, Plain]):
     """One stream, as far as it has come. Not safe for threads.
 
     Attributes:
-        outbox: What waits to be sent.
+        buffer: What is to be sent.
         source_ended: Nothing more will be put in.
         failure: What the source raised, or was wrong with what it gave; None if nothing.
         over: The reader wants no more.
+        advanced: Whether the last answer was for more than all before it, on any connection.
     """
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
-        self.outbox = call.outbox
+        self.buffer = call.buffer
         self.source_ended = False
         self.failure: BaseException | None = None
         self.over = False
+        self.advanced = False
+        self._consumed = -1
+        # Not the call itself: the source is held by whatever reads it, and dropped with that.
         self._plain = call.plain
-        self._consumed = call.consumed
         self._answers_each = call.answers_each
-        self._unread: deque[int] = deque()  # what each request held whose answer was not read
+        self._read_again = call.read_again
+        self._unread: deque[int] = deque()  # the size of each request whose answer was not read
         self._unread_size = 0
-        self._again: deque[bytes] = deque()  # what another attempt sends before all else
-        # All requests so far; None once there is an answer, or they are more than is kept.
-        self._sent: list[bytes] | None = []
+        self._extra: Any = None  # an answer that is valid only if the stream is not continued
         self._first: Any = None
         self._last: Any = call.method.parse(b"")
 
     @property
     def can_put(self) -> bool:
         """Whether the source may go on."""
-        return not self.outbox.is_full
+        return not self.buffer.is_full
 
     @property
     def can_take(self) -> bool:
         """Whether a request is to be sent."""
-        most = MAX_UNREAD_REQUESTS * self.outbox.max_request
-        return bool(self._again) or (not self.outbox.is_empty and self._unread_size < most)
+        most = MAX_UNREAD_REQUESTS * self.buffer.max_request
+        return not self.buffer.is_empty and self._unread_size < most
 
     @property
     def is_complete(self) -> bool:
         """Whether all has been sent that the source gave, and it ended well."""
-        is_empty = self.outbox.is_empty and not self._again
-        return self.source_ended and self.failure is None and is_empty
+        return self.source_ended and self.failure is None and self.buffer.is_empty
 
     @property
     def has_failed(self) -> bool:
         """Whether `failure` is due: the answers to all that came before it have been read."""
         if self.failure is None:
             return False
-        return not self._answers_each or (self.outbox.is_empty and not self._unread)
+        return not self._answers_each or (self.buffer.is_empty and not self._unread)
 
     def take(self) -> bytes:
         """The next request; `can_take` must hold."""
-        if self._again:
-            return self._again.popleft()
-        before = self.outbox.taken
-        request = self.outbox.take()
+        before = self.buffer.sent
+        request = self.buffer.take()
         if self._answers_each:
-            self._unread.append(self.outbox.taken - before)
+            self._unread.append(self.buffer.sent - before)
             self._unread_size += self._unread[-1]
-        if self._sent is not None:
-            self._sent.append(request)
-            if self.outbox.taken > MAX_KEPT_REQUESTS * self.outbox.max_request:
-                self._sent = None
         return request
 
     @property
-    def can_begin_again(self) -> bool:
-        """Whether another attempt can send all that this one did: nothing was answered yet."""
-        return self._sent is not None and not self.over
+    def first(self) -> Any:
+        """The first answer; None before there is one."""
+        return self._first
 
-    def begin_again(self) -> None:
-        """Let what was sent be sent once more, on another attempt; `can_begin_again` must hold."""
-        assert self._sent is not None  # as it may begin again
-        self._again = deque(self._sent)
+    @property
+    def can_continue(self) -> bool:
+        """Whether the stream can go on, on another connection."""
+        return not self.over and (self.buffer.can_rewind or self._read_again is not None)
 
-    def read(self, response: Response) -> Plain:
+    def continue_elsewhere(self) -> Source | None:
+        """Let another connection be sent what the last one has not settled; `can_continue`.
+
+        Returns:
+            The source, where it is to be read again from its start; None to go on with it.
+        """
+        self._unread.clear()
+        self._unread_size = 0
+        self._extra = None
+        if self.buffer.can_rewind:
+            self.buffer.rewind(self._first)
+            return None
+        assert self._read_again is not None  # as it can continue
+        self.buffer.restart()
+        self.source_ended, self.failure = False, None
+        return self._read_again()
+
+    def read(self, answer: Response) -> Plain | None:
         """Note an answer.
 
         Returns:
-            What it is to the reader; empty if nothing became certain.
+            The plain value of it; empty or None if nothing became certain.
         Raises:
             InternalError: It is the last one, and not all that was sent has arrived.
         """
-        self._sent = None
+        self.advanced = False
+        if not self.buffer.read(answer):
+            self._extra = answer
+            return None
+        consumed = self._consumed_by(answer)
+        self.advanced, self._consumed = consumed > self._consumed, max(consumed, self._consumed)
         if self._unread:  # the last answer has no request
             self._unread_size -= self._unread.popleft()
-        self._first = self._first or response
-        self._last = response
-        if not self._answers_each or self._last.finished:
+        if not self._answers_each or self._field(answer, "finished"):
             self.over = True
-            self._check_consumed(response)
-        return self._plain(response)
+            self._check_consumed(answer)
+        return self._note(answer)
 
-    def _check_consumed(self, last: Response) -> None:
-        consumed, sent = self._consumed(last), self.outbox.taken
-        if consumed is not None and consumed != sent:
+    def released(self) -> Plain | None:
+        """The plain value of what came with the failure of a stream that is not continued."""
+        answer, self._extra = self._extra, None
+        if answer is None:
+            return None
+        self.buffer.release(answer)
+        return self._note(answer)
+
+    def explain(self, failure: TokenizerError) -> TokenizerError:
+        """Make the positions in an error of the server those of the whole stream, and say why the
+        stream was not continued where it could not be."""
+        self.buffer.correct(failure)
+        if self._first is not None and not self.buffer.can_rewind:
+            failure.add_note(
+                "The stream was not continued at another server: too much of it was not settled."
+            )
+        return failure
+
+    def _note(self, answer: Response) -> Plain:
+        if self._first is None:
+            self._first = type(answer)()
+            self._first.CopyFrom(answer)
+        elif self._answers_each:  # of another connection's first answer
+            answer.ClearField("encoding")
+            answer.ClearField("fingerprint")
+        self._last = answer
+        return self._plain(answer)
+
+    def _check_consumed(self, last: Any) -> None:
+        if self._field(last, "stop_matched") or self._field(last, "limit_exceeded"):
+            return  # less was read, on purpose
+        consumed = self._consumed_by(last)
+        if consumed != self.buffer.sent:
             raise InternalError(
-                f"the stream was answered for {consumed} of the {sent} ids or bytes that were "
-                "sent: the others were lost on their way, so begin it again",
+                f"the stream was answered for {consumed} of the {self.buffer.sent} ids or bytes "
+                "that were sent: the others were lost on their way, so begin it again",
                 code=grpc.StatusCode.DATA_LOSS.name,
             )
+
+    def _consumed_by(self, answer: Any) -> int:
+        """How many ids, or bytes, an answer is for."""
+        return int(
+            self._field(answer, "tokens_consumed") or self._field(answer, "bytes_consumed") or 0
+        )
+
+    @staticmethod
+    def _field(answer: Any, name: str) -> Any:
+        """A field that not every kind of answer has."""
+        return getattr(answer, name, None)
 
     @property
     def last(self) -> Response:

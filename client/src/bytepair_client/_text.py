@@ -1,8 +1,8 @@
-"""What text is to the client, and how tiktoken's options for special tokens go over the wire."""
+"""The types of text, and how tiktoken's options for special tokens go over the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -27,20 +27,31 @@ class SpecialToken:
 
 
 def special(token: str) -> SpecialToken:
-    """One special token, to stand between texts in a sequence of segments.
+    """One special token, to stand between texts in `Segments`.
 
     Raises:
         InvalidOption: The name is empty or not UTF-8, so that no encoding has it.
 
-    >>> [special("<|im_start|>"), "user\\n", "Hello"]
-    [SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello']
+    >>> Segments([special("<|im_start|>"), "user\\n", "Hello"])
+    Segments([SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello'])
     """
     return SpecialToken(token)
 
 
-# Plain text, or the segments of a prompt: strings are untrusted text, and only special()
-# gives special tokens. Segments are encoded one by one; nothing merges across a border.
-Text = str | Sequence[str | SpecialToken]
+class Segments(tuple[str | SpecialToken, ...]):
+    """One text in parts: strings, which are untrusted, and special tokens, made by `special`.
+
+    No string in it ever gives a control token, and no two parts together can spell one. The parts
+    are encoded one by one; nothing merges across a border.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Segments({list(self)!r})"
+
+
+Text = str | Segments
 AllowedSpecial = Collection[str] | Literal["all"]
 DisallowedSpecial = Collection[str] | Literal["all"]
 
@@ -63,7 +74,7 @@ def set_text(message: _HasText, text: Text) -> None:
 
     Raises:
         InvalidUtf8: A string holds a lone surrogate, which UTF-8 cannot say.
-        TypeError: `text` is neither a string nor a sequence of strings and special tokens.
+        TypeError: `text` is neither a string nor Segments of strings and special tokens.
     """
     if isinstance(text, str):
         try:
@@ -71,8 +82,11 @@ def set_text(message: _HasText, text: Text) -> None:
         except UnicodeEncodeError as error:
             raise lone_surrogate(text, error.start, 0) from None
         return
-    if isinstance(text, bytes | Mapping) or not isinstance(text, Sequence):
-        raise TypeError(f"text: a str or a sequence of segments, not {type(text).__name__}")
+    if not isinstance(text, Segments):
+        raise TypeError(
+            f"text: a str or Segments([...]), not {type(text).__name__}. Many texts go to "
+            "count_batch or encode_batch; Segments([...]) is one text in several parts"
+        )
     for number, segment in enumerate(text):
         if isinstance(segment, SpecialToken):
             message.segments.add(special_token=segment.token)
@@ -84,28 +98,6 @@ def set_text(message: _HasText, text: Text) -> None:
                 raise lone_surrogate(segment, error.start, before) from None
         else:
             raise TypeError(f"segment: a str or special(...), not {type(segment).__name__}")
-
-
-def batch(texts: Iterable[Text]) -> list[text_pb2.TextItem]:
-    """The items of a batch.
-
-    Raises:
-        InvalidUtf8: As set_text; `item` is the index of the text.
-        TypeError: `texts` is one string, which would be a batch of its characters; or as
-            set_text.
-    """
-    if isinstance(texts, str | bytes):
-        raise TypeError("texts: an iterable of texts, not one text")
-    items = []
-    for index, text in enumerate(texts):
-        item = text_pb2.TextItem()
-        try:
-            set_text(item, text)
-        except InvalidUtf8 as error:
-            error.item = index
-            raise
-        items.append(item)
-    return items
 
 
 def wire_allowed(allowed: AllowedSpecial) -> list[str]:

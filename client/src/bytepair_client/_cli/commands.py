@@ -34,9 +34,11 @@ def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
         with results.of(name) as result, opened(name) as source:
             answer: CountResponse | CountStreamResponse
             if source.is_large:
-                answer = client.full.count_stream(source.text(), timeout=args.timeout, **options)
+                answer = client.with_raw_response.count_stream(
+                    source.text(), timeout=args.timeout, **options
+                )
             else:
-                answer = client.full.count("".join(source.text()), **options)
+                answer = client.with_raw_response.count("".join(source.text()), **options)
             total += answer.count
             result.answered(answer)
             result.fields["count"] = answer.count
@@ -64,7 +66,7 @@ def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
                     _write_line(stream)
                 result.answered(stream.last)
             else:
-                answer = client.full.encode("".join(source.text()), **options)
+                answer = client.with_raw_response.encode("".join(source.text()), **options)
                 result.answered(answer)
                 result.fields["ids"] = list(answer.ids)
                 result.line = " ".join(map(str, answer.ids))
@@ -99,7 +101,7 @@ def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
                 result.data = client.decode_bytes(chain.from_iterable(source.ids()), **options)
             else:
                 ids = chain.from_iterable(source.ids())
-                answer = client.full.decode(ids, errors=args.errors, **options)
+                answer = client.with_raw_response.decode(ids, errors=args.errors, **options)
                 result.answered(answer)
                 result.fields["text"] = answer.text
                 result.data = answer.text.encode()

@@ -25,10 +25,11 @@ from bytepair_client._errors import (
 _TOO_LARGE = (InputTooLarge, ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
 _OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
-# The server names the remedy as the API does; this is how a command line asks for it.
-_REMEDIES: dict[type[Exception], str] = {
-    SpecialTokenInText: "--disallowed-special as-text",
-    InvalidUtf8: "--errors replace, or --errors bytes",
+# The library names remedies by its arguments; these are the options of the command line.
+_OPTIONS = {
+    "disallowed_special=()": "--disallowed-special as-text",
+    'errors="replace"': "--errors replace",
+    "as_bytes": "--errors bytes",
 }
 
 
@@ -80,8 +81,8 @@ class Results:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
             if isinstance(error, _TOO_LARGE):
                 message += "; have the server's limit raised"
-            elif type(error) in _REMEDIES:
-                message += f" (here: {_REMEDIES[type(error)]})"
+            for argument, option in _OPTIONS.items():
+                message = message.replace(argument, option)
             self.status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, TokenizerError) else None
             result.fields["error"] = {"reason": reason, "message": message}

@@ -1,25 +1,34 @@
-"""What operations share: which encoding is meant, and the outcomes of a batch."""
+"""What operations share: which encoding is meant, and inputs that are too large for one request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Literal, Protocol, TypeVar
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, Protocol, TypeVar
 
 from bytepair.v1 import text_pb2
+from google.protobuf.message import Message
 
-from bytepair_client._errors import TokenizerError
-from bytepair_client._status import from_item
-from bytepair_client._options import NOT_GIVEN, Defaults, NotGiven, checked_timeout, invalid, utf8
+from bytepair_client._call import Fallback, StreamCall
+from bytepair_client._options import (
+    NOT_GIVEN,
+    Defaults,
+    Fingerprint,
+    Timeout,
+    chosen_timeout,
+    invalid,
+    utf8,
+)
 
 DecodeErrors = Literal["replace", "strict"]
 _ERRORS: dict[str, text_pb2.DecodeErrors] = {
     "replace": text_pb2.DECODE_ERRORS_REPLACE,
     "strict": text_pb2.DECODE_ERRORS_STRICT,
 }
-_MAX_LIMIT = 2**64 - 1
 
-Timeout = float | None | NotGiven
-Fingerprint = str | None | NotGiven
+Response = TypeVar("Response", bound=Message)
+Copied = TypeVar("Copied", bound=Message)
 
 
 class _Request(Protocol):
@@ -27,18 +36,6 @@ class _Request(Protocol):
 
     encoding: str
     expected_fingerprint: str
-
-
-class BatchResult(Protocol):
-    """EncodeResult, DecodeResult and CountResult."""
-
-    @property
-    def error(self) -> text_pb2.Error: ...
-    def HasField(self, field_name: Literal["error"]) -> bool: ...  # noqa: N802 (protobuf's name)
-
-
-Result = TypeVar("Result", bound=BatchResult)
-Plain = TypeVar("Plain")
 
 
 def named_encoding(defaults: Defaults, encoding: str | None) -> str:
@@ -69,15 +66,6 @@ def set_encoding(
     request.expected_fingerprint = utf8("expected_fingerprint", expected or "")
 
 
-def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
-    """The seconds that a call gets; None for no deadline.
-
-    Raises:
-        InvalidOption: `timeout` is not above 0.
-    """
-    return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
-
-
 def wire_errors(errors: str) -> text_pb2.DecodeErrors:
     """The `errors` of a request.
 
@@ -89,45 +77,67 @@ def wire_errors(errors: str) -> text_pb2.DecodeErrors:
     return _ERRORS[errors]
 
 
-def checked_limit(limit: int | None) -> int | None:
-    """Return `limit` if it is None or a number that a request can hold.
-
-    Raises:
-        InvalidOption: It is neither.
-    """
-    if limit is not None and not 0 <= limit <= _MAX_LIMIT:
-        raise invalid("limit", f"0 to {_MAX_LIMIT}, or None to count all")
-    return limit
+def has_more_bytes(text: str, limit: int) -> bool:
+    """Whether the UTF-8 of `text` is longer than `limit`; lone surrogates count three bytes."""
+    if len(text) > limit or text.isascii():
+        return len(text) > limit
+    return len(text) * 4 > limit and len(text.encode(errors="surrogatepass")) > limit
 
 
-def error_of(result: BatchResult, item: int | None = None) -> TokenizerError | None:
-    """The error of one result of a batch, as an exception that is not raised.
+def within(defaults: Defaults, limit: int | None) -> Defaults:
+    """The client's defaults, for a server with this limit in bytes; None if it is not known."""
+    return defaults if limit is None else replace(defaults, max_unary_bytes=max(1, limit))
+
+
+def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None:
+    """The seconds that a large input gets: the call's own, or else the client's timeout for each
+    `max_unary_bytes` of it.
 
     Args:
-        result: Of a batch answer that `client.full` gave.
-        item: Its index, if the error is to name it.
+        size: About how many bytes there are, or fewer.
+    """
+    if timeout is not NOT_GIVEN or defaults.timeout is None:
+        return chosen_timeout(defaults, timeout)
+    return defaults.timeout * max(1, math.ceil(size / defaults.max_unary_bytes))
+
+
+def copied(source: Message, target: Copied) -> Copied:
+    """Copy the fields that a message shares with another one, by name; scalars and lists of them.
+
     Returns:
-        None if the item succeeded.
+        `target`.
     """
-    return from_item(result.error, item) if result.HasField("error") else None
-
-
-def outcomes(
-    results: Iterable[Result], plain: Callable[[Result], Plain], return_exceptions: bool
-) -> list[Plain | TokenizerError]:
-    """The plain values of a batch, in order.
-
-    Raises:
-        TokenizerError: That of the first item that failed, with its index in `item`, unless
-            `return_exceptions` leaves errors in their places.
-    """
-    found: list[Plain | TokenizerError] = []
-    for index, result in enumerate(results):
-        error = error_of(result, index)
-        if error is None:
-            found.append(plain(result))
-        elif return_exceptions:
-            found.append(error)
+    for field, value in source.ListFields():
+        if field.name not in target.DESCRIPTOR.fields_by_name:
+            continue
+        if isinstance(value, str | bytes | bool | int):
+            setattr(target, field.name, value)
         else:
-            raise error
-    return found
+            getattr(target, field.name).extend(value)
+    return target
+
+
+def joined(stream: StreamCall[Any, Any], answer: type[Response]) -> Fallback[Response]:
+    """A stream as the answer of one call: what its answers have in common is joined.
+
+    Args:
+        stream: EncodeStream, DecodeStream or CountStream.
+        answer: The answer of Encode, Decode or Count.
+    """
+
+    def join(answers: Sequence[Any]) -> Response:
+        whole: Any = answer(encoding=answers[0].encoding, fingerprint=answers[0].fingerprint)
+        if "ids" in answer.DESCRIPTOR.fields_by_name:
+            for part in answers:
+                whole.ids.MergeFrom(part.ids)
+        elif "count" in answer.DESCRIPTOR.fields_by_name:
+            whole.count = answers[-1].count
+            whole.limit_exceeded = answers[-1].limit_exceeded
+        elif answers[0].WhichOneof("content") == "data":
+            whole.data = b"".join(part.data for part in answers)
+        else:
+            whole.text = "".join(part.text for part in answers)
+        response: Response = whole
+        return response
+
+    return Fallback(stream.with_messages(), join)

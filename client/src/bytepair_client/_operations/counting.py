@@ -5,26 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, overload
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import stream_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Whole, method
+from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError
+from bytepair_client._operations.batches import Batch, Progress, text_items
 from bytepair_client._operations.common import (
+    copied,
+    has_more_bytes,
+    joined,
+    set_encoding,
+    timeout_for,
+    within,
+)
+from bytepair_client._operations.streaming import count_stream_call
+from bytepair_client._options import (
+    NOT_GIVEN,
+    Defaults,
     Fingerprint,
     Timeout,
     checked_limit,
     chosen_timeout,
-    outcomes,
-    set_encoding,
 )
-from bytepair_client._operations.streaming import count_stream
-from bytepair_client._operations.whole import has_more_bytes, timeout_for, whole_count, within
-from bytepair_client._options import NOT_GIVEN, Defaults
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
     Text,
-    batch,
     set_text,
     wire_allowed,
     wire_disallowed,
@@ -56,13 +62,13 @@ def count(
         allowed_special: Special tokens that count as one where the text spells them.
         disallowed_special: For the others: () to count them as the ordinary text that they
             are, or "all" to fail with SpecialTokenInText, as `encode` does by default.
-        add_special_tokens: Whether to count what frames a text too, as for `encode`.
-        expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
+        add_special_tokens: Whether to count the tokens that frame a text too, as for `encode`.
+        expected_fingerprint: As for `encode`, like `timeout`.
         timeout: Seconds; None for no deadline.
     Returns:
-        The number of tokens, at most `limit` + 1; 0 for "", but for what frames it.
+        The number of tokens, at most `limit` + 1; 0 for "" without a frame.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.CountRequest(
         allowed_special=wire_allowed(allowed_special),
@@ -71,31 +77,7 @@ def count(
         limit=checked_limit(limit),
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    seconds = chosen_timeout(defaults, timeout)
-    if not isinstance(text, str):
-        set_text(request, text)
-        return Call(COUNT, request, seconds, _count)
-    is_large = has_more_bytes(text, defaults.max_unary_bytes)
-    if not is_large:
-        set_text(request, text)
-
-    def whole(max_bytes: int | None) -> Whole[tokenizer_pb2.CountResponse]:
-        served = within(defaults, max_bytes)
-        return whole_count(
-            count_stream(
-                served,
-                text,
-                limit=limit,
-                encoding=encoding,
-                allowed_special=allowed_special,
-                disallowed_special=disallowed_special,
-                add_special_tokens=add_special_tokens,
-                expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(served, timeout, len(text)),
-            )
-        )
-
-    return Call(COUNT, request, seconds, _count, whole, is_large)
+    return _count_call(defaults, request, text, timeout)
 
 
 @overload
@@ -109,9 +91,10 @@ def count_batch(
     disallowed_special: DisallowedSpecial = (),
     add_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchCountResponse, list[int]]: ...
+) -> Batch[tokenizer_pb2.BatchCountResponse, int]: ...
 @overload
 def count_batch(
     defaults: Defaults,
@@ -123,9 +106,10 @@ def count_batch(
     disallowed_special: DisallowedSpecial = (),
     add_special_tokens: bool = False,
     return_exceptions: bool,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchCountResponse, list[int | TokenizerError]]: ...
+) -> Batch[tokenizer_pb2.BatchCountResponse, int | TokenizerError]: ...
 def count_batch(
     defaults: Defaults,
     texts: Iterable[Text],
@@ -136,41 +120,74 @@ def count_batch(
     disallowed_special: DisallowedSpecial = (),
     add_special_tokens: bool = False,
     return_exceptions: bool = False,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchCountResponse, Any]:
-    """Count the tokens of many texts in one call, each as `count` would.
+) -> Batch[tokenizer_pb2.BatchCountResponse, Any]:
+    """Count the tokens of any number of texts, each as `count` would.
+
+    They go in requests of a size that the server takes, several of them at one time.
 
     Args:
-        texts: Each a string or a sequence of segments.
+        texts: Each a string of any length, or Segments; read as requests are made.
         limit: As for `count`, for each text by itself.
         encoding: As for `count`, like the two that follow.
         allowed_special: Special tokens that count as one where the text spells them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
-        add_special_tokens: Whether to count what frames each text too.
-        return_exceptions: True: the error of an item that fails is returned in its place;
-            False: the first one is raised, its index in `item`.
+        add_special_tokens: Whether to count the tokens that frame each text too.
+        return_exceptions: As for `encode_batch`, like `progress`.
+        progress: Called with the number of texts that are done, after each request.
         expected_fingerprint: What the encoding must be.
-        timeout: Seconds, for the whole call; None for no deadline.
+        timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
+            each request.
     Returns:
         The number of tokens of each text, in order; [] for no texts.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
-    request = tokenizer_pb2.BatchCountRequest(
-        items=batch(texts),
+    options = tokenizer_pb2.BatchCountRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
         add_special_tokens=add_special_tokens,
         limit=checked_limit(limit),
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    return Call(
+    set_encoding(options, defaults, encoding, expected_fingerprint)
+
+    def alone(text: Text, seconds: Timeout) -> Call[Any, Any]:
+        return _count_call(defaults, copied(options, tokenizer_pb2.CountRequest()), text, seconds)
+
+    return Batch(
+        defaults,
         BATCH_COUNT,
-        request,
-        chosen_timeout(defaults, timeout),
-        lambda response: outcomes(response.results, _count, return_exceptions),
+        options,
+        text_items(defaults, texts, alone),
+        _count,
+        timeout=timeout,
+        return_exceptions=return_exceptions,
+        progress=progress,
     )
+
+
+def _count_call(
+    defaults: Defaults, request: tokenizer_pb2.CountRequest, text: Text, timeout: Timeout
+) -> Call[tokenizer_pb2.CountResponse, int]:
+    """Count with these options, streamed where the text is too large for a request."""
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        set_text(request, text)
+        return Call(COUNT, request, seconds, _count)
+    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.CountResponse]:
+        served = within(defaults, limit)
+        config = copied(request, stream_pb2.CountStreamConfig())
+        seconds = timeout_for(served, timeout, len(text))
+        stream = count_stream_call(served, config, (text,), seconds)
+        return joined(stream, tokenizer_pb2.CountResponse)
+
+    return Call(COUNT, request, seconds, _count, fallback, is_large)
 
 
 def _count(result: tokenizer_pb2.CountResponse | tokenizer_pb2.CountResult) -> int:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Literal, overload
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import stream_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Whole, method
-from bytepair_client._errors import TokenizerError
-from bytepair_client._ids import batch_ids, set_ids
+from bytepair_client._call import Call, Fallback, method
+from bytepair_client._errors import TokenizerError, UnknownTokenId
+from bytepair_client._ids import set_ids
+from bytepair_client._operations.batches import Batch, Item, Progress
 from bytepair_client._operations.common import (
     DecodeErrors,
+    copied,
+    joined,
+    set_encoding,
+    timeout_for,
+    wire_errors,
+    within,
+)
+from bytepair_client._operations.streaming import decode_stream_call
+from bytepair_client._options import (
+    BYTES_PER_ID,
+    NOT_GIVEN,
+    Defaults,
     Fingerprint,
     Timeout,
     chosen_timeout,
-    outcomes,
-    set_encoding,
-    wire_errors,
 )
-from bytepair_client._operations.streaming import decode_stream
-from bytepair_client._operations.whole import timeout_for, whole_decode, within
-from bytepair_client._options import BYTES_PER_ID, NOT_GIVEN, Defaults
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
@@ -46,38 +54,19 @@ def decode(
             with InvalidUtf8.
         skip_special_tokens: True: special tokens give nothing; False: their spelling.
         encoding: Name or alias; None for the client's.
-        expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
+        expected_fingerprint: As for `encode`, like `timeout`.
         timeout: Seconds; None for no deadline.
     Returns:
         The text; "" for no ids.
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.DecodeRequest(
         errors=wire_errors(errors), skip_special_tokens=skip_special_tokens
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    numbers = ids if isinstance(ids, list | tuple) else list(ids)
-    is_large = len(numbers) * BYTES_PER_ID > defaults.max_unary_bytes
-    if not is_large:
-        set_ids(request.ids, numbers)
-
-    def whole(limit: int | None) -> Whole[tokenizer_pb2.DecodeResponse]:
-        served = within(defaults, limit and limit * BYTES_PER_ID)
-        return whole_decode(
-            decode_stream(
-                served,
-                numbers,
-                encoding=encoding,
-                errors=errors,
-                skip_special_tokens=skip_special_tokens,
-                expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(served, timeout, len(numbers) * BYTES_PER_ID),
-            )
-        )
-
-    return Call(DECODE, request, chosen_timeout(defaults, timeout), _text, whole, is_large)
+    return _decode_call(defaults, request, ids, _text, timeout)
 
 
 def decode_bytes(
@@ -95,36 +84,17 @@ def decode_bytes(
         ids: Each one that the encoding has; any number of them.
         skip_special_tokens: True: special tokens give nothing; False: their spelling.
         encoding: Name or alias; None for the client's.
-        expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
+        expected_fingerprint: As for `encode`, like `timeout`.
         timeout: Seconds; None for no deadline.
     Returns:
         The bytes; b"" for no ids.
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.DecodeRequest(as_bytes=True, skip_special_tokens=skip_special_tokens)
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    numbers = ids if isinstance(ids, list | tuple) else list(ids)
-    is_large = len(numbers) * BYTES_PER_ID > defaults.max_unary_bytes
-    if not is_large:
-        set_ids(request.ids, numbers)
-
-    def whole(limit: int | None) -> Whole[tokenizer_pb2.DecodeResponse]:
-        served = within(defaults, limit and limit * BYTES_PER_ID)
-        return whole_decode(
-            decode_stream(
-                served,
-                numbers,
-                encoding=encoding,
-                as_bytes=True,
-                skip_special_tokens=skip_special_tokens,
-                expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(served, timeout, len(numbers) * BYTES_PER_ID),
-            )
-        )
-
-    return Call(DECODE, request, chosen_timeout(defaults, timeout), _data, whole, is_large)
+    return _decode_call(defaults, request, ids, _data, timeout)
 
 
 @overload
@@ -136,9 +106,10 @@ def decode_batch(
     skip_special_tokens: bool = False,
     encoding: str | None = None,
     return_exceptions: Literal[False] = False,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchDecodeResponse, list[str]]: ...
+) -> Batch[tokenizer_pb2.BatchDecodeResponse, str]: ...
 @overload
 def decode_batch(
     defaults: Defaults,
@@ -148,9 +119,10 @@ def decode_batch(
     skip_special_tokens: bool = False,
     encoding: str | None = None,
     return_exceptions: bool,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchDecodeResponse, list[str | TokenizerError]]: ...
+) -> Batch[tokenizer_pb2.BatchDecodeResponse, str | TokenizerError]: ...
 def decode_batch(
     defaults: Defaults,
     batch: Iterable[Iterable[int]],
@@ -159,37 +131,85 @@ def decode_batch(
     skip_special_tokens: bool = False,
     encoding: str | None = None,
     return_exceptions: bool = False,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchDecodeResponse, Any]:
-    """Decode many lists of ids in one call, each as `decode` would.
+) -> Batch[tokenizer_pb2.BatchDecodeResponse, Any]:
+    """Decode any number of lists of ids, each as `decode` would.
+
+    They go in requests of a size that the server takes, several of them at one time.
 
     Args:
-        batch: The lists.
+        batch: The lists, each of any length; read as requests are made.
         errors: As for `decode`, like the two that follow.
         skip_special_tokens: True: special tokens give nothing; False: their spelling.
         encoding: Name or alias; None for the client's.
-        return_exceptions: True: the error of an item that fails is returned in its place;
-            False: the first one is raised, its index in `item`.
+        return_exceptions: As for `encode_batch`, like `progress`.
+        progress: Called with the number of lists that are done, after each request.
         expected_fingerprint: What the encoding must be.
-        timeout: Seconds, for the whole call; None for no deadline.
+        timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
+            each request.
     Returns:
         The text of each list, in order; [] for no lists.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
-    request = tokenizer_pb2.BatchDecodeRequest(
-        items=batch_ids(batch),
-        errors=wire_errors(errors),
-        skip_special_tokens=skip_special_tokens,
+    options = tokenizer_pb2.BatchDecodeRequest(
+        errors=wire_errors(errors), skip_special_tokens=skip_special_tokens
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    return Call(
+    set_encoding(options, defaults, encoding, expected_fingerprint)
+
+    def alone(ids: Sequence[int], seconds: Timeout) -> Call[Any, Any]:
+        request = copied(options, tokenizer_pb2.DecodeRequest())
+        return _decode_call(defaults, request, ids, _text, seconds)
+
+    def items() -> Iterator[Item]:
+        for index, ids in enumerate(batch):
+            numbers = ids if isinstance(ids, list | tuple) else list(ids)
+            item = tokenizer_pb2.IdsItem()
+            size = len(numbers) * BYTES_PER_ID
+            try:
+                if size <= defaults.max_unary_bytes:
+                    set_ids(item.ids, numbers)
+            except UnknownTokenId as error:
+                error.item = index
+                raise
+            yield Item(item, size, partial(alone, numbers))
+
+    return Batch(
+        defaults,
         BATCH_DECODE,
-        request,
-        chosen_timeout(defaults, timeout),
-        lambda response: outcomes(response.results, _text, return_exceptions),
+        options,
+        items(),
+        _text,
+        timeout=timeout,
+        return_exceptions=return_exceptions,
+        progress=progress,
     )
+
+
+def _decode_call(
+    defaults: Defaults,
+    request: tokenizer_pb2.DecodeRequest,
+    ids: Iterable[int],
+    plain: Any,
+    timeout: Timeout,
+) -> Call[tokenizer_pb2.DecodeResponse, Any]:
+    """Decode with these options, streamed where the ids are too many for a request."""
+    numbers = ids if isinstance(ids, list | tuple) else list(ids)
+    size = len(numbers) * BYTES_PER_ID
+    is_large = size > defaults.max_unary_bytes
+    if not is_large:
+        set_ids(request.ids, numbers)
+
+    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.DecodeResponse]:
+        served = within(defaults, limit and limit * BYTES_PER_ID)
+        config = copied(request, stream_pb2.DecodeStreamConfig())
+        seconds = timeout_for(served, timeout, size)
+        stream = decode_stream_call(served, config, numbers, seconds)
+        return joined(stream, tokenizer_pb2.DecodeResponse)
+
+    return Call(DECODE, request, chosen_timeout(defaults, timeout), plain, fallback, is_large)
 
 
 def _text(result: tokenizer_pb2.DecodeResponse | tokenizer_pb2.DecodeResult) -> str:

@@ -1,4 +1,4 @@
-"""What encodings the server has."""
+"""Which encodings the server has, and whether it serves."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bytepair.v1 import encoding_pb2, tokenizer_pb2
+from grpc_health.v1 import health_pb2
 
-from bytepair_client._call import Call, method
-from bytepair_client._operations.common import Timeout, chosen_timeout, named_encoding
-from bytepair_client._options import NOT_GIVEN, Defaults
+from bytepair_client._call import Call, Method, method
+from bytepair_client._operations.common import named_encoding
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
 GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
+CHECK = Method("/grpc.health.v1.Health/Check", health_pb2.HealthCheckResponse.FromString)
+
+_STATES = {
+    health_pb2.HealthCheckResponse.SERVING: "SERVING",
+    health_pb2.HealthCheckResponse.NOT_SERVING: "NOT_SERVING",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ def list_encodings(
     Returns:
         Sorted by name.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     return Call(
         LIST_ENCODINGS,
@@ -83,13 +90,36 @@ def get_encoding(
         Its description, under its canonical name.
     Raises:
         UnknownEncoding: The server has none of that name.
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     return Call(
         GET_ENCODING,
         tokenizer_pb2.GetEncodingRequest(encoding=named_encoding(defaults, encoding)),
         chosen_timeout(defaults, timeout),
         lambda response: _info(response.encoding),
+    )
+
+
+def health(
+    defaults: Defaults, service: str = "", *, timeout: Timeout = NOT_GIVEN
+) -> Call[health_pb2.HealthCheckResponse, str]:
+    """Ask whether the server takes work.
+
+    Args:
+        service: A service's full name; "" for the server as a whole.
+        timeout: Seconds; None for no deadline.
+    Returns:
+        "SERVING", or "NOT_SERVING" while the server loads its encodings, verifies them or
+        stops; "UNKNOWN" for any other state.
+    Raises:
+        RequestRefused: The server has no such service; `code` is "NOT_FOUND".
+        TokenizerError: See the tree in the documentation.
+    """
+    return Call(
+        CHECK,
+        health_pb2.HealthCheckRequest(service=service),
+        chosen_timeout(defaults, timeout),
+        lambda response: _STATES.get(response.status, "UNKNOWN"),
     )
 
 

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, overload
 
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Whole, method
+from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError
+from bytepair_client._operations.batches import Batch, Progress, text_items
 from bytepair_client._operations.common import (
+    copied,
+    has_more_bytes,
+    joined,
+    set_encoding,
+    timeout_for,
+    within,
+)
+from bytepair_client._operations.streaming import encode_stream_call
+from bytepair_client._options import (
+    NOT_GIVEN,
+    Defaults,
     Fingerprint,
     Timeout,
     chosen_timeout,
-    outcomes,
-    set_encoding,
+    invalid,
 )
-from bytepair_client._operations.streaming import encode_stream
-from bytepair_client._operations.whole import has_more_bytes, timeout_for, whole_encode, within
-from bytepair_client._options import NOT_GIVEN, Defaults, invalid
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
     Text,
-    batch,
     set_text,
     wire_allowed,
     wire_disallowed,
@@ -61,53 +68,34 @@ def encode(
     """Encode `text` into token ids.
 
     Args:
-        text: A string of any length, or the segments of a prompt: strings, which are untrusted
+        text: A string of any length, or `Segments([...])`: strings, which are untrusted
             and never become control tokens, and `special("<|name|>")`, which each give one.
         encoding: Name or alias; None for the client's.
         allowed_special: Special tokens that a plain `text` may turn into control tokens where
             it spells them, or "all": every one that the server lets this caller use.
         disallowed_special: For the others: "all" to fail with SpecialTokenInText, or () to
             read them as ordinary text.
-        add_special_tokens: True: put what frames a text of this encoding around it, as
-            `get_encoding` shows it, such as a token that stands for the beginning. These need no
-            place in `allowed_special`; the server must let this caller use them.
-        expected_fingerprint: See `bytepair_client.operations`, as for `timeout`.
-        timeout: Seconds; None for no deadline.
+        add_special_tokens: True: put the tokens around the text that frame one in this
+            encoding, as `get_encoding` shows them. They need no place in `allowed_special`; the
+            server must let this caller use them.
+        expected_fingerprint: What the encoding must be, or the call fails with
+            FingerprintMismatch before any work; None to not check. Left out: the client's, if
+            the call uses the client's encoding.
+        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Left out: the
+            client's.
     Returns:
-        The ids in text order; [] for "", but for what frames it.
+        The ids in text order; [] for "" without a frame.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        InvalidOption: An option is outside its domain; nothing was sent.
+        TokenizerError: See the tree in the documentation.
     """
-    is_large = isinstance(text, str) and has_more_bytes(text, defaults.max_unary_bytes)
-    request = _encode_request(
-        defaults,
-        "" if is_large else text,
-        encoding,
-        allowed_special,
-        disallowed_special,
-        add_special_tokens,
-        expected_fingerprint,
+    request = tokenizer_pb2.EncodeRequest(
+        allowed_special=wire_allowed(allowed_special),
+        disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
     )
-    seconds = chosen_timeout(defaults, timeout)
-    if not isinstance(text, str):
-        return Call(ENCODE, request, seconds, _ids)
-
-    def whole(limit: int | None) -> Whole[tokenizer_pb2.EncodeResponse]:
-        served = within(defaults, limit)
-        return whole_encode(
-            encode_stream(
-                served,
-                text,
-                encoding=encoding,
-                allowed_special=allowed_special,
-                disallowed_special=disallowed_special,
-                add_special_tokens=add_special_tokens,
-                expected_fingerprint=expected_fingerprint,
-                timeout=timeout_for(served, timeout, len(text)),
-            )
-        )
-
-    return Call(ENCODE, request, seconds, _ids, whole, is_large)
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    return _encode_call(defaults, request, text, timeout)
 
 
 def encode_with_offsets(
@@ -125,17 +113,18 @@ def encode_with_offsets(
     """Encode `text`, and say where in it each token starts.
 
     Args:
-        text: As for `encode`. Segments count as if joined, special tokens by their spelling.
+        text: As for `encode`, but not streamed. Segments count as if joined, special tokens by
+            their spelling.
         unit: What offsets count: "code_point" (an index into a Python string), "byte" of
             UTF-8, or "utf16" code unit (JavaScript, Java).
         encoding: As for `encode`, like all that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.
-        add_special_tokens: Whether to add what frames a text.
+        add_special_tokens: Whether to add the tokens that frame a text.
         expected_fingerprint: What the encoding must be.
         timeout: Seconds; None for no deadline.
     Returns:
-        Ids and offsets, of equal length; both [] for "", but for what frames it. Offsets start
+        Ids and offsets, of equal length; both [] for "" without a frame. Offsets start
         at 0 and never decrease. In bytes they are exact; in the other units a token that starts
         inside a character has the offset of that character. What is added after the text has the
         text's length.
@@ -144,16 +133,14 @@ def encode_with_offsets(
     """
     if unit not in _UNITS:
         raise invalid("unit", f"one of {', '.join(_UNITS)}")
-    request = _encode_request(
-        defaults,
-        text,
-        encoding,
-        allowed_special,
-        disallowed_special,
-        add_special_tokens,
-        expected_fingerprint,
+    request = tokenizer_pb2.EncodeRequest(
+        allowed_special=wire_allowed(allowed_special),
+        disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
+        offsets=_UNITS[unit],
     )
-    request.offsets = _UNITS[unit]
+    set_text(request, text)
+    set_encoding(request, defaults, encoding, expected_fingerprint)
     return Call(ENCODE, request, chosen_timeout(defaults, timeout), _ids_with_offsets)
 
 
@@ -167,9 +154,10 @@ def encode_batch(
     disallowed_special: DisallowedSpecial = "all",
     add_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchEncodeResponse, list[list[int]]]: ...
+) -> Batch[tokenizer_pb2.BatchEncodeResponse, list[int]]: ...
 @overload
 def encode_batch(
     defaults: Defaults,
@@ -180,9 +168,10 @@ def encode_batch(
     disallowed_special: DisallowedSpecial = "all",
     add_special_tokens: bool = False,
     return_exceptions: bool,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchEncodeResponse, list[list[int] | TokenizerError]]: ...
+) -> Batch[tokenizer_pb2.BatchEncodeResponse, list[int] | TokenizerError]: ...
 def encode_batch(
     defaults: Defaults,
     texts: Iterable[Text],
@@ -192,58 +181,74 @@ def encode_batch(
     disallowed_special: DisallowedSpecial = "all",
     add_special_tokens: bool = False,
     return_exceptions: bool = False,
+    progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
-) -> Call[tokenizer_pb2.BatchEncodeResponse, Any]:
-    """Encode many texts in one call, each as `encode` would.
+) -> Batch[tokenizer_pb2.BatchEncodeResponse, Any]:
+    """Encode any number of texts, each as `encode` would.
+
+    They go in requests of a size that the server takes, several of them at one time.
 
     Args:
-        texts: Each a string or a sequence of segments.
+        texts: Each a string of any length, or Segments; read as requests are made.
         encoding: As for `encode`, like the two that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.
-        add_special_tokens: Whether to add what frames a text.
-        return_exceptions: True: the error of an item that fails is returned in its place;
-            False: the first one is raised, its index in `item`.
+        add_special_tokens: Whether to add the tokens that frame a text.
+        return_exceptions: True: the error of an item that fails is returned in its place, and
+            that of a request that fails in the place of each of its items; False: the first
+            one is raised, its index in `item`.
+        progress: Called with the number of texts that are done, after each request.
         expected_fingerprint: What the encoding must be.
-        timeout: Seconds, for the whole call; None for no deadline.
+        timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
+            each request.
     Returns:
         The ids of each text, in order; [] for no texts.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
-    request = tokenizer_pb2.BatchEncodeRequest(
-        items=batch(texts),
+    options = tokenizer_pb2.BatchEncodeRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
         add_special_tokens=add_special_tokens,
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    return Call(
+    set_encoding(options, defaults, encoding, expected_fingerprint)
+
+    def alone(text: Text, seconds: Timeout) -> Call[Any, Any]:
+        return _encode_call(defaults, copied(options, tokenizer_pb2.EncodeRequest()), text, seconds)
+
+    return Batch(
+        defaults,
         BATCH_ENCODE,
-        request,
-        chosen_timeout(defaults, timeout),
-        lambda response: outcomes(response.results, _ids, return_exceptions),
+        options,
+        text_items(defaults, texts, alone),
+        _ids,
+        timeout=timeout,
+        return_exceptions=return_exceptions,
+        progress=progress,
     )
 
 
-def _encode_request(
-    defaults: Defaults,
-    text: Text,
-    encoding: str | None,
-    allowed_special: AllowedSpecial,
-    disallowed_special: DisallowedSpecial,
-    add_special_tokens: bool,
-    expected_fingerprint: Fingerprint,
-) -> tokenizer_pb2.EncodeRequest:
-    request = tokenizer_pb2.EncodeRequest(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-    )
-    set_text(request, text)
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    return request
+def _encode_call(
+    defaults: Defaults, request: tokenizer_pb2.EncodeRequest, text: Text, timeout: Timeout
+) -> Call[tokenizer_pb2.EncodeResponse, list[int]]:
+    """Encode with these options, streamed where the text is too large for a request."""
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        set_text(request, text)
+        return Call(ENCODE, request, seconds, _ids)
+    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.EncodeResponse]:
+        served = within(defaults, limit)
+        config = copied(request, stream_pb2.EncodeStreamConfig())
+        seconds = timeout_for(served, timeout, len(text))
+        stream = encode_stream_call(served, config, text, seconds)
+        return joined(stream, tokenizer_pb2.EncodeResponse)
+
+    return Call(ENCODE, request, seconds, _ids, fallback, is_large)
 
 
 def _ids(result: tokenizer_pb2.EncodeResponse | tokenizer_pb2.EncodeResult) -> list[int]:

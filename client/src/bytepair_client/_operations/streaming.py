@@ -7,25 +7,21 @@ from typing import Any, Literal, TypeVar, overload
 
 from bytepair.v1 import stream_pb2
 
-from bytepair_client._call import Call, StreamCall, Whole, method
+from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._ids import set_ids
-from bytepair_client._operations.common import (
-    DecodeErrors,
-    Fingerprint,
-    Timeout,
-    checked_limit,
-    set_encoding,
-    wire_errors,
-)
+from bytepair_client._operations.common import DecodeErrors, set_encoding, wire_errors
 from bytepair_client._options import (
     BYTES_PER_ID,
     NOT_GIVEN,
     Defaults,
+    Fingerprint,
+    Timeout,
+    checked_limit,
     checked_timeout,
     invalid,
     utf8,
 )
-from bytepair_client._send_buffer import IdsOutbox, TextOutbox
+from bytepair_client._send_buffer import IdsBuffer, TextBuffer
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
@@ -37,7 +33,7 @@ ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
 COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
 
-#: In one request: enough that the cost of a message is none to speak of.
+#: In one request: enough that the cost of a message is negligible.
 MAX_PIECE_BYTES = 256 * 1024
 MAX_PIECE_IDS = 8192
 
@@ -92,6 +88,8 @@ def decode_stream(
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """Decode token ids as they come, for example from a model.
 
+    If the connection breaks, the stream goes on over another one: nothing is lost or repeated.
+
     Args:
         ids: Ids one by one, or lists of them; of a generator for example. Those that have
             come while a message was being sent go together in the next one; none waits.
@@ -104,7 +102,7 @@ def decode_stream(
         errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as nothing can
             complete them, "strict" fails with InvalidUtf8.
         as_bytes: True: give the bytes as they come.
-        expected_fingerprint: See `bytepair_client.operations`.
+        expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of pieces of the text: whole characters, never empty; joined they are what
@@ -112,7 +110,7 @@ def decode_stream(
         `tokens_consumed` and `finished`.
     Raises:
         UnknownTokenId: After the text of the ids before; `index` counts all of `ids`.
-        TokenizerError: See `bytepair_client.errors`; after the text that was certain.
+        TokenizerError: After the text that was certain.
     """
     if isinstance(stop, str):
         raise invalid("stop", "a collection of strings, not one string")
@@ -125,15 +123,7 @@ def decode_stream(
     )
     set_ids(config.prefill_ids, prefill_ids)
     set_encoding(config, defaults, encoding, expected_fingerprint)
-    piece_ids = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
-    return StreamCall(
-        DECODE_STREAM,
-        IdsOutbox(config, piece_ids),
-        _slices(ids, piece_ids) if isinstance(ids, Sequence) else ids,
-        _stream_timeout(timeout),
-        _data if as_bytes else _text,
-        lambda last: None if last.stop_matched else last.tokens_consumed,
-    )
+    return decode_stream_call(defaults, config, ids, _stream_timeout(timeout))
 
 
 def encode_stream(
@@ -149,13 +139,15 @@ def encode_stream(
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
     """Encode a text that comes in pieces, of any length and cut anywhere.
 
+    If the connection breaks, a stream into a built-in encoding goes on over another one.
+
     Args:
         pieces: Strings, or UTF-8 that may be cut within a character, such as a file opened in
             binary mode. Those that have come while a message was being sent go together.
         encoding: As for `encode`, like all that follow.
         allowed_special: Special tokens that may become control tokens.
         disallowed_special: "all" to fail for the others, () to read them as ordinary text.
-        add_special_tokens: Whether to add what frames a text.
+        add_special_tokens: Whether to add the tokens that frame a text.
         expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
@@ -164,7 +156,7 @@ def encode_stream(
     Raises:
         InputTooLarge: More text than the server holds can only be encoded together, such as
             a word of megabytes.
-        TokenizerError: See `bytepair_client.errors`; ids before the fault may have come.
+        TokenizerError: Ids before the fault may have come.
     """
     config = stream_pb2.EncodeStreamConfig(
         allowed_special=wire_allowed(allowed_special),
@@ -172,15 +164,7 @@ def encode_stream(
         add_special_tokens=add_special_tokens,
     )
     set_encoding(config, defaults, encoding, expected_fingerprint)
-    first = stream_pb2.EncodeStreamRequest(config=config)
-    return StreamCall(
-        ENCODE_STREAM,
-        TextOutbox(first, stream_pb2.EncodeStreamRequest, _piece_bytes(defaults)),
-        _one_or_many(pieces),
-        _stream_timeout(timeout),
-        _ids,
-        lambda last: last.bytes_consumed,
-    )
+    return encode_stream_call(defaults, config, pieces, _stream_timeout(timeout))
 
 
 def count_stream(
@@ -197,20 +181,23 @@ def count_stream(
 ) -> Call[stream_pb2.CountStreamResponse, int]:
     """Count the tokens of a text that comes in pieces, of any length and cut anywhere.
 
+    If the connection breaks, the text is sent again over another one, where it is short or
+    `pieces` can be iterated again, as a list can and a generator cannot.
+
     Args:
         pieces: As for `encode_stream`.
         limit: As for `count`. No more pieces are taken once it is exceeded.
         encoding: As for `count`, like all that follow.
         allowed_special: Special tokens that count as one where the text spells them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
-        add_special_tokens: Whether to count what frames a text too.
+        add_special_tokens: Whether to count the tokens that frame a text too.
         expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         The number of tokens, at most `limit` + 1; 0 for no text.
     Raises:
         InputTooLarge: As for `encode_stream`.
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     config = stream_pb2.CountStreamConfig(
         allowed_special=wire_allowed(allowed_special),
@@ -219,22 +206,68 @@ def count_stream(
         limit=checked_limit(limit),
     )
     set_encoding(config, defaults, encoding, expected_fingerprint)
+    stream = count_stream_call(defaults, config, pieces, _stream_timeout(timeout))
+    fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
     first = stream_pb2.CountStreamRequest(config=config)
-    stream = StreamCall(
-        COUNT_STREAM,
-        TextOutbox(first, stream_pb2.CountStreamRequest, _piece_bytes(defaults)),
-        _one_or_many(pieces),
-        _stream_timeout(timeout),
-        _count,
-        lambda last: None if last.limit_exceeded else last.bytes_consumed,
-        answers_each=False,
+    return Call(COUNT_STREAM, first, stream.timeout, _count, lambda _: fallback, is_large=True)
+
+
+def decode_stream_call(
+    defaults: Defaults,
+    config: stream_pb2.DecodeStreamConfig,
+    ids: Ids,
+    timeout: float | None,
+) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
+    """DecodeStream with this configuration."""
+    piece_ids = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
+    return StreamCall(
+        DECODE_STREAM,
+        IdsBuffer(config, piece_ids),
+        _slices(ids, piece_ids) if isinstance(ids, Sequence) else ids,
+        timeout,
+        _data if config.as_bytes else _text,
     )
-    whole = Whole(stream.whole_answers(), lambda answers: answers[-1])
-    return Call(COUNT_STREAM, first, stream.timeout, _count, lambda _: whole, is_large=True)
+
+
+def encode_stream_call(
+    defaults: Defaults,
+    config: stream_pb2.EncodeStreamConfig,
+    pieces: Pieces,
+    timeout: float | None,
+) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
+    """EncodeStream with this configuration."""
+    return StreamCall(
+        ENCODE_STREAM,
+        TextBuffer(config, stream_pb2.EncodeStreamRequest, _piece_bytes(defaults)),
+        _one_or_many(pieces),
+        timeout,
+        _ids,
+    )
+
+
+def count_stream_call(
+    defaults: Defaults,
+    config: stream_pb2.CountStreamConfig,
+    pieces: Pieces,
+    timeout: float | None,
+) -> StreamCall[stream_pb2.CountStreamResponse, int]:
+    """CountStream with this configuration."""
+    source = _one_or_many(pieces)
+    # An iterator is its own: it cannot be read again.
+    can_read_again = isinstance(source, Iterable) and iter(source) is not source
+    return StreamCall(
+        COUNT_STREAM,
+        TextBuffer(config, stream_pb2.CountStreamRequest, _piece_bytes(defaults)),
+        source,
+        timeout,
+        _count,
+        answers_each=False,
+        read_again=(lambda: source) if can_read_again else None,
+    )
 
 
 def _piece_bytes(defaults: Defaults) -> int:
-    """How much text one request of a stream holds: never more than a server takes at once."""
+    """The text in one request of a stream: never more than a server takes at once."""
     return min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
 
 

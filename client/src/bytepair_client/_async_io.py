@@ -1,0 +1,217 @@
+"""How the calls, batches and streams of an AsyncTokenizerClient are carried out: by awaiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from bytepair_client import _channel
+from bytepair_client._async_duplex import Duplex
+from bytepair_client._async_stream import AsyncStream, is_being_cancelled
+from bytepair_client._base import AskTls, BaseClient, Collect, Flow, Send, Sleep, Step
+from bytepair_client._call import Call, StreamCall
+from bytepair_client._errors import TokenizerError
+from bytepair_client._methods import prepared
+from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
+from bytepair_client._options import Defaults
+from bytepair_client._status import FailedCall, cut_off
+
+P = ParamSpec("P")
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
+R = TypeVar("R")
+
+
+class AsyncClientIO(BaseClient):
+    """The input and output of an AsyncTokenizerClient."""
+
+    async def close(self) -> None:
+        """Close the connections. Running calls are Cancelled, later ones ClientClosed."""
+        channel = self._take_channel()
+        if channel is not None:
+            await channel.close()
+
+    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self.target, arguments)
+        return grpc.aio.secure_channel(self.target, self._credentials, arguments)
+
+    async def _run(self, flow: Flow[R]) -> R:
+        """Carry out a flow, step by step."""
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    came = await self._do(step)
+                except TokenizerError as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(came)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    async def _do(self, step: Step) -> Any:
+        match step:
+            case Send():
+                rpc = self._rpc(step.method)
+                sent = rpc(step.payload, timeout=step.seconds, metadata=self._metadata)
+                return await self._wait(sent, step.timeout)
+            case Sleep():
+                await asyncio.sleep(step.seconds)
+                if self._closed.is_set():
+                    raise self._closed_error()
+                return None
+            case Collect():
+                async with self._stream(step.stream) as answers:
+                    return [answer async for answer in answers]
+            case AskTls():
+                return await asyncio.to_thread(_channel.speaks_tls, self.target)
+
+    async def _run_batch(self, batch: Batch[Any, Any], *, raises: bool) -> None:
+        """Send a batch and gather its answers, with several requests under way."""
+        under_way: deque[tuple[Any, asyncio.Task[Any]]] = deque()
+
+        async def gather() -> None:
+            chunk, task = under_way[0]
+            came = await task
+            under_way.popleft()
+            batch.add(chunk, came, raises=raises)
+
+        try:
+            for chunk in batch.chunks():
+                if len(under_way) == MAX_UNDER_WAY:
+                    await gather()
+                task = asyncio.create_task(self._run(batch.flow(self, chunk)))
+                under_way.append((chunk, task))
+            while under_way:
+                await gather()
+        except BaseException as failure:
+            batch.interrupted(failure)
+            raise
+        finally:
+            for _, task in under_way:
+                task.cancel()
+            await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+
+    def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
+        method, timeout = call.method, call.timeout  # and not the source, which may end before
+
+        def start(seconds: float | None) -> Duplex[Response]:
+            return Duplex(self._rpc(method)(timeout=seconds, metadata=self._metadata))
+
+        return AsyncStream(
+            call,
+            self._attempts(timeout),
+            start,
+            wait=lambda read: self._wait(read, timeout),
+            may_continue=lambda first: self._run(self._continuing_flow(method, first)),
+            explain=lambda failure: self._run(self._explain(failure)),
+        )
+
+    async def _wait(self, answer: Awaitable[Any], timeout: float | None) -> Any:
+        try:
+            return await answer
+        except grpc.aio.AioRpcError as error:
+            raise self._error(cast(FailedCall, error), timeout) from error
+        except asyncio.CancelledError as error:
+            if self._closed.is_set() and not is_being_cancelled():
+                # close() cancels what runs, but nobody cancelled the task that waits for it.
+                raise cut_off(self.target) from error
+            raise
+
+
+def plain(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Plain]],
+) -> Callable[Concatenate[AsyncClientIO, P], Coroutine[Any, Any, Plain]]:
+    """The method that runs `operation` and returns the plain value of its answer."""
+
+    @wraps(operation)
+    async def run(self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
+        call = prepared(operation, self._defaults, args, kwargs)
+        return call.plain(await self._run(self._flow(call)))
+
+    return run
+
+
+def raw(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Any]],
+) -> Callable[Concatenate[AsyncRawIO, P], Coroutine[Any, Any, Response]]:
+    """The method that runs `operation` and returns its answer."""
+
+    @wraps(operation)
+    async def run(self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        client = self._client
+        return await client._run(client._flow(prepared(operation, client._defaults, args, kwargs)))
+
+    return run
+
+
+def batch(
+    operation: Callable[Concatenate[Defaults, P], Batch[Any, Plain]],
+) -> Callable[Concatenate[AsyncClientIO, P], Coroutine[Any, Any, list[Plain]]]:
+    """The method that runs `operation` and returns the plain value of each item."""
+
+    @wraps(operation)
+    async def run(self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs) -> list[Plain]:
+        items = prepared(operation, self._defaults, args, kwargs)
+        await self._run_batch(items, raises=True)
+        return items.values()
+
+    return run
+
+
+def raw_batch(
+    operation: Callable[Concatenate[Defaults, P], Batch[Response, Any]],
+) -> Callable[Concatenate[AsyncRawIO, P], Coroutine[Any, Any, Response]]:
+    """The method that runs `operation` and returns the answers as one."""
+
+    @wraps(operation)
+    async def run(self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        items = prepared(operation, self._client._defaults, args, kwargs)
+        await self._client._run_batch(items, raises=False)
+        return items.message()
+
+    return run
+
+
+def stream(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+) -> Callable[Concatenate[AsyncClientIO, P], AsyncStream[Response, Plain]]:
+    """The method that streams `operation` and gives the plain value of each answer."""
+
+    @wraps(operation)
+    def run(
+        self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[Response, Plain]:
+        return self._stream(prepared(operation, self._defaults, args, kwargs))
+
+    return run
+
+
+def raw_stream(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+) -> Callable[Concatenate[AsyncRawIO, P], AsyncStream[Response, Response]]:
+    """The method that streams `operation` and gives its answers."""
+
+    @wraps(operation)
+    def run(
+        self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[Response, Response]:
+        call = prepared(operation, self._client._defaults, args, kwargs)
+        return self._client._stream(call.with_messages())
+
+    return run
+
+
+class AsyncRawIO:
+    """What the methods of `with_raw_response` need: the client."""
+
+    def __init__(self, client: AsyncClientIO) -> None:
+        self._client = client

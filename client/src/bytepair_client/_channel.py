@@ -1,0 +1,118 @@
+"""The gRPC channel of a client, and why a connection failed where gRPC does not say it plainly."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+import socket
+import ssl
+from typing import Final
+
+from bytepair_client import _options as options
+from bytepair_client._version import __version__
+
+KEEPALIVE_TIMEOUT_S = 10.0
+# gRPC's own second would outlast every retry of a call, and two minutes a server's absence.
+RECONNECT_INITIAL_BACKOFF_S: Final = 0.1
+RECONNECT_MAX_BACKOFF_S: Final = 2.0
+
+_SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
+#: For one connection that only asks whether a port speaks TLS.
+_PROBE_S: Final = 1.0
+_HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)")
+
+
+def channel_arguments(
+    *,
+    max_request_bytes: int,
+    max_response_bytes: int,
+    keepalive: float | None,
+    user_agent: str | None,
+    server_name: str | None,
+) -> list[tuple[str, str | int]]:
+    """The arguments of a gRPC channel.
+
+    Raises:
+        InvalidOption: One is outside its range.
+    """
+    options.checked_size("max_request_bytes", max_request_bytes)
+    options.checked_size("max_response_bytes", max_response_bytes)
+    own = f"bytepair-client/{__version__} python/{platform.python_version()}"
+    arguments: list[tuple[str, str | int]] = [
+        ("grpc.service_config", _SERVICE_CONFIG),
+        ("grpc.enable_retries", 0),  # `_retries` says why
+        ("grpc.initial_reconnect_backoff_ms", round(RECONNECT_INITIAL_BACKOFF_S * 1000)),
+        ("grpc.max_reconnect_backoff_ms", round(RECONNECT_MAX_BACKOFF_S * 1000)),
+        ("grpc.max_send_message_length", max_request_bytes),
+        ("grpc.max_receive_message_length", max_response_bytes),
+        ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),
+    ]
+    if keepalive is not None:
+        if not 0 < keepalive < math.inf:
+            raise options.invalid("keepalive", "seconds above 0, or None for no pings")
+        arguments += [
+            ("grpc.keepalive_time_ms", round(keepalive * 1000)),
+            ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+            # A ping that measures the connection may stand in for ours; its own limit is a minute.
+            ("grpc.http2.ping_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+            ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
+        ]
+    if server_name is not None:
+        arguments.append(("grpc.ssl_target_name_override", server_name))
+    return arguments
+
+
+def tls_fault(details: str, *, shows_certificate: bool) -> str | None:
+    """What is wrong with a TLS connection, by what gRPC says of it.
+
+    Args:
+        details: The details of the UNAVAILABLE status.
+        shows_certificate: Whether the client has a certificate of its own.
+    Returns:
+        The fault and its remedy; None if the details name none.
+    """
+    if "CERTIFICATE_VERIFY_FAILED" in details:
+        return (
+            "the server's certificate is not trusted: it is not issued by the given "
+            "authorities. Give those that issued it, by Tls(root_certificates=…)"
+        )
+    if "Hostname Verification Check failed" in details:
+        return (
+            "the server's certificate is for another name than the target's: give that name, by "
+            "Tls(server_name=…)"
+        )
+    if "WRONG_VERSION_NUMBER" in details:
+        return "the server does not speak TLS on this port: leave out tls"
+    if not shows_certificate and "Socket closed" in details:
+        return (
+            "the server closed the connection. If it asks for client certificates, give one by "
+            "Tls(client_certificate=…, client_key=…)"
+        )
+    return None
+
+
+def speaks_tls(target: str) -> bool:
+    """Whether TLS is spoken at a target. Asks by one connection, for at most a second.
+
+    Returns:
+        False also where nobody answers, and for a target that names no single host and port.
+    """
+    named = _HOST_AND_PORT.fullmatch(target)
+    if named is None:
+        return False
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is sent; only the protocol is asked for
+    context.set_alpn_protocols(["h2"])
+    try:
+        with (
+            socket.create_connection((named[1], int(named[2])), _PROBE_S) as connection,
+            context.wrap_socket(connection, server_hostname=named[1]),
+        ):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # such as one that asks for a certificate
+    except OSError:
+        return False

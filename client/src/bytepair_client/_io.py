@@ -1,0 +1,212 @@
+"""How the calls, batches and streams of a TokenizerClient are carried out: by waiting."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import wraps
+from itertools import chain
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from bytepair_client import _channel
+from bytepair_client._base import AskTls, BaseClient, Collect, Flow, Send, Sleep, Step
+from bytepair_client._call import Call, Method, StreamCall
+from bytepair_client._errors import TokenizerError
+from bytepair_client._methods import prepared
+from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
+from bytepair_client._options import Defaults
+from bytepair_client._status import FailedCall
+from bytepair_client._stream import Stream
+
+P = ParamSpec("P")
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
+R = TypeVar("R")
+
+
+class ClientIO(BaseClient):
+    """The input and output of a TokenizerClient."""
+
+    def close(self) -> None:
+        """Close the connections. Running calls are Cancelled, later ones ClientClosed."""
+        channel = self._take_channel()
+        if channel is not None:
+            channel.close()
+
+    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.Channel:
+        if self._credentials is None:
+            return grpc.insecure_channel(self.target, arguments)
+        return grpc.secure_channel(self.target, self._credentials, arguments)
+
+    def _run(self, flow: Flow[R]) -> R:
+        """Carry out a flow, step by step."""
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    came = self._do(step)
+                except TokenizerError as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(came)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    def _do(self, step: Step) -> Any:
+        match step:
+            case Send():
+                try:
+                    return self._send(step.method, step.payload, step.seconds)
+                except grpc.RpcError as error:
+                    raise self._error(cast(FailedCall, error), step.timeout) from error
+            case Sleep():
+                if self._closed.wait(step.seconds):
+                    raise self._closed_error()
+                return None
+            case Collect():
+                with self._stream(step.stream) as answers:
+                    return list(answers)
+            case AskTls():
+                return _channel.speaks_tls(self.target)
+
+    def _run_batch(self, batch: Batch[Any, Any], *, raises: bool) -> None:
+        """Send a batch and gather its answers, with several requests under way."""
+        chunks = batch.chunks()
+        first, second = next(chunks), next(chunks, None)
+        if second is None:  # which needs no threads
+            batch.add(first, self._run(batch.flow(self, first)), raises=raises)
+            return
+        under_way: deque[tuple[Any, Future[Any]]] = deque()
+        threads = ThreadPoolExecutor(MAX_UNDER_WAY, thread_name_prefix="bytepair-batch")
+
+        def gather() -> None:
+            chunk, future = under_way.popleft()
+            batch.add(chunk, future.result(), raises=raises)
+
+        try:
+            for chunk in chain((first, second), chunks):
+                if len(under_way) == MAX_UNDER_WAY:
+                    gather()
+                under_way.append((chunk, threads.submit(self._run, batch.flow(self, chunk))))
+            while under_way:
+                gather()
+        except BaseException as failure:
+            batch.interrupted(failure)
+            raise
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _stream(self, call: StreamCall[Response, Plain]) -> Stream[Response, Plain]:
+        method, timeout = call.method, call.timeout  # and not the source, which may end before
+
+        def start(requests: Iterator[bytes], seconds: float | None) -> Any:
+            return self._send(method, requests, seconds)
+
+        return Stream(
+            call,
+            self._attempts(timeout),
+            start,
+            error=lambda failed: self._error(failed, timeout),
+            may_continue=lambda first: self._run(self._continuing_flow(method, first)),
+            explain=lambda failure: self._run(self._explain(failure)),
+        )
+
+    def _send(self, method: Method[Any], request: object, timeout: float | None) -> Any:
+        rpc = self._rpc(method)
+        try:
+            return rpc(request, timeout=timeout, metadata=self._metadata)
+        except ValueError as error:
+            if self._closed.is_set():  # by another thread, after _rpc
+                raise self._closed_error() from error
+            raise
+
+
+def plain(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Plain]],
+) -> Callable[Concatenate[ClientIO, P], Plain]:
+    """The method that runs `operation` and returns the plain value of its answer."""
+
+    @wraps(operation)
+    def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
+        call = prepared(operation, self._defaults, args, kwargs)
+        return call.plain(self._run(self._flow(call)))
+
+    return run
+
+
+def raw(
+    operation: Callable[Concatenate[Defaults, P], Call[Response, Any]],
+) -> Callable[Concatenate[RawIO, P], Response]:
+    """The method that runs `operation` and returns its answer."""
+
+    @wraps(operation)
+    def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        client = self._client
+        return client._run(client._flow(prepared(operation, client._defaults, args, kwargs)))
+
+    return run
+
+
+def batch(
+    operation: Callable[Concatenate[Defaults, P], Batch[Any, Plain]],
+) -> Callable[Concatenate[ClientIO, P], list[Plain]]:
+    """The method that runs `operation` and returns the plain value of each item."""
+
+    @wraps(operation)
+    def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> list[Plain]:
+        items = prepared(operation, self._defaults, args, kwargs)
+        self._run_batch(items, raises=True)
+        return items.values()
+
+    return run
+
+
+def raw_batch(
+    operation: Callable[Concatenate[Defaults, P], Batch[Response, Any]],
+) -> Callable[Concatenate[RawIO, P], Response]:
+    """The method that runs `operation` and returns the answers as one."""
+
+    @wraps(operation)
+    def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        items = prepared(operation, self._client._defaults, args, kwargs)
+        self._client._run_batch(items, raises=False)
+        return items.message()
+
+    return run
+
+
+def stream(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+) -> Callable[Concatenate[ClientIO, P], Stream[Response, Plain]]:
+    """The method that streams `operation` and gives the plain value of each answer."""
+
+    @wraps(operation)
+    def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Plain]:
+        return self._stream(prepared(operation, self._defaults, args, kwargs))
+
+    return run
+
+
+def raw_stream(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+) -> Callable[Concatenate[RawIO, P], Stream[Response, Response]]:
+    """The method that streams `operation` and gives its answers."""
+
+    @wraps(operation)
+    def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Response]:
+        call = prepared(operation, self._client._defaults, args, kwargs)
+        return self._client._stream(call.with_messages())
+
+    return run
+
+
+class RawIO:
+    """What the methods of `with_raw_response` need: the client."""
+
+    def __init__(self, client: ClientIO) -> None:
+        self._client = client
