@@ -44,7 +44,7 @@ def importers(folder: Path, package: str) -> list[str]:
         ),
         (
             CLIENT,
-            ("bytepair_engine", "bytepair_server", "bytepair_tools", "grpc_health", "grpc_status"),
+            ("bytepair_engine", "bytepair_server", "bytepair_tools", "grpc_status"),
         ),
         (TOOLS, ("grpc", "google", "bytepair", "bytepair_client", "bytepair_server")),
         (SERVER, ("bytepair_client", "bytepair_tools", "regex")),
