@@ -1,6 +1,6 @@
 # The bytepair server and command line in one small image.
 #
-#   build    compiles the engine and turns the five distributions into wheels, then into a virtualenv
+#   build    compiles the engine and the transport, and turns the five distributions into wheels, then into a virtualenv
 #   (final)  Python and that virtualenv: no compiler, no sources, no root
 #
 # Base images are pinned by tag; to pin by digest give it as a build argument, for example
@@ -42,11 +42,16 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     pip wheel --no-deps --no-build-isolation --wheel-dir /build/wheels /build/engine
 
 COPY proto/python /build/bytepair-proto
+COPY server /build/server
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/build/server/target \
+    PATH=/build/tools/bin:$PATH MATURIN_PEP517_ARGS=--locked \
+    pip wheel --no-deps --no-build-isolation --wheel-dir /build/wheels /build/server
+
 COPY client /build/client
 COPY tools /build/bytepair-tools
-COPY server /build/server
 RUN /build/tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /build/wheels \
-        /build/bytepair-proto /build/client /build/bytepair-tools /build/server \
+        /build/bytepair-proto /build/client /build/bytepair-tools \
     && /build/tools/bin/pip --python /opt/bytepair/bin/python install --no-deps --no-index /build/wheels/*.whl \
     && /build/tools/bin/pip --python /opt/bytepair/bin/python check
 

@@ -9,6 +9,7 @@ CARGO_CYCLONEDX_VERSION := 0.5.9
 BUF := build/buf/node_modules/.bin/buf
 
 ENGINE_SOURCES := $(shell find engine -type f -not -path '*/target/*' -not -name '*.so' -not -path '*/__pycache__/*')
+SERVER_SOURCES := server/Cargo.toml server/Cargo.lock $(shell find server/src -type f)
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -36,6 +37,7 @@ install: $(VENV)/.runtime ## Install engine, client, tools and server into .venv
 .PHONY: test
 test: $(VENV)/.dev ## Run the whole test suite
 	cd engine && cargo test --release --locked --quiet
+	cd server && cargo test --locked --quiet
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 .PHONY: lint
@@ -44,17 +46,20 @@ lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy
 	$(BIN)/ruff format --check .
 	cd engine && cargo fmt --check
 	cd engine && cargo clippy --locked --all-targets --all-features --quiet -- --deny warnings
+	cd server && cargo fmt --check
+	cd server && cargo clippy --locked --all-targets --all-features --quiet -- --deny warnings
 
 .PHONY: types
-types: $(VENV)/.dev ## Check types: mypy, and the core's stub against the core
+types: $(VENV)/.dev ## Check types: mypy, and the stubs of the compiled modules against them
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest bytepair_engine._core
+	$(BIN)/python -m mypy.stubtest bytepair_engine._core bytepair_server._transport
 
 .PHONY: format
 format: $(VENV)/.dev ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	cd engine && cargo fmt
+	cd server && cargo fmt
 
 # The API
 
@@ -93,6 +98,10 @@ exactness-1gb: $(VENV)/.dev ## Compare ids with tiktoken's on 1 GB for each enco
 .PHONY: interop
 interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
 	tests/interop/run.sh $(abspath $(BIN))
+
+.PHONY: conformance
+conformance: $(VENV)/.runtime build/proto/.installed ## Run the official conformance suite of gRPC, Connect and gRPC-Web
+	tests/conformance/run.sh $(abspath $(BIN)/python)
 
 .PHONY: exactness-hard
 exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in many surroundings, short strings, every alignment
@@ -238,7 +247,7 @@ audit: build/audit/python.cdx.json ## Check what the image holds for advisories,
 
 .PHONY: clean
 clean: ## Remove everything that these targets made
-	rm -rf $(VENV) build engine/target
+	rm -rf $(VENV) build engine/target server/target
 
 # What the targets stand on
 
@@ -254,7 +263,7 @@ $(VENV)/.engine: $(VENV)/bin/python $(ENGINE_SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check ./engine
 	@touch $@
 
-$(VENV)/.runtime: $(VENV)/.engine proto/python/pyproject.toml client/pyproject.toml tools/pyproject.toml server/pyproject.toml
+$(VENV)/.runtime: $(VENV)/.engine proto/python/pyproject.toml client/pyproject.toml tools/pyproject.toml server/pyproject.toml $(SERVER_SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./proto/python --editable ./client --editable ./tools --editable ./server
 	@touch $@
 

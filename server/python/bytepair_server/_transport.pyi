@@ -1,0 +1,90 @@
+"""The native transport, in Rust: HTTP below, calls above. Only `transport/native.py` uses it."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+__all__ = [
+    "BROKEN",
+    "CANCELLED",
+    "END",
+    "MESSAGE",
+    "OPENED",
+    "WRITABLE",
+    "Incoming",
+    "Transport",
+]
+
+OPENED: int
+MESSAGE: int
+END: int
+BROKEN: int
+CANCELLED: int
+WRITABLE: int
+
+@final
+class Incoming:
+    """A call as it comes."""
+
+    @property
+    def method(self) -> int: ...
+    @property
+    def peer(self) -> str: ...
+    @property
+    def certificate(self) -> bytes | None: ...
+    @property
+    def query(self) -> str | None: ...
+    @property
+    def is_json(self) -> bool: ...
+    @property
+    def message(self) -> bytes | None: ...
+    @property
+    def size(self) -> int | None: ...
+    def time_remaining(self) -> float | None: ...
+    def header(self, name: str) -> str | None: ...
+    def headers(self) -> list[tuple[str, bytes]]: ...
+
+@final
+class Transport:
+    """The transport of one process."""
+
+    def __new__(
+        cls,
+        methods: Sequence[tuple[str, str, bool]],
+        wake_fd: int,
+        tls: tuple[bytes, bytes, bytes, bool] | None,
+        **settings: Any,
+    ) -> Transport: ...
+    @property
+    def connections(self) -> int: ...
+    @property
+    def open_calls(self) -> int: ...
+    def start(self, listener_fd: int, is_unix: bool) -> None: ...
+    def drain(self) -> None: ...
+    def stop(self) -> None: ...
+    def replace_tls(self, tls: tuple[bytes, bytes, bytes, bool]) -> None: ...
+    def take(self, most: int) -> tuple[list[tuple[int, int, Any]], bool]: ...
+    def read(self, number: int) -> None: ...
+    def answer(
+        self,
+        number: int,
+        message: bytes,
+        trailers: Sequence[tuple[str, str]],
+        headers: Sequence[tuple[str, str]] = ...,
+    ) -> bool: ...
+    def begin(
+        self,
+        number: int,
+        trailers: Sequence[tuple[str, str]],
+        headers: Sequence[tuple[str, str]] = ...,
+    ) -> None: ...
+    def send(self, number: int, message: bytes) -> bool: ...
+    def close(self, number: int) -> None: ...
+    def fail(
+        self,
+        number: int,
+        code: int,
+        message: str,
+        details: Sequence[tuple[str, bytes]],
+        trailers: Sequence[tuple[str, str]],
+        headers: Sequence[tuple[str, str]] = ...,
+    ) -> None: ...

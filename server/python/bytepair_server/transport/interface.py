@@ -1,0 +1,196 @@
+"""What every transport offers: calls as bytes, and what may be done with them.
+
+`rpc/` and `streaming/` are written against this file alone. A transport runs a handler on the event
+loop, which it must not block. A call is for that event loop only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+#: Names and values that follow an answer. Names are lower case; values are ASCII.
+Trailers = Sequence[tuple[str, str]]
+
+
+class Kind(StrEnum):
+    """What an RPC takes and gives: one message or a stream of them."""
+
+    UNARY = "unary"
+    SERVER_STREAM = "server_stream"
+    CLIENT_STREAM = "client_stream"
+    BIDI_STREAM = "bidi_stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a call fails.
+
+    Attributes:
+        code: gRPC's number.
+        message: For people.
+        details: Messages of `google.rpc.Status.details`: full type name, serialized message.
+    """
+
+    code: int
+    message: str
+    details: Sequence[tuple[str, bytes]] = ()
+
+
+class Call(Protocol):
+    """What is known of a call, whatever it takes and gives.
+
+    Where the caller gives up or the deadline is over, the task of the handler is cancelled.
+    """
+
+    @property
+    def peer(self) -> str:
+        """The connection: `ipv4:127.0.0.1:4711`, `ipv6:[::1]:4711` or `unix:`."""
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The client certificate that was verified, as DER; None without one."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether messages are proto3 JSON."""
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header, by its lower-case name; None if there is none."""
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the deadline; None if there is none."""
+
+    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
+        """End a call that is answered once: a unary call, or a stream of requests."""
+
+    async def fail(self, status: Status, trailers: Trailers = ()) -> None:
+        """End the call with an error."""
+
+    def when_sent(self, callback: Callable[[], None]) -> None:
+        """Call back when the transport holds no more of the answer."""
+
+
+class UnaryCall(Call, Protocol):
+    """A call of one message, to be answered once."""
+
+    @property
+    def message(self) -> bytes | None:
+        """The message; None where it was not read yet."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the message on the wire, as far as they are known before it is read."""
+
+    async def read(self) -> bytes | None:
+        """The message; None where there is none."""
+
+
+class StreamCall(Call, Protocol):
+    """A call whose messages or answers, or both, are streams."""
+
+    async def read(self) -> bytes | None:
+        """The next message; None after the last one.
+
+        Raises:
+            BrokenStream: The messages cannot be read.
+        """
+
+    async def write(self, message: bytes) -> None:
+        """Send an answer, once the caller has taken enough of those before."""
+
+    def promise(self, trailers: Trailers) -> None:
+        """Say what follows the last answer. It has to be known before the first is written."""
+
+    def close(self) -> None:
+        """End a stream of answers well."""
+
+
+class BrokenStream(Exception):
+    """The messages of a stream cannot be read, or its caller is gone.
+
+    Attributes:
+        code: gRPC's number for what is wrong.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One RPC.
+
+    Attributes:
+        path: `package.Service/Method`, without a slash in front.
+        kind: What it takes and gives.
+        handler: Takes a `UnaryCall` for `Kind.UNARY`, otherwise a `StreamCall`, and ends it.
+        at_once: For unary calls whose message is here: ends the call and says True if nothing has
+            to be waited for; otherwise does nothing and says False, and `handler` takes the call.
+        has_no_side_effects: It may be called by HTTP GET.
+    """
+
+    path: str
+    kind: Kind
+    handler: Callable[[Any], Coroutine[Any, Any, None]] = field(repr=False)
+    at_once: Callable[[Any], bool] | None = field(default=None, repr=False)
+    has_no_side_effects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """What TLS needs, as PEM.
+
+    Attributes:
+        certificate: The server's, with its chain.
+        key: Its private key.
+        client_authorities: Who signs clients' certificates; b"" where clients show none.
+        client_certificate_required: Connections without a client certificate are refused.
+    """
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    client_authorities: bytes = b""
+    client_certificate_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one process takes from its peers. Times are in seconds; 0 means no limit where said.
+
+    Attributes:
+        max_connections: Open at once.
+        max_connections_per_address: Open at once from one IP address; 0: no limit of its own.
+        handshake_seconds: For a TLS handshake, and again for the first bytes of HTTP.
+        message_seconds: For one unary message to arrive whole.
+        max_concurrent_streams: Of one HTTP/2 connection.
+        max_header_bytes: Of one header list.
+        max_message_bytes: Of one message, compressed and not.
+        read_ahead_bytes: Unary messages up to this size are read before their call is admitted.
+        max_unread_calls: Of one connection, whose larger messages wait unread.
+        max_unsent_bytes: Of answers that one connection has not taken.
+        max_abandoned_per_second: Calls that one connection may give up; 0: no limit.
+        max_connection_age_seconds: Then a connection gets GOAWAY; 0: never.
+        keepalive_seconds: An idle connection is probed this often.
+        keepalive_timeout_seconds: And closed when it does not answer for so long.
+        cors_origins: Pages of these origins may call; "*" for any.
+    """
+
+    max_connections: int = 10_000
+    max_connections_per_address: int = 0
+    handshake_seconds: float = 10.0
+    message_seconds: float = 60.0
+    max_concurrent_streams: int = 1000
+    max_header_bytes: int = 128 << 10
+    max_message_bytes: int = 4 << 20
+    read_ahead_bytes: int = 64 << 10
+    max_unread_calls: int = 64
+    max_unsent_bytes: int = 64 << 20
+    max_abandoned_per_second: int = 1000
+    max_connection_age_seconds: float = 0.0
+    keepalive_seconds: float = 60.0
+    keepalive_timeout_seconds: float = 20.0
+    cors_origins: Sequence[str] = ()

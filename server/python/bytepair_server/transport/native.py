@@ -1,0 +1,313 @@
+"""The native transport: HTTP in Rust, calls in batches on the event loop.
+
+Rust writes to a descriptor when there is something new; the event loop then takes everything at
+once. A call that can be answered at once is answered within that callback, without a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict, astuple
+from functools import partial
+from typing import Any, Final
+
+from bytepair_server import _transport
+from bytepair_server.transport.interface import (
+    BrokenStream,
+    Kind,
+    Limits,
+    Method,
+    Status,
+    TlsFiles,
+    Trailers,
+)
+
+#: Events that one round of the event loop takes.
+BATCH: Final = 256
+
+_OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
+_CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
+#: gRPC's numbers.
+_RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
+
+#: Told of an exception that a handler let through, which is a fault of the handler.
+OnFault = Callable[[BaseException], None]
+
+
+class NativeTransport:
+    """One transport, for the current event loop of one process. To be made after a fork."""
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        limits: Limits,
+        on_fault: OnFault,
+        tls: TlsFiles | None = None,
+    ) -> None:
+        """Bind nothing yet.
+
+        Args:
+            methods: Every RPC.
+            limits: What is taken from peers.
+            on_fault: Called with what a handler raised; the call fails with INTERNAL.
+            tls: None for plain text.
+        Raises:
+            OSError: The certificate, the key or an authority cannot be used.
+        """
+        self._methods: Final = tuple(methods)
+        self._on_fault: Final = on_fault
+        self._calls: Final[dict[int, NativeUnaryCall | NativeStreamCall]] = {}
+        self._wake: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._loop: Final = asyncio.get_running_loop()
+        self._native: Final = _transport.Transport(
+            [(method.path, str(method.kind), method.has_no_side_effects) for method in methods],
+            self._wake,
+            None if tls is None else astuple(tls),
+            **asdict(limits),
+        )
+
+    @property
+    def connections(self) -> int:
+        """Connections that are open."""
+        return self._native.connections
+
+    def start(self, listener: socket.socket) -> None:
+        """Serve on a socket that listens; the transport closes it."""
+        self._loop.add_reader(self._wake, self._ready)
+        self._native.start(listener.detach(), listener.family == socket.AF_UNIX)
+
+    def replace_tls(self, tls: TlsFiles) -> None:
+        """Use this for connections that come from now on.
+
+        Raises:
+            OSError: As the constructor; what was used before is used on.
+        """
+        self._native.replace_tls(astuple(tls))
+
+    def drain(self) -> None:
+        """Accept no more connections, and send GOAWAY to those that are open."""
+        self._native.drain()
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        self._loop.remove_reader(self._wake)
+        await asyncio.to_thread(self._native.stop)
+        os.close(self._wake)
+
+    def _ready(self) -> None:
+        os.eventfd_read(self._wake)
+        self._take()
+
+    def _take(self) -> None:
+        events, has_more = self._native.take(BATCH)
+        for number, kind, payload in events:
+            try:
+                if kind == _OPENED:
+                    self._open(number, payload)
+                elif (call := self._calls.get(number)) is not None:
+                    if kind == _CANCELLED:
+                        call.cancel()
+                    else:
+                        call.happened(kind, payload)
+            except Exception as error:  # one call's fault is no other's
+                self._native.fail(number, _INTERNAL, "internal error", [], [])
+                self._on_fault(error)
+        if has_more:
+            self._loop.call_soon(self._take)
+
+    def _open(self, number: int, incoming: _transport.Incoming) -> None:
+        method = self._methods[incoming.method]
+        if method.kind is not Kind.UNARY:
+            stream = NativeStreamCall(self._native, number, incoming)
+            self._begin(number, stream, method.handler(stream))
+            return
+        call = NativeUnaryCall(self._native, number, incoming)
+        if call.message is None or method.at_once is None or not method.at_once(call):
+            self._begin(number, call, method.handler(call))
+
+    def _begin(
+        self,
+        number: int,
+        call: NativeUnaryCall | NativeStreamCall,
+        handling: Coroutine[Any, Any, None],
+    ) -> None:
+        self._calls[number] = call
+        call.task = self._loop.create_task(handling)
+        call.task.add_done_callback(partial(self._ended, number))
+
+    def _ended(self, number: int, task: asyncio.Task[None]) -> None:
+        call = self._calls.pop(number, None)
+        fault = None if task.cancelled() else task.exception()
+        if fault is not None:
+            self._on_fault(fault)
+        if call is not None and not call.is_over:
+            self._native.fail(number, _INTERNAL, "internal error", [], [])
+
+
+class _NativeCall:
+    """What unary calls and streams have in common."""
+
+    __slots__ = ("_incoming", "_native", "_number", "is_over", "message", "task")
+
+    def __init__(
+        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+    ) -> None:
+        self._native: Final = native
+        self._number: Final = number
+        self._incoming: Final = incoming
+        self.message = incoming.message
+        self.is_over = False
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def peer(self) -> str:
+        return self._incoming.peer
+
+    @property
+    def certificate(self) -> bytes | None:
+        return self._incoming.certificate
+
+    @property
+    def is_json(self) -> bool:
+        return self._incoming.is_json
+
+    @property
+    def query(self) -> str | None:
+        """The query of a GET of Connect."""
+        return self._incoming.query
+
+    def header(self, name: str) -> str | None:
+        return self._incoming.header(name)
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """All headers, in their order."""
+        return self._incoming.headers()
+
+    def time_remaining(self) -> float | None:
+        return self._incoming.time_remaining()
+
+    def answer(self, message: bytes, trailers: Trailers = (), headers: Trailers = ()) -> None:
+        self.is_over = True
+        if not self._native.answer(self._number, message, list(trailers), list(headers)):
+            unsent = "this connection has too many answers that it has not taken"
+            self._native.fail(self._number, _RESOURCE_EXHAUSTED, unsent, [], list(trailers))
+
+    async def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
+        self.is_over = True
+        self._native.fail(
+            self._number,
+            status.code,
+            status.message,
+            list(status.details),
+            list(trailers),
+            list(headers),
+        )
+
+    def when_sent(self, callback: Callable[[], None]) -> None:
+        callback()  # what a connection has not taken is bounded in Rust
+
+    def cancel(self) -> None:
+        """The caller is gone, or its deadline is over."""
+        self.is_over = True
+        if self.task is not None:
+            self.task.cancel()
+
+
+class NativeUnaryCall(_NativeCall):
+    """A `UnaryCall`."""
+
+    __slots__ = ("_reading",)
+
+    def __init__(
+        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+    ) -> None:
+        super().__init__(native, number, incoming)
+        self._reading: asyncio.Future[bytes] | None = None
+
+    @property
+    def size(self) -> int | None:
+        return self._incoming.size
+
+    async def read(self) -> bytes | None:
+        if self.message is None:
+            self._reading = asyncio.get_running_loop().create_future()
+            self._native.read(self._number)
+            self.message = await self._reading
+        return self.message
+
+    def happened(self, kind: int, payload: Any) -> None:
+        """Take an event of this call."""
+        if kind == _MESSAGE and self._reading is not None and not self._reading.done():
+            self._reading.set_result(payload)
+
+
+class NativeStreamCall(_NativeCall):
+    """A `StreamCall`."""
+
+    __slots__ = ("_arrived", "_has_begun", "_trailers", "_waiter", "_writable")
+
+    def __init__(
+        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+    ) -> None:
+        super().__init__(native, number, incoming)
+        #: What came and was not read; Rust bounds how much it reads ahead.
+        self._arrived: Final[deque[tuple[int, Any]]] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._writable = True
+        self._has_begun = False
+        self._trailers: Trailers = ()
+        if self.message is not None:
+            self._arrived.extend(((_MESSAGE, self.message), (_END, None)))
+
+    async def read(self) -> bytes | None:
+        arrived = self._arrived
+        while not arrived:
+            await self._wait()
+        kind, payload = arrived[0]
+        if kind == _MESSAGE:
+            arrived.popleft()
+            self._native.read(self._number)
+            message: bytes = payload
+            return message
+        if kind == _END:
+            return None
+        raise BrokenStream(*payload)
+
+    def begin(self, headers: Trailers = ()) -> None:
+        """Send headers before the first answer; where this is not called, `write` does it."""
+        self._has_begun = True
+        self._native.begin(self._number, list(self._trailers), list(headers))
+
+    async def write(self, message: bytes) -> None:
+        if not self._has_begun:
+            self.begin()
+        self._writable = self._native.send(self._number, message)
+        while not self._writable:
+            await self._wait()
+
+    def promise(self, trailers: Trailers) -> None:
+        """What will follow the last answer, which has to be known before the first is sent."""
+        self._trailers = trailers
+
+    def close(self) -> None:
+        if not self._has_begun:
+            self.begin()
+        self.is_over = True
+        self._native.close(self._number)
+
+    def happened(self, kind: int, payload: Any) -> None:
+        """Take an event of this stream."""
+        if kind == _WRITABLE:
+            self._writable = True
+        else:
+            self._arrived.append((kind, payload))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter

@@ -1,0 +1,120 @@
+//! The body of a request, of which the first frame may have been read to learn the message's size.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::{Sleep, sleep};
+
+/// Bytes of a refused message that are read and forgotten.
+const DISCARDED_BYTES: usize = 1 << 20;
+
+/// A body that must arrive within a time, and may be replaced by an empty message.
+pub struct ReadAhead {
+    first: Option<Frame<Bytes>>,
+    rest: Option<Incoming>,
+    timeout: Option<Duration>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl ReadAhead {
+    /// `timeout`: for all of it, from the first moment that it has to be waited for.
+    pub fn new(rest: Incoming, timeout: Option<Duration>) -> Self {
+        ReadAhead {
+            first: None,
+            rest: Some(rest),
+            timeout,
+            timer: None,
+        }
+    }
+
+    /// In place of the body of a call that is refused before its message was read.
+    pub fn message_unread(prefixed: bool) -> Self {
+        let data = if prefixed {
+            Bytes::from_static(&[0; 5])
+        } else {
+            Bytes::new()
+        };
+        ReadAhead {
+            first: Some(Frame::data(data)),
+            rest: None,
+            timeout: None,
+            timer: None,
+        }
+    }
+
+    /// Read the rest and forget it, up to a bound: a peer of HTTP/1.1 that is still sending would
+    /// take the end of the connection for a fault, and never see the answer.
+    pub async fn discard(mut self) {
+        let mut left = DISCARDED_BYTES;
+        while let Some(Ok(frame)) =
+            std::future::poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await
+        {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The prefix of a gRPC message: its size, and whether it is compressed. `None` where the body
+    /// ends or breaks before, or its first frame is shorter: it is for others to say why.
+    pub async fn prefix(&mut self) -> Option<(bool, usize)> {
+        if self.first.is_none() {
+            let frame =
+                std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await;
+            self.first = Some(frame?.ok()?);
+        }
+        let mut data = self.first.as_ref()?.data_ref()?.chunk();
+        if data.len() < 5 {
+            return None;
+        }
+        let is_compressed = data.get_u8() != 0;
+        Some((is_compressed, data.get_u32() as usize))
+    }
+}
+
+impl Body for ReadAhead {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        let Some(rest) = &mut self.rest else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(io::Error::other)));
+        }
+        if let Some(timeout) = self.timeout {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+            if timer.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Some(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the message did not arrive in time",
+                ))));
+            }
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.first, &self.rest) {
+            (None, Some(rest)) => rest.size_hint(),
+            _ => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Calls under way: what happened to them, waiting for Python, and what Python said, waiting for HTTP.
+//!
+//! Python is woken by a byte in a pipe or an eventfd, takes all events at once, and its answers are
+//! handed out by one task of the runtime. Neither side ever waits for the other.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+
+use crate::peer::{Peer, Unsent};
+use crate::settings::STREAM_UNSENT_BYTES;
+
+/// A call as it comes.
+pub struct Opened {
+    /// The number of its method, in the order in which the methods were given.
+    pub method: usize,
+    pub peer: Arc<Peer>,
+    pub headers: HeaderMap,
+    /// The query of a Connect GET.
+    pub query: Option<String>,
+    /// Its messages are proto3 JSON.
+    pub is_json: bool,
+    pub deadline: Option<Instant>,
+    /// The whole message of a unary call; `None` for a stream, and where it was not read yet.
+    pub message: Option<Bytes>,
+    /// Bytes of the message on the wire, as far as they are known.
+    pub size: Option<usize>,
+}
+
+/// What happened to a call.
+pub enum Event {
+    Opened(Box<Opened>),
+    /// The message that was asked for.
+    Message(Bytes),
+    /// The caller sends no more messages.
+    End,
+    /// The messages cannot be read: a gRPC code and why.
+    Broken(u32, String),
+    /// The caller is gone, or its deadline is over.
+    Cancelled,
+    /// A stream that was paused may send again.
+    Writable,
+}
+
+pub type Pairs = Vec<(String, String)>;
+
+/// A call that fails: a gRPC code, a message, details as (type name, bytes), trailers.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    pub code: u32,
+    pub message: String,
+    pub details: Vec<(String, Vec<u8>)>,
+    pub headers: Pairs,
+    pub trailers: Pairs,
+}
+
+/// A message to the caller, with what surrounds it.
+pub struct Answer {
+    pub message: Bytes,
+    pub headers: Pairs,
+    pub trailers: Pairs,
+}
+
+/// What a stream sends first.
+pub struct Started {
+    pub headers: Pairs,
+    pub trailers: Pairs,
+    pub messages: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+    pub unsent: Arc<StreamUnsent>,
+}
+
+/// What Python says.
+pub enum Command {
+    /// Read the message, or the next one.
+    Read,
+    Answer(Answer),
+    Start(Pairs, Pairs),
+    Send(Bytes),
+    Close,
+    Fail(Failure),
+}
+
+/// Bytes that a stream has not handed to HTTP yet.
+pub struct StreamUnsent {
+    id: u64,
+    calls: Arc<Calls>,
+    bytes: AtomicUsize,
+    is_paused: std::sync::atomic::AtomicBool,
+}
+
+impl StreamUnsent {
+    /// Count bytes that HTTP took.
+    pub fn taken(&self, size: usize) {
+        let before = self.bytes.fetch_sub(size, Relaxed);
+        if before - size < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
+            self.calls.push(self.id, Event::Writable);
+        }
+    }
+}
+
+type Start = oneshot::Sender<Result<Started, Failure>>;
+
+/// Where what Python says of a call goes.
+#[derive(Default)]
+struct Slot {
+    peer: Option<Arc<Peer>>,
+    admission: Option<oneshot::Sender<Result<(), Failure>>>,
+    answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
+    start: Option<Start>,
+    messages: Option<mpsc::UnboundedSender<Result<Bytes, Failure>>>,
+    receiver: Option<mpsc::UnboundedReceiver<Result<Bytes, Failure>>>,
+    credits: Option<Credits>,
+    unsent: Option<Arc<StreamUnsent>>,
+}
+
+/// Messages that may be read; no more once the call is over, so that its reader ends.
+struct Credits(Arc<Semaphore>);
+
+impl Drop for Credits {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// All calls of a transport.
+pub struct Calls {
+    events: Mutex<VecDeque<(u64, Event)>>,
+    slots: Mutex<HashMap<u64, Slot>>,
+    commands: Mutex<Vec<(u64, Command)>>,
+    commanded: Notify,
+    ids: AtomicU64,
+    wake: File,
+}
+
+impl Calls {
+    /// `wake` gets eight bytes whenever there are events where there were none.
+    pub fn new(wake: File) -> Arc<Self> {
+        Arc::new(Calls {
+            events: Mutex::default(),
+            slots: Mutex::default(),
+            commands: Mutex::default(),
+            commanded: Notify::new(),
+            ids: AtomicU64::new(1),
+            wake,
+        })
+    }
+
+    pub fn push(&self, id: u64, event: Event) {
+        let was_empty = {
+            let mut events = self.events.lock();
+            events.push_back((id, event));
+            events.len() == 1
+        };
+        if was_empty {
+            // Full: Python was woken already and has not looked yet.
+            let _ = (&self.wake).write(&1u64.to_ne_bytes());
+        }
+    }
+
+    /// At most `most` events, oldest first, and whether there are more.
+    pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
+        let mut events = self.events.lock();
+        let count = events.len().min(most);
+        let taken = events.drain(..count).collect();
+        (taken, !events.is_empty())
+    }
+
+    /// Calls that are under way.
+    pub fn open(&self) -> usize {
+        self.slots.lock().len()
+    }
+
+    fn register(self: &Arc<Self>, slot: Slot) -> Guard {
+        let id = self.ids.fetch_add(1, Relaxed);
+        self.slots.lock().insert(id, slot);
+        Guard {
+            calls: self.clone(),
+            id,
+        }
+    }
+
+    /// A unary call whose message is here.
+    pub fn unary(
+        self: &Arc<Self>,
+        opened: Opened,
+    ) -> (Guard, oneshot::Receiver<Result<Answer, Failure>>) {
+        let (answer, answered) = oneshot::channel();
+        let peer = Some(opened.peer.clone());
+        let guard = self.register(Slot {
+            peer,
+            answer: Some(answer),
+            ..Slot::default()
+        });
+        self.push(guard.id, Event::Opened(Box::new(opened)));
+        (guard, answered)
+    }
+
+    /// A unary call whose message is to be read once Python says so.
+    pub fn unread(
+        self: &Arc<Self>,
+        opened: Opened,
+    ) -> (Guard, oneshot::Receiver<Result<(), Failure>>) {
+        let (admission, admitted) = oneshot::channel();
+        let peer = Some(opened.peer.clone());
+        let guard = self.register(Slot {
+            peer,
+            admission: Some(admission),
+            ..Slot::default()
+        });
+        self.push(guard.id, Event::Opened(Box::new(opened)));
+        (guard, admitted)
+    }
+
+    /// The message of a call that `unread` opened has come.
+    pub fn has_read(&self, id: u64, message: Bytes) -> oneshot::Receiver<Result<Answer, Failure>> {
+        let (answer, answered) = oneshot::channel();
+        if let Some(slot) = self.slots.lock().get_mut(&id) {
+            slot.answer = Some(answer);
+        }
+        self.push(id, Event::Message(message));
+        answered
+    }
+
+    /// A call with a stream of requests and one answer.
+    pub fn client_stream(
+        self: &Arc<Self>,
+        opened: Opened,
+    ) -> (
+        Guard,
+        oneshot::Receiver<Result<Answer, Failure>>,
+        Arc<Semaphore>,
+    ) {
+        let (answer, answered) = oneshot::channel();
+        let credits = Arc::new(Semaphore::new(0));
+        let peer = Some(opened.peer.clone());
+        let slot = Slot {
+            peer,
+            answer: Some(answer),
+            credits: Some(Credits(credits.clone())),
+            ..Slot::default()
+        };
+        let guard = self.register(slot);
+        self.push(guard.id, Event::Opened(Box::new(opened)));
+        (guard, answered, credits)
+    }
+
+    /// A call with a stream of answers.
+    pub fn stream(
+        self: &Arc<Self>,
+        opened: Opened,
+    ) -> (
+        Guard,
+        oneshot::Receiver<Result<Started, Failure>>,
+        Arc<Semaphore>,
+    ) {
+        let (start, started) = oneshot::channel();
+        let (messages, receiver) = mpsc::unbounded_channel();
+        let credits = Arc::new(Semaphore::new(0));
+        let guard = self.register(Slot {
+            peer: Some(opened.peer.clone()),
+            start: Some(start),
+            messages: Some(messages),
+            receiver: Some(receiver),
+            credits: Some(Credits(credits.clone())),
+            ..Slot::default()
+        });
+        let unsent = Arc::new(StreamUnsent {
+            id: guard.id,
+            calls: self.clone(),
+            bytes: AtomicUsize::new(0),
+            is_paused: false.into(),
+        });
+        if let Some(slot) = self.slots.lock().get_mut(&guard.id) {
+            slot.unsent = Some(unsent);
+        }
+        self.push(guard.id, Event::Opened(Box::new(opened)));
+        (guard, started, credits)
+    }
+
+    /// Say something of a call; nothing happens where it is over.
+    pub fn command(&self, id: u64, command: Command) {
+        let was_empty = {
+            let mut commands = self.commands.lock();
+            commands.push((id, command));
+            commands.len() == 1
+        };
+        if was_empty {
+            self.commanded.notify_one();
+        }
+    }
+
+    /// Send a message of a stream: whether more may follow at once.
+    pub fn send(&self, id: u64, data: Vec<u8>) -> bool {
+        let (peer, unsent) = match self.slots.lock().get(&id) {
+            Some(Slot {
+                peer: Some(peer),
+                unsent: Some(unsent),
+                ..
+            }) => (peer.clone(), unsent.clone()),
+            _ => return true,
+        };
+        let size = data.len();
+        let waiting = unsent.bytes.fetch_add(size, Relaxed) + size;
+        let may_go_on = waiting < STREAM_UNSENT_BYTES;
+        if !may_go_on {
+            unsent.is_paused.store(true, Relaxed);
+        }
+        self.command(id, Command::Send(Unsent::count(data, peer)));
+        may_go_on
+    }
+
+    /// Answer a unary call. False: its connection has too many unsent bytes, so the call fails.
+    pub fn answer(
+        &self,
+        id: u64,
+        data: Vec<u8>,
+        headers: Pairs,
+        trailers: Pairs,
+        most: usize,
+    ) -> bool {
+        let peer = match self.slots.lock().get(&id) {
+            Some(Slot {
+                peer: Some(peer), ..
+            }) => peer.clone(),
+            _ => return true,
+        };
+        let unsent = peer.unsent.load(Relaxed);
+        if unsent > 0 && unsent + data.len() > most {
+            return false;
+        }
+        let message = Unsent::count(data, peer);
+        self.command(
+            id,
+            Command::Answer(Answer {
+                message,
+                headers,
+                trailers,
+            }),
+        );
+        true
+    }
+
+    /// Hand out what Python says, for ever.
+    pub async fn hand_out(self: Arc<Self>) {
+        loop {
+            self.commanded.notified().await;
+            let commands = std::mem::take(&mut *self.commands.lock());
+            let mut slots = self.slots.lock();
+            for (id, command) in commands {
+                carry_out(&mut slots, id, command);
+            }
+        }
+    }
+}
+
+fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
+    let Some(slot) = slots.get_mut(&id) else {
+        return;
+    };
+    match command {
+        Command::Read => match (slot.admission.take(), &slot.credits) {
+            (Some(admission), _) => drop(admission.send(Ok(()))),
+            (None, Some(credits)) => credits.0.add_permits(1),
+            (None, None) => {}
+        },
+        Command::Answer(answer) => {
+            if let Some(Slot {
+                answer: Some(to), ..
+            }) = slots.remove(&id)
+            {
+                let _ = to.send(Ok(answer));
+            }
+        }
+        Command::Start(headers, trailers) => start(slot, headers, trailers),
+        Command::Send(message) => {
+            if let Some(messages) = &slot.messages {
+                let _ = messages.send(Ok(message));
+            }
+        }
+        Command::Close => drop(slots.remove(&id)),
+        Command::Fail(failure) => {
+            let Some(slot) = slots.remove(&id) else {
+                return;
+            };
+            if let Some(admission) = slot.admission {
+                let _ = admission.send(Err(failure));
+            } else if let Some(answer) = slot.answer {
+                let _ = answer.send(Err(failure));
+            } else if let Some(start) = slot.start {
+                let _ = start.send(Err(failure));
+            } else if let Some(messages) = slot.messages {
+                let _ = messages.send(Err(failure));
+            }
+        }
+    }
+}
+
+fn start(slot: &mut Slot, headers: Pairs, trailers: Pairs) {
+    if let (Some(to), Some(messages), Some(unsent)) =
+        (slot.start.take(), slot.receiver.take(), slot.unsent.clone())
+    {
+        let _ = to.send(Ok(Started {
+            headers,
+            trailers,
+            messages,
+            unsent,
+        }));
+    }
+}
+
+/// Tells Python that a call was dropped, unless it is over.
+pub struct Guard {
+    calls: Arc<Calls>,
+    pub id: u64,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.calls.slots.lock().remove(&self.id).is_some() {
+            self.calls.push(self.id, Event::Cancelled);
+        }
+    }
+}

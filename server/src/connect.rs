@@ -1,0 +1,324 @@
+//! gRPC, Connect and gRPC-Web, by the crate `connectrpc`. Its types stay in this file.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
+use connectrpc::codec::CodecFormat;
+use connectrpc::dispatcher::{RequestStream, StreamingResult, UnaryResult};
+use connectrpc::{
+    CompressionPolicy, ConnectError, ConnectRpcBody, ConnectRpcService, DeadlinePolicy, Dispatcher,
+    EncodedBody, EncodedStream, ErrorCode, ErrorDetail, Limits, MethodDescriptor, Payload,
+    RequestContext, Response,
+};
+use futures_util::{Stream, StreamExt};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use tower_service::Service as _;
+
+use crate::body::ReadAhead;
+use crate::calls::{Answer, Calls, Event, Failure, Guard, Opened, Pairs, Started};
+use crate::peer::Peer;
+use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, STREAM_READ_AHEAD, Settings};
+
+/// The body of an answer.
+pub type Body = ConnectRpcBody;
+
+/// What an RPC takes and gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Unary,
+    ServerStream,
+    ClientStream,
+    BidiStream,
+}
+
+/// One RPC.
+#[derive(Clone, Debug)]
+pub struct Method {
+    pub number: usize,
+    pub kind: Kind,
+    /// It may be called by GET.
+    pub has_no_side_effects: bool,
+}
+
+/// A call whose message was unread until Python asked for it.
+#[derive(Clone, Copy)]
+pub struct Admitted(pub u64);
+
+/// A call that fails before its message is read.
+#[derive(Clone)]
+pub struct Refused(pub Failure);
+
+/// The protocols over calls.
+pub struct Protocols {
+    service: ConnectRpcService<Calling>,
+}
+
+impl Protocols {
+    pub fn new(methods: HashMap<String, Method>, calls: Arc<Calls>, settings: &Settings) -> Self {
+        // The limit on a body counts gRPC's prefix too.
+        let limits = Limits::default()
+            .with_max_request_body_size(settings.max_message_bytes + 5)
+            .with_max_message_size(settings.max_message_bytes);
+        let service = ConnectRpcService::new(Calling { methods, calls })
+            .with_limits(limits)
+            .with_compression_policy(
+                CompressionPolicy::default().with_min_size(COMPRESS_FROM_BYTES),
+            )
+            .with_deadline_policy(DeadlinePolicy::new().with_enforce_on_streams(true));
+        Protocols { service }
+    }
+
+    /// The RPC at a path.
+    pub fn method(&self, path: &str) -> Option<&Method> {
+        self.service
+            .dispatcher()
+            .methods
+            .get(path.trim_start_matches('/'))
+    }
+
+    pub async fn answer(&self, request: http::Request<ReadAhead>) -> http::Response<Body> {
+        match self.service.clone().call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+struct Calling {
+    methods: HashMap<String, Method>,
+    calls: Arc<Calls>,
+}
+
+impl Calling {
+    fn opened(
+        &self,
+        path: &str,
+        mut context: RequestContext,
+        message: Option<Bytes>,
+        format: CodecFormat,
+    ) -> Option<Opened> {
+        let extensions = context.extensions();
+        let peer = extensions.get::<Arc<Peer>>()?.clone();
+        let query = extensions
+            .get::<Uri>()
+            .and_then(|uri| uri.query().map(str::to_owned));
+        Some(Opened {
+            method: self.methods.get(path)?.number,
+            peer,
+            query,
+            is_json: format == CodecFormat::Json,
+            deadline: context.deadline(),
+            size: message.as_ref().map(Bytes::len),
+            message,
+            headers: std::mem::take(context.headers_mut()),
+        })
+    }
+
+    fn stream(&self, opened: Option<Opened>, requests: Option<RequestStream>) -> StreamingResult {
+        let calls = self.calls.clone();
+        Box::pin(async move {
+            let (guard, started, credits) = calls.stream(opened.ok_or_else(unknown)?);
+            if let Some(requests) = requests {
+                tokio::spawn(read(calls, guard.id, requests, credits));
+            }
+            match started.await {
+                Ok(Ok(started)) => Ok(begin(started, guard)),
+                Ok(Err(failure)) => Err(error(failure)),
+                Err(_) => Err(unanswered()),
+            }
+        })
+    }
+}
+
+impl Dispatcher for Calling {
+    fn lookup(&self, path: &str) -> Option<MethodDescriptor> {
+        let method = self.methods.get(path)?;
+        Some(match method.kind {
+            Kind::Unary => MethodDescriptor::unary(method.has_no_side_effects),
+            Kind::ServerStream => MethodDescriptor::server_streaming(),
+            Kind::ClientStream => MethodDescriptor::client_streaming(),
+            Kind::BidiStream => MethodDescriptor::bidi_streaming(),
+        })
+    }
+
+    fn call_unary(
+        &self,
+        path: &str,
+        context: RequestContext,
+        request: Payload,
+        format: CodecFormat,
+    ) -> UnaryResult {
+        if let Some(Refused(failure)) = context.extensions().get().cloned() {
+            return Box::pin(async move { Err(error(failure)) });
+        }
+        let message = match request.encoded() {
+            Ok(message) => message,
+            Err(error) => return Box::pin(async move { Err(error) }),
+        };
+        if let Some(Admitted(id)) = context.extensions().get().copied() {
+            let answered = self.calls.has_read(id, message);
+            return Box::pin(async move { answer(answered.await) });
+        }
+        let (calls, opened) = (
+            self.calls.clone(),
+            self.opened(path, context, Some(message), format),
+        );
+        Box::pin(async move {
+            let (_guard, answered) = calls.unary(opened.ok_or_else(unknown)?);
+            answer(answered.await)
+        })
+    }
+
+    fn call_server_streaming(
+        &self,
+        path: &str,
+        context: RequestContext,
+        request: Bytes,
+        format: CodecFormat,
+    ) -> StreamingResult {
+        self.stream(self.opened(path, context, Some(request), format), None)
+    }
+
+    fn call_client_streaming(
+        &self,
+        path: &str,
+        context: RequestContext,
+        requests: RequestStream,
+        format: CodecFormat,
+    ) -> UnaryResult {
+        let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
+        Box::pin(async move {
+            let (guard, answered, credits) = calls.client_stream(opened.ok_or_else(unknown)?);
+            tokio::spawn(read(calls, guard.id, requests, credits));
+            answer(answered.await)
+        })
+    }
+
+    fn call_bidi_streaming(
+        &self,
+        path: &str,
+        context: RequestContext,
+        requests: RequestStream,
+        format: CodecFormat,
+    ) -> StreamingResult {
+        self.stream(self.opened(path, context, None, format), Some(requests))
+    }
+}
+
+/// Read the messages of a stream, a few ahead of those that Python asked for.
+async fn read(
+    calls: Arc<Calls>,
+    id: u64,
+    mut requests: RequestStream,
+    credits: Arc<tokio::sync::Semaphore>,
+) {
+    credits.add_permits(STREAM_READ_AHEAD);
+    loop {
+        match credits.acquire().await {
+            Ok(credit) => credit.forget(),
+            Err(_) => return, // the call is over
+        }
+        match requests.next().await {
+            Some(Ok(message)) => calls.push(id, Event::Message(message)),
+            Some(Err(error)) => {
+                let message = error.message.unwrap_or_default();
+                return calls.push(id, Event::Broken(error.code.grpc_code(), message));
+            }
+            None => return calls.push(id, Event::End),
+        }
+    }
+}
+
+type Received<T> = Result<Result<T, Failure>, tokio::sync::oneshot::error::RecvError>;
+
+fn answer(received: Received<Answer>) -> Result<Response<EncodedBody>, ConnectError> {
+    match received {
+        Ok(Ok(answer)) => {
+            let is_compressible = answer.message.len() <= COMPRESS_UP_TO_BYTES;
+            let mut response = Response::new(EncodedBody::Contiguous(answer.message));
+            response.headers = header_map(answer.headers);
+            response.trailers = header_map(answer.trailers);
+            Ok(if is_compressible {
+                response
+            } else {
+                response.compress(false)
+            })
+        }
+        Ok(Err(failure)) => Err(error(failure)),
+        Err(_) => Err(unanswered()),
+    }
+}
+
+fn begin(started: Started, guard: Guard) -> Response<EncodedStream> {
+    let mut response: Response<EncodedStream> = Response::new(Box::pin(Messages {
+        started: (started.messages, started.unsent),
+        guard,
+    }));
+    response.headers = header_map(started.headers);
+    response.trailers = header_map(started.trailers);
+    response
+}
+
+/// The answers of a stream. Its guard tells Python when the caller is gone.
+struct Messages {
+    started: (
+        tokio::sync::mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+        Arc<crate::calls::StreamUnsent>,
+    ),
+    #[expect(dead_code, reason = "dropped with the stream")]
+    guard: Guard,
+}
+
+impl Stream for Messages {
+    type Item = Result<EncodedBody, ConnectError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.started.0.poll_recv(context).map(|next| match next? {
+            Ok(message) => {
+                self.started.1.taken(message.len());
+                Some(Ok(EncodedBody::Contiguous(message)))
+            }
+            Err(failure) => Some(Err(error(failure))),
+        })
+    }
+}
+
+fn error(failure: Failure) -> ConnectError {
+    let code = ErrorCode::from_grpc_code(failure.code).unwrap_or(ErrorCode::Unknown);
+    let mut error = ConnectError::new(code, failure.message);
+    for (type_url, value) in failure.details {
+        let value = Some(STANDARD_NO_PAD.encode(value));
+        error = error.with_detail(ErrorDetail {
+            type_url,
+            value,
+            debug: None,
+        });
+    }
+    error
+        .with_headers(header_map(failure.headers))
+        .with_trailers(header_map(failure.trailers))
+}
+
+fn unknown() -> ConnectError {
+    ConnectError::internal("the call has no method or no peer")
+}
+
+fn unanswered() -> ConnectError {
+    ConnectError::internal("the call was not answered")
+}
+
+/// Pairs that HTTP cannot carry are left out: Python checks what it sends.
+fn header_map(pairs: Pairs) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            map.append(name, value);
+        }
+    }
+    map
+}

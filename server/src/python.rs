@@ -1,0 +1,358 @@
+//! The extension module: the only file that knows PyO3.
+
+use std::fs::File;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use tokio::sync::oneshot;
+
+use crate::calls::{Calls, Command, Event, Failure, Opened, Pairs};
+use crate::connect::{Kind, Method, Protocols};
+use crate::connection::Shared;
+use crate::server::{Listener, Server};
+use crate::settings::Settings;
+use crate::tls::{Files, acceptor};
+
+/// Time for connections to be closed when the transport stops.
+const STOP: Duration = Duration::from_millis(500);
+
+/// A call as it comes.
+#[pyclass(frozen, module = "bytepair_server._transport")]
+struct Incoming(Opened);
+
+#[pymethods]
+impl Incoming {
+    #[getter]
+    fn method(&self) -> usize {
+        self.0.method
+    }
+
+    #[getter]
+    fn peer(&self) -> &str {
+        &self.0.peer.name
+    }
+
+    #[getter]
+    fn certificate<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0
+            .peer
+            .certificate
+            .as_ref()
+            .map(|der| PyBytes::new(py, der))
+    }
+
+    #[getter]
+    fn query(&self) -> Option<&str> {
+        self.0.query.as_deref()
+    }
+
+    #[getter]
+    fn is_json(&self) -> bool {
+        self.0.is_json
+    }
+
+    #[getter]
+    fn message<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0
+            .message
+            .as_ref()
+            .map(|message| PyBytes::new(py, message))
+    }
+
+    #[getter]
+    fn size(&self) -> Option<usize> {
+        self.0.size
+    }
+
+    fn time_remaining(&self) -> Option<f64> {
+        let deadline = self.0.deadline?;
+        Some(
+            deadline
+                .saturating_duration_since(Instant::now())
+                .as_secs_f64(),
+        )
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers.get(name)?.to_str().ok()
+    }
+
+    fn headers<'py>(&self, py: Python<'py>) -> Vec<(&str, Bound<'py, PyBytes>)> {
+        let pairs = self.0.headers.iter();
+        pairs
+            .map(|(name, value)| (name.as_str(), PyBytes::new(py, value.as_bytes())))
+            .collect()
+    }
+}
+
+/// The transport of one process.
+#[pyclass(frozen, module = "bytepair_server._transport")]
+struct Transport {
+    server: Arc<Server>,
+    calls: Arc<Calls>,
+    max_unsent_bytes: usize,
+    stop: Mutex<Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>>,
+}
+
+type Tls = (Vec<u8>, Vec<u8>, Vec<u8>, bool);
+
+#[pymethods]
+impl Transport {
+    #[new]
+    #[pyo3(signature = (methods, wake_fd, tls, **settings))]
+    fn new(
+        methods: Vec<(String, String, bool)>,
+        wake_fd: RawFd,
+        tls: Option<Tls>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let settings = read_settings(settings)?;
+        // SAFETY: Python holds the descriptor open for as long as this call, which duplicates it.
+        let wake = unsafe { BorrowedFd::borrow_raw(wake_fd) }.try_clone_to_owned()?;
+        let calls = Calls::new(File::from(wake));
+        let methods = methods
+            .into_iter()
+            .enumerate()
+            .map(|(number, (path, kind, has_no_side_effects))| {
+                let kind = read_kind(&kind)?;
+                Ok((
+                    path,
+                    Method {
+                        number,
+                        kind,
+                        has_no_side_effects,
+                    },
+                ))
+            })
+            .collect::<PyResult<_>>()?;
+        let protocols = Protocols::new(methods, calls.clone(), &settings);
+        let max_unsent_bytes = settings.max_unsent_bytes;
+        let shared = Arc::new(Shared {
+            settings,
+            calls: calls.clone(),
+            protocols,
+        });
+        let tls = tls.map(read_tls).transpose()?;
+        let server = Server::new(shared, tls);
+        Ok(Transport {
+            server,
+            calls,
+            max_unsent_bytes,
+            stop: Mutex::default(),
+        })
+    }
+
+    /// Serve on a socket that listens; the descriptor belongs to the transport from now on.
+    fn start(&self, listener_fd: RawFd, is_unix: bool) -> PyResult<()> {
+        let mut stop = self.stop.lock();
+        if stop.is_some() {
+            return Err(PyRuntimeError::new_err("the transport was started before"));
+        }
+        // SAFETY: the caller gives the descriptor away.
+        let socket = unsafe { OwnedFd::from_raw_fd(listener_fd) };
+        let listener = if is_unix {
+            let listener = std::os::unix::net::UnixListener::from(socket);
+            listener.set_nonblocking(true)?;
+            Listener::Unix(listener)
+        } else {
+            let listener = std::net::TcpListener::from(socket);
+            listener.set_nonblocking(true)?;
+            Listener::Tcp(listener)
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (sender, stopped) = oneshot::channel();
+        let server = self.server.clone();
+        let serve = move || {
+            runtime.block_on(async {
+                // An error here is one of the listening socket's: no new connections, as in a drain.
+                let _ = server.run(listener).await;
+                let _ = stopped.await;
+            });
+            runtime.shutdown_timeout(STOP);
+        };
+        let thread = std::thread::Builder::new()
+            .name("transport".into())
+            .spawn(serve)?;
+        *stop = Some((sender, thread));
+        Ok(())
+    }
+
+    /// Accept no more connections, and send GOAWAY to those that are open.
+    fn drain(&self) {
+        self.server.drain();
+    }
+
+    /// Close everything, and wait until the thread has ended.
+    fn stop(&self, py: Python<'_>) {
+        self.server.drain();
+        if let Some((sender, thread)) = self.stop.lock().take() {
+            let _ = sender.send(());
+            py.detach(|| drop(thread.join()));
+        }
+    }
+
+    #[getter]
+    fn connections(&self) -> usize {
+        self.server.connections()
+    }
+
+    #[getter]
+    fn open_calls(&self) -> usize {
+        self.calls.open()
+    }
+
+    fn replace_tls(&self, tls: Tls) -> PyResult<()> {
+        self.server.replace_tls(read_tls(tls)?);
+        Ok(())
+    }
+
+    /// `([(id, kind, payload), ...], whether there are more)`.
+    fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Bound<'py, PyList>, bool)> {
+        let (events, has_more) = self.calls.take(most);
+        let list = PyList::empty(py);
+        for (id, event) in events {
+            match event {
+                Event::Opened(opened) => list.append((id, OPENED, Incoming(*opened)))?,
+                Event::Message(data) => list.append((id, MESSAGE, PyBytes::new(py, &data)))?,
+                Event::End => list.append((id, END, py.None()))?,
+                Event::Broken(code, message) => list.append((id, BROKEN, (code, message)))?,
+                Event::Cancelled => list.append((id, CANCELLED, py.None()))?,
+                Event::Writable => list.append((id, WRITABLE, py.None()))?,
+            }
+        }
+        Ok((list, has_more))
+    }
+
+    fn read(&self, number: u64) {
+        self.calls.command(number, Command::Read);
+    }
+
+    #[pyo3(signature = (number, message, trailers, headers = Vec::new()))]
+    fn answer(&self, number: u64, message: &[u8], trailers: Pairs, headers: Pairs) -> bool {
+        self.calls.answer(
+            number,
+            message.to_vec(),
+            headers,
+            trailers,
+            self.max_unsent_bytes,
+        )
+    }
+
+    #[pyo3(signature = (number, trailers, headers = Vec::new()))]
+    fn begin(&self, number: u64, trailers: Pairs, headers: Pairs) {
+        self.calls
+            .command(number, Command::Start(headers, trailers));
+    }
+
+    fn send(&self, number: u64, message: &[u8]) -> bool {
+        self.calls.send(number, message.to_vec())
+    }
+
+    fn close(&self, number: u64) {
+        self.calls.command(number, Command::Close);
+    }
+
+    #[pyo3(signature = (number, code, message, details, trailers, headers = Vec::new()))]
+    fn fail(
+        &self,
+        number: u64,
+        code: u32,
+        message: String,
+        details: Vec<(String, Vec<u8>)>,
+        trailers: Pairs,
+        headers: Pairs,
+    ) {
+        let failure = Failure {
+            code,
+            message,
+            details,
+            headers,
+            trailers,
+        };
+        self.calls.command(number, Command::Fail(failure));
+    }
+}
+
+const OPENED: u8 = 0;
+const MESSAGE: u8 = 1;
+const END: u8 = 2;
+const BROKEN: u8 = 3;
+const CANCELLED: u8 = 4;
+const WRITABLE: u8 = 5;
+
+fn read_kind(kind: &str) -> PyResult<Kind> {
+    match kind {
+        "unary" => Ok(Kind::Unary),
+        "server_stream" => Ok(Kind::ServerStream),
+        "client_stream" => Ok(Kind::ClientStream),
+        "bidi_stream" => Ok(Kind::BidiStream),
+        _ => Err(PyValueError::new_err(format!("{kind} is no kind of RPC"))),
+    }
+}
+
+fn read_tls(files: Tls) -> PyResult<tokio_rustls::TlsAcceptor> {
+    let (certificate, key, client_authorities, client_certificate_required) = files;
+    acceptor(&Files {
+        certificate,
+        key,
+        client_authorities,
+        client_certificate_required,
+    })
+    .map_err(PyOSError::new_err)
+}
+
+fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
+    let get = |name: &str| -> PyResult<Bound<'_, PyAny>> {
+        let value = given
+            .and_then(|given| given.get_item(name).transpose())
+            .transpose()?;
+        value.ok_or_else(|| PyValueError::new_err(format!("the setting {name} is missing")))
+    };
+    let number = |name: &str| -> PyResult<usize> { get(name)?.extract() };
+    let seconds = |name: &str| -> PyResult<Duration> {
+        Duration::try_from_secs_f64(get(name)?.extract()?)
+            .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
+    };
+    let age = seconds("max_connection_age_seconds")?;
+    Ok(Settings {
+        max_connections: number("max_connections")?,
+        max_connections_per_address: number("max_connections_per_address")?,
+        handshake_timeout: seconds("handshake_seconds")?,
+        message_timeout: seconds("message_seconds")?,
+        max_concurrent_streams: get("max_concurrent_streams")?.extract()?,
+        max_header_bytes: get("max_header_bytes")?.extract()?,
+        max_message_bytes: number("max_message_bytes")?,
+        read_ahead_bytes: number("read_ahead_bytes")?,
+        max_unread_calls: number("max_unread_calls")?,
+        max_unsent_bytes: number("max_unsent_bytes")?,
+        max_abandoned_per_second: get("max_abandoned_per_second")?.extract()?,
+        max_connection_age: (!age.is_zero()).then_some(age),
+        keepalive_interval: seconds("keepalive_seconds")?,
+        keepalive_timeout: seconds("keepalive_timeout_seconds")?,
+        cors_origins: get("cors_origins")?.extract()?,
+    })
+}
+
+#[pymodule]
+fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Transport>()?;
+    module.add_class::<Incoming>()?;
+    for (name, value) in [
+        ("OPENED", OPENED),
+        ("MESSAGE", MESSAGE),
+        ("END", END),
+        ("BROKEN", BROKEN),
+        ("CANCELLED", CANCELLED),
+        ("WRITABLE", WRITABLE),
+    ] {
+        module.add(name, value)?;
+    }
+    Ok(())
+}

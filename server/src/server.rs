@@ -1,0 +1,249 @@
+//! The accept loop: limits on connections, TLS, and draining.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::connection::{Shared, serve};
+use crate::peer::Peer;
+
+/// The wait after `accept` failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a connection of HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A socket that listens.
+pub enum Listener {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+}
+
+/// Told once when the server drains.
+#[derive(Clone)]
+pub struct Draining(watch::Receiver<bool>);
+
+impl Draining {
+    pub async fn begun(&mut self) {
+        if self.0.wait_for(|begun| *begun).await.is_err() {
+            std::future::pending().await // the server is gone; so is this connection soon
+        }
+    }
+}
+
+/// A running server.
+pub struct Server {
+    pub shared: Arc<Shared>,
+    tls: Mutex<Option<TlsAcceptor>>,
+    drain: watch::Sender<bool>,
+    connections: AtomicUsize,
+    of_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl Server {
+    pub fn new(shared: Arc<Shared>, tls: Option<TlsAcceptor>) -> Arc<Self> {
+        Arc::new(Server {
+            shared,
+            tls: Mutex::new(tls),
+            drain: watch::Sender::new(false),
+            connections: AtomicUsize::new(0),
+            of_address: Mutex::default(),
+        })
+    }
+
+    /// Connections that are open, those in a handshake among them.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+
+    /// Use another certificate, key and authorities for connections that come from now on.
+    pub fn replace_tls(&self, tls: TlsAcceptor) {
+        *self.tls.lock() = Some(tls);
+    }
+
+    /// Accept no more connections, and tell those that are open to go away.
+    pub fn drain(&self) {
+        self.drain.send_replace(true);
+    }
+
+    /// Serve until the server drains.
+    pub async fn run(self: Arc<Self>, listener: Listener) -> io::Result<()> {
+        tokio::spawn(self.shared.calls.clone().hand_out());
+        let places = Arc::new(Semaphore::new(self.shared.settings.max_connections));
+        let mut draining = Draining(self.drain.subscribe());
+        let accept = async {
+            match listener {
+                Listener::Tcp(listener) => {
+                    self.accept_tcp(TcpListener::from_std(listener)?, places)
+                        .await
+                }
+                Listener::Unix(listener) => {
+                    self.accept_unix(UnixListener::from_std(listener)?, places)
+                        .await
+                }
+            }
+        };
+        tokio::select! {
+            ended = accept => ended,
+            () = draining.begun() => Ok(()),
+        }
+    }
+
+    async fn accept_tcp(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        places: Arc<Semaphore>,
+    ) -> io::Result<()> {
+        loop {
+            let (socket, address) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(_) => {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            // Refused by closing: a connection that is left in the backlog would wait for its timeout.
+            let Ok(place) = places.clone().try_acquire_owned() else {
+                continue;
+            };
+            let Some(held) = self.hold(Some(address.ip())) else {
+                continue;
+            };
+            let _ = socket.set_nodelay(true);
+            let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+            let name = format!("{family}:{address}");
+            let server = self.clone();
+            tokio::spawn(async move {
+                server.shake_hands(socket, name, Some(address.ip())).await;
+                drop((place, held));
+            });
+        }
+    }
+
+    async fn accept_unix(
+        self: &Arc<Self>,
+        listener: UnixListener,
+        places: Arc<Semaphore>,
+    ) -> io::Result<()> {
+        loop {
+            let Ok((socket, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let Ok(place) = places.clone().try_acquire_owned() else {
+                continue;
+            };
+            let Some(held) = self.hold(None) else {
+                continue;
+            };
+            let server = self.clone();
+            tokio::spawn(async move {
+                server.shake_hands(socket, "unix:".into(), None).await;
+                drop((place, held));
+            });
+        }
+    }
+
+    async fn shake_hands<S>(self: &Arc<Self>, socket: S, name: String, address: Option<IpAddr>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let most = self.shared.settings.handshake_timeout;
+        let draining = Draining(self.drain.subscribe());
+        let tls = self.tls.lock().clone();
+        match tls {
+            None => {
+                let Some(socket) = first_bytes(socket, most).await else {
+                    return;
+                };
+                let peer = Arc::new(Peer::new(name, address, None));
+                serve(self.shared.clone(), socket, peer, draining).await;
+            }
+            Some(tls) => {
+                let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
+                    return;
+                };
+                let shown = socket.get_ref().1.peer_certificates();
+                let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
+                let Some(socket) = first_bytes(socket, most).await else {
+                    return;
+                };
+                let peer = Arc::new(Peer::new(name, address, certificate));
+                serve(self.shared.clone(), socket, peer, draining).await;
+            }
+        }
+    }
+
+    /// Count a connection; `None` where its address has as many as it may.
+    fn hold(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Held> {
+        let most = self.shared.settings.max_connections_per_address;
+        if let (Some(address), true) = (address, most > 0) {
+            let mut of_address = self.of_address.lock();
+            let count = of_address.entry(address).or_default();
+            if *count >= most {
+                return None;
+            }
+            *count += 1;
+        }
+        self.connections.fetch_add(1, Relaxed);
+        Some(Held {
+            server: self.clone(),
+            address,
+        })
+    }
+}
+
+/// One connection, counted.
+struct Held {
+    server: Arc<Server>,
+    address: Option<IpAddr>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.server.connections.fetch_sub(1, Relaxed);
+        let Some(address) = self.address else { return };
+        let mut of_address = self.server.of_address.lock();
+        if let Some(count) = of_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                of_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// The socket, once its peer has sent enough to tell HTTP/2 from HTTP/1.1; `None` if it does not in time.
+async fn first_bytes<S>(
+    mut socket: S,
+    most: Duration,
+) -> Option<impl AsyncRead + AsyncWrite + Unpin>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut buffer = Vec::with_capacity(PREFACE.len());
+    let reading = async {
+        while buffer.len() < PREFACE.len() && PREFACE.starts_with(&buffer) {
+            if socket.read_buf(&mut buffer).await.ok()? == 0 {
+                return None;
+            }
+        }
+        Some(())
+    };
+    timeout(most, reading).await.ok()??;
+    let (reader, writer) = tokio::io::split(socket);
+    Some(tokio::io::join(
+        io::Cursor::new(buffer).chain(reader),
+        writer,
+    ))
+}

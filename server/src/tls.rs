@@ -1,0 +1,84 @@
+//! TLS: a certificate and key, and the authorities whose client certificates are accepted.
+
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{
+    NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
+};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
+
+/// What the operator configured, as PEM.
+pub struct Files {
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
+    /// Empty: clients show no certificates.
+    pub client_authorities: Vec<u8>,
+    pub client_certificate_required: bool,
+}
+
+/// An acceptor for HTTP/2 and HTTP/1.1 by ALPN, with TLS 1.2 and 1.3.
+///
+/// Fails with what is wrong, in words for an operator.
+pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
+    let provider = Arc::new(ring::default_provider());
+    let chain = certificates(&files.certificate, "certificate")?;
+    let key = PrivateKeyDer::from_pem_slice(&files.key)
+        .map_err(|error| format!("the private key cannot be read: {error}"))?;
+    let verifier: Arc<dyn ClientCertVerifier> = if files.client_authorities.is_empty() {
+        Arc::new(NoClientAuth)
+    } else {
+        let mut roots = RootCertStore::empty();
+        for authority in certificates(&files.client_authorities, "client authority")? {
+            roots
+                .add(authority)
+                .map_err(|error| format!("a client authority: {error}"))?;
+        }
+        let builder = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+        let builder = if files.client_certificate_required {
+            builder
+        } else {
+            builder.allow_unauthenticated()
+        };
+        builder
+            .build()
+            .map_err(|error| format!("the client authorities: {error}"))?
+    };
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(|error| format!("the certificate and the private key: {error}"))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("the {what} cannot be read: {error}"))?;
+    if found.is_empty() {
+        return Err(format!("the {what} file holds no certificate in PEM"));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_certificate_is_named() {
+        let files = Files {
+            certificate: b"nothing".to_vec(),
+            key: Vec::new(),
+            client_authorities: Vec::new(),
+            client_certificate_required: false,
+        };
+        let error = acceptor(&files).err().expect("no certificate");
+        assert_eq!(error, "the certificate file holds no certificate in PEM");
+    }
+}
