@@ -84,7 +84,6 @@ impl Form {
             .map(pre_tokenizer)
             .collect::<PyResult<_>>()?;
         let decoder = decoder_of(decoder)?;
-        let most = decoder.middle.max_id();
         let parts = Parts {
             tokens,
             rule,
@@ -116,7 +115,7 @@ impl Form {
         })?;
         Ok(Form {
             core: Box::new(core),
-            integers: Integers::up_to(most),
+            integers: Integers::default(),
         })
     }
 
