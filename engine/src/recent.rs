@@ -32,7 +32,7 @@ pub struct Slot {
 
 impl Slot {
     /// None for too many ids.
-    fn new(key: Key, few: &[u32]) -> Option<Self> {
+    pub fn new(key: Key, few: &[u32]) -> Option<Self> {
         let mut ids = [0; FEW];
         ids.get_mut(..few.len())?.copy_from_slice(few);
         Some(Slot {
@@ -47,7 +47,7 @@ impl Slot {
         (self.low ^ key.low()) | (self.high ^ key.high()) << 4 == 0
     }
 
-    fn key(&self) -> Key {
+    pub fn key(&self) -> Key {
         Key::from_halves(self.low, self.high << 4 >> 4)
     }
 
@@ -106,24 +106,24 @@ impl Recent {
         slot.is_of(key).then_some(slot)
     }
 
-    /// Remember what was not found; the older one of its set makes way.
-    pub fn insert(&mut self, key: Key, hash: u64, ids: &[u32]) {
-        let Some(slot) = Slot::new(key, ids) else {
-            return;
-        };
+    /// Remember what was not found; returns the older one of its set, which makes way.
+    pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
         if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
             self.grow();
         }
-        if self.most_sets > 0 {
-            self.put(slot, hash);
+        if self.most_sets == 0 {
+            return slot;
         }
+        self.put(slot, hash)
     }
 
-    fn put(&mut self, slot: Slot, hash: u64) {
+    fn put(&mut self, slot: Slot, hash: u64) -> Slot {
         let at = hash as usize & (self.sets.len() - 1);
         let Set(slots) = &mut self.sets[at];
-        self.used += (slots[1].count() == 0) as usize;
-        *slots = [slot, slots[0]];
+        let [newer, older] = *slots;
+        self.used += (older.count() == 0) as usize;
+        *slots = [slot, newer];
+        older
     }
 
     #[cold]
@@ -162,7 +162,11 @@ mod tests {
                         assert_eq!(slot.ids()[..slot.count()], ids, "{piece:?}");
                         found += 1;
                     }
-                    None => recent.insert(key, key.hash(), &ids),
+                    None => {
+                        if let Some(slot) = Slot::new(key, &ids) {
+                            recent.insert(slot, key.hash());
+                        }
+                    }
                 }
             }
             assert_eq!(found > 0, bytes > 0);

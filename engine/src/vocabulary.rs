@@ -106,6 +106,12 @@ impl Vocabulary {
         self.short.find(key, hash)
     }
 
+    /// Ask for the memory that `whole_short` will need.
+    #[inline(always)]
+    pub fn fetch(&self, key: Key, hash: u64) {
+        self.short.fetch(key, hash);
+    }
+
     /// The id of a longer pre-token that is one token.
     pub fn whole_long(&self, piece: &[u8]) -> Option<u32> {
         if piece.len() > self.longest_from(piece, 0) {
