@@ -20,7 +20,7 @@ pub struct Vocabulary {
     pairs: Box<[u32]>,
     /// The longest token that begins with each two bytes, up to 255.
     longest: Box<[u8]>,
-    /// Bits by hash: a key whose bit is clear is no token of at most 15 bytes. Most strings
+    /// Bits by hash: a key of which one is clear is no token of at most 15 bytes. Most strings
     /// that merging asks for are none, and this is small enough to stay in the cache.
     filter: Box<[u64]>,
 }
@@ -55,8 +55,8 @@ impl Vocabulary {
         }
         let key = Key::of(text, start, len);
         let hash = key.hash();
-        let (word, bit) = filter_place(hash, self.filter.len());
-        if self.filter[word] & bit == 0 {
+        let (word, bits) = filter_place(hash, self.filter.len());
+        if self.filter[word] & bits != bits {
             return NO_RANK;
         }
         self.short.find(key, hash).unwrap_or(NO_RANK)
@@ -133,18 +133,19 @@ impl Vocabulary {
     }
 }
 
-/// The tokens of at most 15 bytes, and their filter: sixteen bits or more for each token.
+/// The tokens of at most 15 bytes, and their filter: eight bits or more for each token, of which
+/// it sets two.
 fn short_table(table: &RankTable) -> (ShortTable, Box<[u64]>) {
     let tokens = table.iter().filter(|(token, _)| token.len() <= LONGEST);
     let mut short = ShortTable::with_room(tokens.clone().map(|(token, id)| (token.len(), id)));
-    let words = (table.len() / 4).next_power_of_two();
+    let words = (table.len() / 8).next_power_of_two();
     let mut filter = vec![0; words].into_boxed_slice();
     for (token, id) in tokens {
         let key = Key::of(token, 0, token.len());
         let hash = key.hash();
         short.insert(key, hash, id);
-        let (word, bit) = filter_place(hash, words);
-        filter[word] |= bit;
+        let (word, bits) = filter_place(hash, words);
+        filter[word] |= bits;
     }
     (short, filter)
 }
@@ -175,7 +176,9 @@ fn longest_by_start(table: &RankTable) -> Box<[u8]> {
     longest
 }
 
+/// The word of the filter that a key has, and its two bits there.
 #[inline(always)]
 fn filter_place(hash: u64, words: usize) -> (usize, u64) {
-    ((hash >> 32) as usize & (words - 1), 1 << (hash >> 58))
+    let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
+    ((hash >> 32) as usize & (words - 1), bits)
 }
