@@ -62,6 +62,29 @@ impl Vocabulary {
         self.short.find(key, hash).unwrap_or(NO_RANK)
     }
 
+    /// The ranks of what a new part makes with the part before it and with the one after it:
+    /// `text[first..end]` and `text[start..last]`. The memory of both is waited for at once.
+    #[inline]
+    pub fn ranks(&self, text: &[u8], [first, start, end, last]: [usize; 4]) -> [u32; 2] {
+        let pairs = [(first, end - first), (start, last - start)];
+        if pairs.iter().any(|&(_, len)| len > LONGEST) {
+            return pairs.map(|(start, len)| self.rank(text, start, len));
+        }
+        let keys = pairs.map(|(start, len)| Key::of(text, start, len));
+        let hashes = keys.map(Key::hash);
+        let maybe = hashes.map(|hash| {
+            let (word, bits) = filter_place(hash, self.filter.len());
+            self.filter[word] & bits == bits
+        });
+        if maybe == [true, true] {
+            self.short.fetch(keys[1], hashes[1]);
+        }
+        std::array::from_fn(|i| match maybe[i] {
+            true => self.short.find(keys[i], hashes[i]).unwrap_or(NO_RANK),
+            false => NO_RANK,
+        })
+    }
+
     #[inline(never)]
     fn long_rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
         if len > self.longest_from(text, start) {
