@@ -54,12 +54,7 @@ impl Vocabulary {
             return self.long_rank(text, start, len);
         }
         let key = Key::of(text, start, len);
-        let hash = key.hash();
-        let (word, bits) = filter_place(hash, self.filter.len());
-        if self.filter[word] & bits != bits {
-            return NO_RANK;
-        }
-        self.short.find(key, hash).unwrap_or(NO_RANK)
+        self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
     }
 
     /// The ranks of what a new part makes with the part before it and with the one after it:
@@ -72,10 +67,7 @@ impl Vocabulary {
         }
         let keys = pairs.map(|(start, len)| Key::of(text, start, len));
         let hashes = keys.map(Key::hash);
-        let maybe = hashes.map(|hash| {
-            let (word, bits) = filter_place(hash, self.filter.len());
-            self.filter[word] & bits == bits
-        });
+        let maybe = hashes.map(|hash| self.may_have(hash));
         if maybe == [true, true] {
             self.short.fetch(keys[1], hashes[1]);
         }
@@ -126,13 +118,25 @@ impl Vocabulary {
     /// The id of a pre-token of at most 15 bytes that is one token.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
-        self.short.find(key, hash)
+        match self.may_have(hash) {
+            true => self.short.find(key, hash),
+            false => None,
+        }
     }
 
     /// Ask for the memory that `whole_short` will need.
     #[inline(always)]
     pub fn fetch(&self, key: Key, hash: u64) {
-        self.short.fetch(key, hash);
+        if self.may_have(hash) {
+            self.short.fetch(key, hash);
+        }
+    }
+
+    /// Whether a key of this hash may be a token.
+    #[inline(always)]
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bits) = filter_place(hash, self.filter.len());
+        self.filter[word] & bits == bits
     }
 
     /// The id of a longer pre-token that is one token.
