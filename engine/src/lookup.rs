@@ -116,7 +116,7 @@ impl Lookup<'_> {
 
     fn encode_long<S: Sink>(&mut self, piece: &[u8], sink: &mut S) {
         if piece.len() > LONGEST_PIECE {
-            match self.vocabulary.whole_long(piece) {
+            match self.vocabulary.whole_long(piece, long_hash(piece)) {
                 Some(id) => sink.push(id),
                 None => sink.extend(self.merger.merge(self.vocabulary, piece)),
             }
@@ -128,7 +128,7 @@ impl Lookup<'_> {
             return;
         }
         let whole;
-        let ids = match self.vocabulary.whole_long(piece) {
+        let ids = match self.vocabulary.whole_long(piece, hash) {
             Some(id) => {
                 whole = [id];
                 &whole[..]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::characters::{Characters, Opening};
+use crate::hash::hash;
 use crate::merge::{Merger, NO_RANK};
 use crate::rank_table::RankTable;
 use crate::short_table::{Key, LONGEST, ShortTable};
@@ -20,8 +21,8 @@ pub struct Vocabulary {
     pairs: Box<[u32]>,
     /// The longest token that begins with each two bytes, up to 255.
     longest: Box<[u8]>,
-    /// Bits by hash: a key of which one is clear is no token of at most 15 bytes. Most strings
-    /// that merging asks for are none, and this is small enough to stay in the cache.
+    /// Bits by hash: what has a clear one is no token. Most strings that merging asks for are none,
+    /// and this is small enough to stay in the processor's cache.
     filter: Box<[u64]>,
 }
 
@@ -82,9 +83,11 @@ impl Vocabulary {
         if len > self.longest_from(text, start) {
             return NO_RANK;
         }
-        self.table
-            .id_of(&text[start..start + len])
-            .unwrap_or(NO_RANK)
+        let token = &text[start..start + len];
+        match self.may_have(hash(token)) {
+            true => self.table.id_of(token).unwrap_or(NO_RANK),
+            false => NO_RANK,
+        }
     }
 
     /// With what merging of the text may begin at `start`: parts, and nothing between them.
@@ -139,12 +142,12 @@ impl Vocabulary {
         self.filter[word] & bits == bits
     }
 
-    /// The id of a longer pre-token that is one token.
-    pub fn whole_long(&self, piece: &[u8]) -> Option<u32> {
-        if piece.len() > self.longest_from(piece, 0) {
-            return None;
+    /// The id of a longer pre-token that is one token, by its `long_hash`.
+    pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
+        match self.may_have(hash) {
+            true => self.table.id_of(piece),
+            false => None,
         }
-        self.table.id_of(piece)
     }
 
     /// Ids of the tokens that merging their own bytes does not give, in id order: they are given
@@ -160,17 +163,21 @@ impl Vocabulary {
     }
 }
 
-/// The tokens of at most 15 bytes, and their filter: eight bits or more for each token, of which
-/// it sets two.
+/// The tokens of at most 15 bytes, and the filter of all: eight bits or more for each token, of
+/// which it sets two.
 fn short_table(table: &RankTable) -> (ShortTable, Box<[u64]>) {
-    let tokens = table.iter().filter(|(token, _)| token.len() <= LONGEST);
-    let mut short = ShortTable::with_room(tokens.clone().map(|(token, id)| (token.len(), id)));
+    let short = table.iter().filter(|(token, _)| token.len() <= LONGEST);
+    let mut short = ShortTable::with_room(short.map(|(token, id)| (token.len(), id)));
     let words = (table.len() / 8).next_power_of_two();
     let mut filter = vec![0; words].into_boxed_slice();
-    for (token, id) in tokens {
-        let key = Key::of(token, 0, token.len());
-        let hash = key.hash();
-        short.insert(key, hash, id);
+    for (token, id) in table.iter() {
+        let hash = if token.len() <= LONGEST {
+            let key = Key::of(token, 0, token.len());
+            short.insert(key, key.hash(), id);
+            key.hash()
+        } else {
+            hash(token)
+        };
         let (word, bits) = filter_place(hash, words);
         filter[word] |= bits;
     }
