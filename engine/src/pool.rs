@@ -6,7 +6,7 @@ use std::thread;
 use crate::cache::Cache;
 use crate::merge::Merger;
 use crate::recent::Recent;
-use crate::split::{BATCH, Ends};
+use crate::split::Ends;
 
 /// What one call of encode works with.
 pub struct Room {
@@ -14,8 +14,6 @@ pub struct Room {
     pub merger: Merger,
     pub cache: Cache,
     pub recent: Recent,
-    /// How many pre-tokens of the last batch were not recent.
-    pub missed: usize,
 }
 
 /// Something to work with that has a cache.
@@ -32,7 +30,6 @@ impl Workroom for Room {
             merger: Merger::default(),
             cache: Cache::new(cache_bytes - recent.most_bytes()),
             recent,
-            missed: usize::MAX / BATCH,
         }
     }
 }

@@ -144,29 +144,6 @@ impl ShortTable {
             self.wide.find(key, hash)
         }
     }
-
-    /// Ask for the memory that `find` will need.
-    #[inline(always)]
-    pub fn fetch(&self, key: Key, hash: u64) {
-        if key.len() <= self.longest_narrow {
-            self.narrow.fetch(hash);
-        } else {
-            self.wide.fetch(hash);
-        }
-    }
-}
-
-/// Ask the processor for the memory of a place, without waiting for it.
-#[inline(always)]
-fn fetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of every x86-64, and it only asks: nothing is read.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }
 
 /// What a table holds: a key and its id, or nothing.
@@ -258,11 +235,6 @@ impl<E: Entry> Table<E> {
             at = (at + 1) & mask;
         }
         self.entries[at] = E::new(key, id);
-    }
-
-    #[inline(always)]
-    fn fetch(&self, hash: u64) {
-        fetch(&self.entries[hash as usize & (self.entries.len() - 1)]);
     }
 
     #[inline(always)]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::characters::{Characters, Opening};
-use crate::hash::hash;
 use crate::merge::{Merger, NO_RANK};
 use crate::rank_table::RankTable;
 use crate::short_table::{Key, LONGEST, ShortTable};
@@ -21,8 +20,8 @@ pub struct Vocabulary {
     pairs: Box<[u32]>,
     /// The longest token that begins with each two bytes, up to 255.
     longest: Box<[u8]>,
-    /// Bits by hash: what has a clear one is no token. Most strings that merging asks for are none,
-    /// and this is small enough to stay in the processor's cache.
+    /// Bits by hash: a key whose bit is clear is no token of at most 15 bytes. Most strings
+    /// that merging asks for are none, and this is small enough to stay in the cache.
     filter: Box<[u64]>,
 }
 
@@ -55,27 +54,12 @@ impl Vocabulary {
             return self.long_rank(text, start, len);
         }
         let key = Key::of(text, start, len);
-        self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
-    }
-
-    /// The ranks of what a new part makes with the part before it and with the one after it:
-    /// `text[first..end]` and `text[start..last]`. The memory of both is waited for at once.
-    #[inline]
-    pub fn ranks(&self, text: &[u8], [first, start, end, last]: [usize; 4]) -> [u32; 2] {
-        let pairs = [(first, end - first), (start, last - start)];
-        if pairs.iter().any(|&(_, len)| len > LONGEST) {
-            return pairs.map(|(start, len)| self.rank(text, start, len));
+        let hash = key.hash();
+        let (word, bit) = filter_place(hash, self.filter.len());
+        if self.filter[word] & bit == 0 {
+            return NO_RANK;
         }
-        let keys = pairs.map(|(start, len)| Key::of(text, start, len));
-        let hashes = keys.map(Key::hash);
-        let maybe = hashes.map(|hash| self.may_have(hash));
-        if maybe == [true, true] {
-            self.short.fetch(keys[1], hashes[1]);
-        }
-        std::array::from_fn(|i| match maybe[i] {
-            true => self.short.find(keys[i], hashes[i]).unwrap_or(NO_RANK),
-            false => NO_RANK,
-        })
+        self.short.find(key, hash).unwrap_or(NO_RANK)
     }
 
     #[inline(never)]
@@ -83,11 +67,9 @@ impl Vocabulary {
         if len > self.longest_from(text, start) {
             return NO_RANK;
         }
-        let token = &text[start..start + len];
-        match self.may_have(hash(token)) {
-            true => self.table.id_of(token).unwrap_or(NO_RANK),
-            false => NO_RANK,
-        }
+        self.table
+            .id_of(&text[start..start + len])
+            .unwrap_or(NO_RANK)
     }
 
     /// With what merging of the text may begin at `start`: parts, and nothing between them.
@@ -121,33 +103,15 @@ impl Vocabulary {
     /// The id of a pre-token of at most 15 bytes that is one token.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
-        match self.may_have(hash) {
-            true => self.short.find(key, hash),
-            false => None,
-        }
+        self.short.find(key, hash)
     }
 
-    /// Ask for the memory that `whole_short` will need.
-    #[inline(always)]
-    pub fn fetch(&self, key: Key, hash: u64) {
-        if self.may_have(hash) {
-            self.short.fetch(key, hash);
+    /// The id of a longer pre-token that is one token.
+    pub fn whole_long(&self, piece: &[u8]) -> Option<u32> {
+        if piece.len() > self.longest_from(piece, 0) {
+            return None;
         }
-    }
-
-    /// Whether a key of this hash may be a token.
-    #[inline(always)]
-    fn may_have(&self, hash: u64) -> bool {
-        let (word, bits) = filter_place(hash, self.filter.len());
-        self.filter[word] & bits == bits
-    }
-
-    /// The id of a longer pre-token that is one token, by its `long_hash`.
-    pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
-        match self.may_have(hash) {
-            true => self.table.id_of(piece),
-            false => None,
-        }
+        self.table.id_of(piece)
     }
 
     /// Ids of the tokens that merging their own bytes does not give, in id order: they are given
@@ -163,23 +127,18 @@ impl Vocabulary {
     }
 }
 
-/// The tokens of at most 15 bytes, and the filter of all: eight bits or more for each token, of
-/// which it sets two.
+/// The tokens of at most 15 bytes, and their filter: sixteen bits or more for each token.
 fn short_table(table: &RankTable) -> (ShortTable, Box<[u64]>) {
-    let short = table.iter().filter(|(token, _)| token.len() <= LONGEST);
-    let mut short = ShortTable::with_room(short.map(|(token, id)| (token.len(), id)));
-    let words = (table.len() / 8).next_power_of_two();
+    let tokens = table.iter().filter(|(token, _)| token.len() <= LONGEST);
+    let mut short = ShortTable::with_room(tokens.clone().map(|(token, id)| (token.len(), id)));
+    let words = (table.len() / 4).next_power_of_two();
     let mut filter = vec![0; words].into_boxed_slice();
-    for (token, id) in table.iter() {
-        let hash = if token.len() <= LONGEST {
-            let key = Key::of(token, 0, token.len());
-            short.insert(key, key.hash(), id);
-            key.hash()
-        } else {
-            hash(token)
-        };
-        let (word, bits) = filter_place(hash, words);
-        filter[word] |= bits;
+    for (token, id) in tokens {
+        let key = Key::of(token, 0, token.len());
+        let hash = key.hash();
+        short.insert(key, hash, id);
+        let (word, bit) = filter_place(hash, words);
+        filter[word] |= bit;
     }
     (short, filter)
 }
@@ -210,9 +169,7 @@ fn longest_by_start(table: &RankTable) -> Box<[u8]> {
     longest
 }
 
-/// The word of the filter that a key has, and its two bits there.
 #[inline(always)]
 fn filter_place(hash: u64, words: usize) -> (usize, u64) {
-    let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
-    ((hash >> 32) as usize & (words - 1), bits)
+    ((hash >> 32) as usize & (words - 1), 1 << (hash >> 58))
 }

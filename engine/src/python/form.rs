@@ -84,6 +84,7 @@ impl Form {
             .map(pre_tokenizer)
             .collect::<PyResult<_>>()?;
         let decoder = decoder_of(decoder)?;
+        let most = decoder.middle.max_id();
         let parts = Parts {
             tokens,
             rule,
@@ -115,7 +116,7 @@ impl Form {
         })?;
         Ok(Form {
             core: Box::new(core),
-            integers: Integers::default(),
+            integers: Integers::up_to(most),
         })
     }
 

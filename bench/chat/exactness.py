@@ -1,0 +1,280 @@
+"""Compare the ids of chats with publishers' libraries, for every format.
+
+    make exactness-chat
+
+Prints a row for each format: the oracle, how many random conversations, how many differed. Texts
+spell control tokens wherever the oracle keeps them text; a template's are rendered to a string,
+which cannot, so there half of the texts spell none and ids are compared, and of the others the
+rendered text is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bench.chat.conversations import Conversations
+from bench.chat.oracles import harmony, llama, mistral, template
+from bench.formats.vocabularies import FOLDER
+from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
+from bytepair_engine.chat import ChatOptions, Control, encode_chat
+
+Compare = Callable[[int], bool]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: gives for a seed whether both agree."""
+
+    format: str
+    oracle: str
+    agree: Compare
+
+
+def harmony_row() -> Row:
+    encoding = get_encoding("o200k_harmony")
+
+    def agree(seed: int) -> bool:
+        from openai_harmony import Conversation, RenderConversationConfig, Role
+
+        made = Conversations(seed, spells=True)
+        messages = harmony_chat(made)
+        rule = made.random.choice(("keep", "before_first_final"))
+        config = RenderConversationConfig(auto_drop_analysis=rule != "keep")
+        said = [
+            {k: v for k, v in m.items() if k != "constrain"}
+            | ({"content_type": f"<|constrain|>{m['constrain']}"} if "constrain" in m else {})
+            for m in messages
+        ]
+        conversation = Conversation.from_json(json.dumps({"messages": said}))
+        options = ChatOptions(past_reasoning=rule)  # type: ignore[arg-type]
+        if made.chance(0.7):
+            expected = harmony().render_conversation_for_completion(
+                conversation, Role.ASSISTANT, config
+            )
+        else:
+            expected = harmony().render_conversation_for_training(conversation, config)
+            options = replace(
+                options, add_generation_prompt=False, format_options={"training": "true"}
+            )
+        return same(messages, encoding, "harmony", expected, options=options)
+
+    return Row("harmony", "openai-harmony 0.0.8", agree)
+
+
+def harmony_chat(made: Conversations) -> list[dict[str, Any]]:
+    """A conversation in harmony's own fields."""
+    messages: list[dict[str, Any]] = []
+    if made.chance(0.7):
+        system: dict[str, Any] = {"type": "system_content"}
+        for key in ("model_identity", "conversation_start_date", "knowledge_cutoff"):
+            if made.chance(0.6):
+                system[key] = made.text()
+        if made.chance(0.6):
+            system["reasoning_effort"] = made.random.choice(("Low", "Medium", "High"))
+        if made.chance(0.6):
+            channels = made.random.sample(["analysis", "commentary", "final"], 2)
+            system["channel_config"] = {
+                "valid_channels": channels,
+                "channel_required": made.chance(0.5),
+            }
+        if made.chance(0.3):
+            system["tools"] = namespaces(made)
+        messages.append({"role": "system", "content": [system]})
+    if made.chance(0.6):
+        developer: dict[str, Any] = {"type": "developer_content"}
+        if made.chance(0.7):
+            developer["instructions"] = made.text()
+        if made.chance(0.7):
+            developer["tools"] = namespaces(made)
+        messages.append({"role": "developer", "content": [developer]})
+    for _ in range(made.random.randint(1, 7)):
+        role = made.random.choice(("user", "assistant", "assistant", "tool", "developer"))
+        message: dict[str, Any] = {"role": role, "content": made.text()}
+        if made.chance(0.2):
+            parts = [{"type": "text", "text": made.text()} for _ in range(2)]
+            message["content"] = parts
+        if role == "tool" or made.chance(0.2):
+            message["name"] = made.random.choice(("functions.f", made.text()))
+        if made.chance(0.6):
+            channels = ["analysis", "final", "commentary", made.text()]
+            message["channel"] = made.random.choice(channels)
+        if made.chance(0.3):
+            message["recipient"] = made.random.choice(("all", "functions.f", made.text()))
+        if made.chance(0.3):
+            key = made.random.choice(("constrain", "content_type"))
+            message[key] = made.random.choice(("json", f"c{made.text()}"))
+        messages.append(message)
+    return messages
+
+
+def namespaces(made: Conversations) -> dict[str, Any]:
+    found = {}
+    for name in made.random.sample(["functions", "browser", "Ünamed"], made.random.randint(1, 2)):
+        tools = [
+            {"name": t["function"]["name"], "description": t["function"]["description"]}
+            | ({"parameters": t["function"]["parameters"]} if t["function"]["parameters"] else {})
+            for t in made.tools()
+        ]
+        found[name] = {"name": name, "tools": tools}
+        if made.chance(0.5):
+            found[name]["description"] = f"{made.text()}\r\n{made.text()}"
+    return found
+
+
+def same(
+    messages: list[dict[str, Any]],
+    encoding: Encoding,
+    chat_format: str,
+    expected: list[int],
+    **given: Any,
+) -> bool:
+    found = encode_chat(
+        messages, encoding=encoding, format=chat_format, disallowed_special=(), **given
+    )
+    return found.ids == list(expected)
+
+
+def llama_row() -> Row:
+    names = llama().tokenizer.special_tokens
+    file = FOLDER / "llama3.tiktoken"
+    spec = EncodingSpec(name="llama3", file=file, pattern="llama3", special_tokens=names)
+    encoding = load_encoding(spec)
+
+    def agree(seed: int) -> bool:
+        from llama_models.datatypes import RawMessage, ToolCall
+
+        made = Conversations(seed, spells=True)
+        messages = made.chat(tools=True)
+        said = []
+        for message in messages:
+            calls = [
+                ToolCall(
+                    call_id=call["id"],
+                    tool_name=call["function"]["name"],
+                    arguments=json.loads(call["function"]["arguments"]),
+                )
+                for call in message.get("tool_calls") or ()
+            ]
+            content = message["content"] or ""
+            said.append(RawMessage(role=message["role"], content=content, tool_calls=calls))
+        return same(messages, encoding, "llama3", llama().encode_dialog_prompt(said).tokens)
+
+    return Row("llama3", "llama-models 0.3.0", agree)
+
+
+@dataclass(frozen=True)
+class Template:
+    """How a format meets a published template."""
+
+    format: str
+    vocabulary: str
+    also_special: tuple[str, ...] = ()
+    system: bool = True
+    tools: bool = False
+    #: Whether calls' arguments reach the template as objects.
+    objects: bool = False
+
+
+def template_row(given: Template) -> Row:
+    file = FOLDER / f"{given.vocabulary}.json"
+    encoding = load_encoding(
+        EncodingSpec(name=given.vocabulary, file=file, also_special=given.also_special)
+    )
+    render = template(given.vocabulary)
+
+    def agree(seed: int) -> bool:
+        made = Conversations(seed, spells=seed % 2 == 1)
+        messages = made.chat(system=given.system, tools=given.tools)
+        tools = made.tools() if given.tools and made.chance(0.4) else None
+        prompts = made.chance(0.7)
+        text = render(
+            in_template(messages, given), tools=tools or None, add_generation_prompt=prompts
+        )
+        options = ChatOptions(add_generation_prompt=prompts)
+        found = encode_chat(
+            messages,
+            encoding=encoding,
+            format=given.format,
+            tools=tools,
+            options=options,
+            disallowed_special=(),
+        )
+        written = "".join(s.name if isinstance(s, Control) else s for s in found.segments)
+        if written != text:
+            return False
+        return made.spells or found.ids == encoding.encode(text, allowed_special="all")
+
+    return Row(given.format, f"chat_template of {given.vocabulary}, Jinja2 3.1.6", agree)
+
+
+def in_template(messages: list[dict[str, Any]], given: Template) -> list[dict[str, Any]]:
+    said = json.loads(json.dumps(messages))
+    for message in said:
+        if message["content"] is None and given.format != "deepseek-v3":
+            message["content"] = ""
+        for call in message.get("tool_calls") or ():
+            if given.objects:
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return list(said)
+
+
+def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = False) -> Row:
+    (file,) = (f for f in FOLDER.iterdir() if f.stem == name and f.suffix in (".json", ".model"))
+    encoding = load_encoding(EncodingSpec(name=name, file=file))
+
+    def agree(seed: int) -> bool:
+        from mistral_common.protocol.instruct.request import ChatCompletionRequest
+
+        made = Conversations(seed, spells=True)
+        messages = made.chat(system=system, tools=tools)
+        if messages[-1]["role"] == "assistant":
+            messages.append({"role": "user", "content": made.said()})
+        offered = made.tools() if tools and made.chance(0.5) else []
+        request = ChatCompletionRequest.from_openai(messages=messages, tools=offered or None)
+        expected = mistral(version, file).encode_chat_completion(request).tokens
+        found = f"mistral-{version}"
+        return same(messages, encoding, found, expected, tools=offered)
+
+    return Row(f"mistral-{version}", f"mistral-common 1.13.1, {name}", agree)
+
+
+_QWEN3 = (
+    "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>",
+)  # fmt: skip
+
+ROWS: dict[str, Callable[[], Row]] = {
+    "harmony": harmony_row,
+    "llama3": llama_row,
+    "qwen2.5": lambda: template_row(
+        Template("qwen2.5", "qwen2_5", ("<tool_call>", "</tool_call>"), tools=True, objects=True)
+    ),
+    "qwen3": lambda: template_row(Template("qwen3", "qwen3", _QWEN3, tools=True)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", help="formats; all of them by default")
+    parser.add_argument("--count", type=int, default=1000, help="conversations for each")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    print("| format | oracle | conversations | differing |\n|---|---|---:|---:|")
+    failed = False
+    for name in given.rows or ROWS:
+        row = ROWS[name]()
+        seeds = range(given.seed, given.seed + given.count)
+        differing = [seed for seed in seeds if not row.agree(seed)]
+        print(f"| {row.format} | {row.oracle} | {given.count} | {len(differing)} |", flush=True)
+        if differing:
+            failed = True
+            print(f"differing seeds of {name}: {differing[:10]}", file=sys.stderr)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""What publishers' own libraries make of a chat."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bench.formats.vocabularies import FOLDER
+
+Messages = list[dict[str, Any]]
+
+
+@cache
+def harmony() -> Any:
+    """openai-harmony's encoding, from the table that the engine carries."""
+    folder = FOLDER / "harmony"
+    folder.mkdir(parents=True, exist_ok=True)
+    table = importlib.resources.files("bytepair_engine") / "data" / "o200k_base.tiktoken.gz"
+    (folder / "o200k_base.tiktoken").write_bytes(gzip.decompress(table.read_bytes()))
+    os.environ["TIKTOKEN_ENCODINGS_BASE"] = str(folder)
+    from openai_harmony import HarmonyEncodingName, load_harmony_encoding
+
+    return load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
+
+
+@cache
+def template(name: str) -> Callable[..., str]:
+    """The chat template of a published tokenizer_config.json, rendered as transformers does."""
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    config = json.loads((FOLDER / f"{name}.config.json").read_text())
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+
+    def fail(message: str) -> None:
+        raise ValueError(message)
+
+    environment.globals["raise_exception"] = fail
+    bos = config.get("bos_token")
+    given = {"bos_token": bos["content"] if isinstance(bos, dict) else bos}
+    compiled = environment.from_string(config["chat_template"])
+    return lambda messages, **values: compiled.render(messages=messages, **given, **values)
+
+
+@cache
+def llama() -> Any:
+    """Meta's reference."""
+    from llama_models.llama3.chat_format import ChatFormat
+    from llama_models.llama3.tokenizer import Tokenizer
+
+    return ChatFormat(Tokenizer(FOLDER / "llama3.tiktoken"))
+
+
+@cache
+def mistral(version: str, file: Path) -> Any:
+    """mistral-common's tokenizer of one version, over one file."""
+    from mistral_common.protocol.instruct.normalize import get_normalizer
+    from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
+    from mistral_common.tokens.tokenizers.base import TokenizerVersion
+    from mistral_common.tokens.tokenizers.instruct import (
+        InstructTokenizerV1,
+        InstructTokenizerV2,
+        InstructTokenizerV3,
+        InstructTokenizerV7,
+        InstructTokenizerV11,
+        InstructTokenizerV13,
+    )
+    from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+    from mistral_common.tokens.tokenizers.sentencepiece import SentencePieceTokenizer
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    classes = {
+        "v1": InstructTokenizerV1,
+        "v2": InstructTokenizerV2,
+        "v3": InstructTokenizerV3,
+        "v7": InstructTokenizerV7,
+        "v11": InstructTokenizerV11,
+        "v13": InstructTokenizerV13,
+    }
+    if file.suffix == ".json":
+        tokenizer: Any = Tekkenizer.from_file(file)
+    else:
+        tokenizer = SentencePieceTokenizer(str(file), tokenizer_version=TokenizerVersion(version))
+    chosen = TokenizerVersion(version)
+    validator = get_validator(chosen, ValidationMode.test)
+    return MistralTokenizer(classes[version](tokenizer), validator, get_normalizer(chosen, None))

@@ -1,0 +1,240 @@
+"""Counting and encoding a chat: a format lays it out, the encoding gives the ids."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
+from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout, Run
+from bytepair_engine.chat.messages import Counted, Message, Tool, read_messages, read_tools
+from bytepair_engine.chat.options import ChatOptions
+from bytepair_engine.chat.registry import get_chat_format
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import InvalidOption
+from bytepair_engine.special_sets import SpecialTokens
+
+Messages = Sequence[Mapping[str, Any] | Message]
+Tools = Sequence[Mapping[str, Any] | str | Tool] | None
+
+DEFAULT_OPTIONS = ChatOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCount:
+    """How many tokens a chat has.
+
+    Attributes:
+        count: All of them; `limit` + 1 where there are more than `limit`.
+        limit_exceeded: Whether there are more than `limit`.
+        accuracy: "exact", or "estimate" where the rule is not what models are really given.
+        audience: For which models.
+        rule: By which rule, with its source.
+        message_counts: Those of each message; 0 for one that the format drops. A token over a
+            border belongs to the earlier side. Empty where `limit_exceeded`.
+        tools_count: What the tools add.
+        frame_count: The start of the text, system text of the format's own, the reply's start.
+    """
+
+    count: int
+    limit_exceeded: bool
+    accuracy: Accuracy
+    audience: str
+    rule: str
+    message_counts: tuple[int, ...]
+    tools_count: int
+    frame_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChat:
+    """The ids of a chat.
+
+    Attributes:
+        ids: All of them.
+        segments: What they are the ids of, in order: text, or a control token.
+        message_spans: For each message where its ids begin and end; equal for one that is dropped.
+            From the first to the last: where a format puts other ids between, they are inside.
+    """
+
+    ids: list[int]
+    segments: list[str | Control]
+    message_spans: list[tuple[int, int]]
+
+
+def count_chat(
+    messages: Messages,
+    *,
+    encoding: Encoding,
+    format: str | ChatFormat,  # noqa: A002
+    tools: Tools = None,
+    options: ChatOptions = DEFAULT_OPTIONS,
+    limit: int | None = None,
+    disallowed_special: SpecialTokens = (),
+) -> ChatCount:
+    """Count the tokens of a chat.
+
+    Args:
+        messages: OpenAI-shaped dictionaries; see `read_messages`.
+        encoding: The model's.
+        format: A name of `list_chat_formats`, or a format.
+        tools: OpenAI-shaped dictionaries, or JSON text; None for none.
+        options: See `ChatOptions`.
+        limit: If given, counting may stop once there are more tokens.
+        disallowed_special: Special tokens that no text may spell; none by default. Text never
+            becomes a control token, whatever this is.
+    Raises:
+        UnknownChatFormat, ChatFormatMismatch, InvalidChat, InvalidOption: See there.
+        SpecialTokenFound: A text spells a disallowed special token.
+
+    >>> from bytepair_engine import get_encoding
+    >>> chat = [{"role": "user", "content": "hello"}]
+    >>> count_chat(chat, encoding=get_encoding("o200k_base"), format="openai-chat").count
+    8
+    """
+    if limit is not None and limit < 0:
+        raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
+    chosen, chat = read_chat(format, messages, tools, options)
+    layout = chosen.layout(chat, encoding)
+    if limit is not None and exceeds(encoding, layout, limit, disallowed_special):
+        return _result(chosen, chat, [], limit)
+    counts = Counter(encoding, disallowed_special).counts(layout, len(chat.messages))
+    return _result(chosen, chat, counts, None)
+
+
+def read_chat(
+    chat_format: str | ChatFormat, messages: Messages, tools: Tools, options: ChatOptions
+) -> tuple[ChatFormat, Chat]:
+    """The format, and the chat in the form that formats take."""
+    chosen = get_chat_format(chat_format) if isinstance(chat_format, str) else chat_format
+    return chosen, Chat(read_messages(messages), read_tools(tools), options)
+
+
+def _result(chosen: ChatFormat, chat: Chat, counts: list[int], limit: int | None) -> ChatCount:
+    exceeded = limit is not None
+    return ChatCount(
+        sum(counts) if limit is None else limit + 1,
+        exceeded,
+        chosen.accuracy_of(chat),
+        chosen.audience,
+        chosen.source,
+        () if exceeded else tuple(counts[:TOOLS]),
+        0 if exceeded else counts[TOOLS],
+        0 if exceeded else counts[FRAME],
+    )
+
+
+def exceeds(
+    encoding: Encoding, layout: Layout, limit: int, disallowed_special: SpecialTokens
+) -> bool:
+    """Whether a layout has more than `limit` tokens; encodes no more than that needs."""
+    rest = limit - sum(
+        piece if isinstance(piece, int) else 1
+        for piece in layout.pieces
+        if not isinstance(piece, str)
+    )
+    for piece in layout.pieces:
+        if rest < 0:
+            return True
+        if isinstance(piece, str):
+            rest -= encoding.count(piece, limit=rest, disallowed_special=disallowed_special)
+    return rest < 0
+
+
+class Counter:
+    """Counts layouts, and encodes each text once however many layouts hold it."""
+
+    def __init__(self, encoding: Encoding, disallowed_special: SpecialTokens) -> None:
+        self._encoding = encoding
+        self._disallowed = disallowed_special
+        self._known: dict[str, int] = {}
+
+    def counts(self, layout: Layout, messages: int) -> list[int]:
+        """The counts of the messages, then those of the tools and of the frame."""
+        known = self._known
+        texts = {
+            piece: None
+            for piece in layout.pieces
+            if isinstance(piece, str) and piece not in known and not isinstance(piece, Run)
+        }
+        if texts:
+            found = self._encoding.count_batch([*texts], disallowed_special=self._disallowed)
+            known.update(zip(texts, found, strict=True))
+        counts = [0] * (messages + 2)
+        for piece, owner in zip(layout.pieces, layout.owners, strict=True):
+            if isinstance(piece, Control):
+                counts[owner] += 1
+            elif isinstance(piece, int):
+                counts[owner] += piece
+            elif isinstance(piece, Run):
+                self._share(piece, counts)
+            else:
+                counts[owner] += known[piece]
+        return counts
+
+    def _share(self, run: Run, counts: list[int]) -> None:
+        """Give each token of a run to the owner in whose part it starts."""
+        _, offsets = self._encoding.encode_with_offsets(
+            str(run), disallowed_special=self._disallowed
+        )
+        for offset in offsets:
+            counts[run.parts_owners[bisect_right(run.starts, offset) - 1]] += 1
+
+
+def encode_chat(
+    messages: Messages,
+    *,
+    encoding: Encoding,
+    format: str | ChatFormat,  # noqa: A002
+    tools: Tools = None,
+    options: ChatOptions = DEFAULT_OPTIONS,
+    disallowed_special: SpecialTokens = "all",
+) -> EncodedChat:
+    """Encode a chat: the ids that a model of the format is given.
+
+    Args:
+        messages: As of `count_chat`.
+        encoding: As of `count_chat`.
+        format: As of `count_chat`.
+        tools: As of `count_chat`.
+        options: As of `count_chat`.
+        disallowed_special: Special tokens whose spelling in a text is an error: all by default.
+            With () they are encoded as ordinary text.
+    Raises:
+        UnknownChatFormat, ChatFormatMismatch, InvalidChat, SpecialTokenFound: See `count_chat`.
+        InvalidOption: The format only counts; or see `count_chat`.
+    """
+    chosen, chat = read_chat(format, messages, tools, options)
+    if not chosen.encodes:
+        raise InvalidOption("format", f"{chosen.name!r} only counts: its ids are not published")
+    for index, message in enumerate(chat.messages):
+        if any(isinstance(part, Counted) for part in message.content or ()):
+            raise InvalidChat(index, "content", "part_not_supported")
+    layout = chosen.layout(chat, encoding)
+    texts = [piece for piece in layout.pieces if isinstance(piece, str)]
+    encoded = iter(encoding.encode_batch(texts, disallowed_special=disallowed_special))
+    ids: list[int] = []
+    spans: list[tuple[int, int] | None] = [None] * len(chat.messages)
+    for piece, owner in zip(layout.pieces, layout.owners, strict=True):
+        start = len(ids)
+        if isinstance(piece, Control):
+            ids.append(encoding.special_tokens[piece.name])
+        else:
+            ids += next(encoded)
+        if owner >= 0:
+            span = spans[owner]
+            spans[owner] = (start if span is None else span[0], len(ids))
+    segments = [piece for piece in layout.pieces if not isinstance(piece, int)]
+    return EncodedChat(ids, segments, _filled(spans))
+
+
+def _filled(spans: list[tuple[int, int] | None]) -> list[tuple[int, int]]:
+    """An empty span, where the one before ends, for each message that is dropped."""
+    filled: list[tuple[int, int]] = []
+    for span in spans:
+        end = filled[-1][1] if filled else 0
+        filled.append((end, end) if span is None else span)
+    return filled

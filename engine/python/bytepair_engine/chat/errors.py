@@ -1,0 +1,135 @@
+"""What can go wrong with a chat, as types with their facts.
+
+    BytepairError
+    ├── UnknownChatFormat   (LookupError)  no such format
+    ├── ChatFormatMismatch  (ValueError)   the encoding lacks control tokens of the format
+    ├── InvalidChat         (ValueError)   the format cannot say this chat
+    ├── BudgetTooSmall      (ValueError)   what must be kept has more tokens than the budget
+    ├── TemplateFailed      (ValueError)   an operator's template refused the chat
+    └── TemplateLimit       (ValueError)   an operator's template used more than its limit
+
+No message holds text of a chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bytepair_engine.errors import BytepairError
+
+
+class UnknownChatFormat(BytepairError, LookupError):
+    """No chat format has this name.
+
+    Attributes:
+        name: What was asked for.
+        known: The names that exist, sorted.
+    """
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = tuple(known)
+
+    def __str__(self) -> str:
+        return f"unknown chat format {self.name!r}; known: {', '.join(self.known)}"
+
+
+class ChatFormatMismatch(BytepairError, ValueError):
+    """The encoding does not have what the format needs.
+
+    Attributes:
+        format: The format's name.
+        encoding: The encoding's name.
+        missing: Control tokens that the encoding does not have as special tokens, sorted; empty
+            where the format is known only for other encodings.
+    """
+
+    def __init__(self, format_name: str, encoding: str, missing: Sequence[str]) -> None:
+        super().__init__(format_name, encoding, missing)
+        self.format = format_name
+        self.encoding = encoding
+        self.missing = tuple(missing)
+
+    def __str__(self) -> str:
+        if not self.missing:
+            return f"chat format {self.format!r} is not defined for the encoding {self.encoding!r}"
+        return (
+            f"chat format {self.format!r} needs special tokens that the encoding "
+            f"{self.encoding!r} does not have: {', '.join(self.missing)}; tokens that its file "
+            "has and does not call special are named in also_special"
+        )
+
+
+class InvalidChat(BytepairError, ValueError):
+    """The format cannot say this chat.
+
+    Attributes:
+        index: The message at fault, or the tool where `field` begins with "tools"; None where it
+            is the whole chat.
+        field: The field at fault, such as "role" or "tool_calls".
+        rule: The rule that it breaks, in lower snake case, such as "role_unknown".
+    """
+
+    def __init__(self, index: int | None, field: str, rule: str) -> None:
+        super().__init__(index, field, rule)
+        self.index = index
+        self.field = field
+        self.rule = rule
+
+    def __str__(self) -> str:
+        if self.index is None:
+            return f"the chat breaks the rule {self.rule} in {self.field}"
+        kind = "tool" if self.field.startswith("tools") else "message"
+        return f"{kind} {self.index} breaks the rule {self.rule} in {self.field}"
+
+
+class BudgetTooSmall(BytepairError, ValueError):
+    """What must be kept has more tokens than there may be.
+
+    Attributes:
+        needed: Tokens of what must be kept.
+        budget: How many there may be.
+    """
+
+    def __init__(self, needed: int, budget: int) -> None:
+        super().__init__(needed, budget)
+        self.needed = needed
+        self.budget = budget
+
+    def __str__(self) -> str:
+        return f"what must be kept needs {self.needed} tokens, and the budget is {self.budget}"
+
+
+class TemplateFailed(BytepairError, ValueError):
+    """An operator's template refused the chat, or failed on it.
+
+    What the template said is not passed on: it may quote the chat.
+
+    Attributes:
+        format: The format's name.
+    """
+
+    def __init__(self, format_name: str) -> None:
+        super().__init__(format_name)
+        self.format = format_name
+
+    def __str__(self) -> str:
+        return f"the template of chat format {self.format!r} cannot render this chat"
+
+
+class TemplateLimit(BytepairError, ValueError):
+    """An operator's template used more than it may.
+
+    Attributes:
+        format: The format's name.
+        limit: Which limit: "steps", "depth", "time" or "output".
+    """
+
+    def __init__(self, format_name: str, limit: str) -> None:
+        super().__init__(format_name, limit)
+        self.format = format_name
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the template of chat format {self.format!r} exceeded its limit of {self.limit}"

@@ -1,0 +1,234 @@
+"""Fitting a chat into a window: which messages stay, in whole turns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from bytepair_engine.chat.counting import DEFAULT_OPTIONS, Counter, Messages, Tools, read_chat
+from bytepair_engine.chat.errors import BudgetTooSmall
+from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
+from bytepair_engine.chat.layout import FRAME, TOOLS
+from bytepair_engine.chat.messages import Message
+from bytepair_engine.chat.options import ChatOptions
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import InvalidOption
+from bytepair_engine.special_sets import SpecialTokens
+
+
+@dataclass(frozen=True, slots=True)
+class FittedChat:
+    """Which messages of a chat fit.
+
+    Attributes:
+        kept: Their indices, increasing.
+        trimmed: Whether any was dropped.
+        count: Exactly what `count_chat` gives for the kept messages with the same options.
+        original_count: What it gives for all.
+        accuracy: As of `count_chat`.
+    """
+
+    kept: list[int]
+    trimmed: bool
+    count: int
+    original_count: int
+    accuracy: Accuracy
+
+
+def fit_chat(
+    messages: Messages,
+    max_tokens: int,
+    *,
+    encoding: Encoding,
+    format: str | ChatFormat,  # noqa: A002
+    tools: Tools = None,
+    options: ChatOptions = DEFAULT_OPTIONS,
+    reserve_tokens: int = 0,
+    keep_system: bool = True,
+    pinned: Iterable[int] = (),
+    min_last_turns: int = 1,
+    refill_percent: int = 100,
+    disallowed_special: SpecialTokens = (),
+) -> FittedChat:
+    """Choose the messages that fit: the system messages at the start, the pinned ones, and the
+    longest run of whole turns at the end.
+
+    A turn begins with a user's message and goes up to the next; what comes before the first user
+    and is not system is a turn of its own. A call and its results stay together.
+
+    Args:
+        messages: As of `count_chat`.
+        max_tokens: The model's window, at least 0.
+        encoding: As of `count_chat`.
+        format: As of `count_chat`.
+        tools: As of `count_chat`.
+        options: As of `count_chat`.
+        reserve_tokens: What of the window is for the answer. The budget is the rest.
+        keep_system: Keep the system and developer messages at the start.
+        pinned: Indices that are kept, with the calls and results that belong to them.
+        min_last_turns: How many turns at the end are kept, at least 0.
+        refill_percent: When anything must go, go down to this share of the budget, 1 to 100, so
+            that the start of the chat stays the same for the next turns (prompt caches).
+        disallowed_special: As of `count_chat`.
+    Raises:
+        BudgetTooSmall: What must be kept has more tokens than the budget.
+        InvalidOption: An argument is out of its range.
+        UnknownChatFormat, ChatFormatMismatch, InvalidChat, SpecialTokenFound: See `count_chat`.
+
+    >>> from bytepair_engine import get_encoding
+    >>> chat = [{"role": "user", "content": word} for word in ("one", "two", "three")]
+    >>> fit_chat(chat, 14, encoding=get_encoding("o200k_base"), format="openai-chat").kept
+    [1, 2]
+    """
+    pins = _checked(max_tokens, reserve_tokens, pinned, min_last_turns, refill_percent)
+    chosen, chat = read_chat(format, messages, tools, options)
+    if pins and pins[-1] >= len(chat.messages):
+        raise InvalidOption("pinned", "names a message that there is not")
+    fitting = _Fitting(chosen, chat, encoding, disallowed_special)
+    counts = fitting.counts(range(len(chat.messages)))
+    budget, total = max(0, max_tokens - reserve_tokens), sum(counts)
+    plan = _Plan(chat.messages, keep_system, pins, min_last_turns)
+    accuracy = chosen.accuracy_of(chat)
+    everything = list(range(len(chat.messages)))
+    if total <= budget:
+        return FittedChat(everything, False, total, total, accuracy)
+    place, count = fitting.longest(plan, counts, budget * refill_percent // 100)
+    if count > budget:
+        raise BudgetTooSmall(count, budget)
+    kept = plan.kept(place)
+    accuracy = chosen.accuracy_of(replace(chat, messages=tuple(chat.messages[i] for i in kept)))
+    return FittedChat(kept, len(kept) < len(everything), count, total, accuracy)
+
+
+def _checked(
+    max_tokens: int, reserve: int, pinned: Iterable[int], last_turns: int, refill: int
+) -> list[int]:
+    pins = sorted(set(pinned))
+    for option, value in (
+        ("max_tokens", max_tokens),
+        ("reserve_tokens", reserve),
+        ("pinned", pins[0] if pins else 0),
+        ("min_last_turns", last_turns),
+    ):
+        if value < 0:
+            raise InvalidOption(option, f"must be 0 or more, and is {value}")
+    if not 1 <= refill <= 100:
+        raise InvalidOption("refill_percent", f"must be from 1 to 100, and is {refill}")
+    return pins
+
+
+class _Plan:
+    """What may be kept: the head, the pinned, and the messages from one of `starts` on.
+
+    Attributes:
+        head: How many messages at the start are always kept.
+        pinned: Indices that are always kept, with their calls and results, sorted.
+        starts: Where the run at the end may begin, increasing; the last is that which is required.
+    """
+
+    def __init__(
+        self, messages: Sequence[Message], keep_system: bool, pins: list[int], last_turns: int
+    ) -> None:
+        self._end = len(messages)
+        systems = 0
+        while systems < len(messages) and messages[systems].role in ("system", "developer"):
+            systems += 1
+        self.head = systems if keep_system else 0
+        groups = _call_groups(messages)
+        members: dict[int, list[int]] = {}
+        for index, first in enumerate(groups):
+            members.setdefault(first, []).append(index)
+        self.pinned = sorted({index for pin in pins for index in members[groups[pin]]})
+        users = [i for i in range(systems, len(messages)) if messages[i].role == "user"]
+        turns = users if users and users[0] == systems else [systems, *users]
+        turns = [turn for turn in turns if turn < len(messages)]
+        # A start between a call and its result would separate them.
+        crossed = [0] * (len(messages) + 1)
+        for first, group in members.items():
+            crossed[first + 1] += 1
+            crossed[group[-1] + 1 if group[-1] < len(messages) else -1] -= 1
+        depth = list(accumulate(crossed))
+        whole = [turn for turn in turns if depth[turn] == 0]
+        required = turns[-last_turns] if 0 < last_turns <= len(turns) else systems
+        if last_turns == 0:
+            required = len(messages)
+        self.starts = [start for start in whole if start <= required]
+        if last_turns == 0:
+            self.starts.append(len(messages))
+        if not self.starts:
+            self.starts = [systems]
+
+    def kept(self, start: int) -> list[int]:
+        """The indices that are kept where the run begins at `start`."""
+        before = [index for index in self.pinned if self.head <= index < start]
+        return [*range(self.head), *before, *range(max(start, self.head), self._end)]
+
+
+def _call_groups(messages: Sequence[Message]) -> list[int]:
+    """For each message the first of its group: a result is in the group of its call."""
+    groups = list(range(len(messages)))
+    callers: dict[str, int] = {}
+    caller: int | None = None
+    for index, message in enumerate(messages):
+        if message.role in ("tool", "ipython"):
+            found = callers.get(message.tool_call_id) if message.tool_call_id else caller
+            if found is not None:
+                groups[index] = groups[found]
+        else:
+            caller = index if message.role == "assistant" else None
+            callers.update((call.id, index) for call in message.tool_calls)
+    return groups
+
+
+class _Fitting:
+    """Counts what is kept, with each text encoded once."""
+
+    def __init__(
+        self, chosen: ChatFormat, chat: Chat, encoding: Encoding, disallowed: SpecialTokens
+    ) -> None:
+        self._format = chosen
+        self._chat = chat
+        self._encoding = encoding
+        self._counter = Counter(encoding, disallowed)
+
+    def counts(self, kept: Sequence[int]) -> list[int]:
+        """The counts of these messages, then of the tools and of the frame."""
+        messages = self._chat.messages
+        chat = self._chat
+        if len(kept) < len(messages):
+            chat = replace(chat, messages=tuple(messages[index] for index in kept))
+        return self._counter.counts(self._format.layout(chat, self._encoding), len(kept))
+
+    def longest(self, plan: _Plan, counts: list[int], target: int) -> tuple[int, int]:
+        """Where the longest run begins that fits into `target`, or the required one; and the
+        count.
+
+        The counts of the whole chat say where it will be. They need not be what messages cost in
+        a shorter chat, so places around are counted until one fits and the one before does not.
+        """
+        prefix = list(accumulate(counts[:TOOLS], initial=0))
+        fixed = counts[TOOLS] + counts[FRAME] + prefix[plan.head]
+        pinned = [index for index in plan.pinned if index >= plan.head]
+        pinned_sums = list(accumulate((counts[index] for index in pinned), initial=0))
+
+        def guess(start: int) -> int:
+            before = pinned_sums[bisect_left(pinned, start)]
+            return fixed + before + prefix[-1] - prefix[max(start, plan.head)]
+
+        last = len(plan.starts) - 1
+        place = next((n for n in range(last) if guess(plan.starts[n]) <= target), last)
+        exact = self._count(plan, place)
+        while exact > target and place < last:
+            place += 1
+            exact = self._count(plan, place)
+        while place > 0 and not self._format.additive:
+            before = self._count(plan, place - 1)
+            if before > target:
+                break
+            place, exact = place - 1, before
+        return plan.starts[place], exact
+
+    def _count(self, plan: _Plan, place: int) -> int:
+        return sum(self.counts(plan.kept(plan.starts[place])))

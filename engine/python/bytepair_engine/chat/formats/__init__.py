@@ -1,0 +1,1 @@
+"""The built-in chat formats, one idea a file."""

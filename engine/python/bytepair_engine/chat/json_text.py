@@ -1,0 +1,109 @@
+"""JSON in chats: read within limits, written as Python or as serde_json writes it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, Final
+
+#: How deep arrays and objects may be nested.
+MAX_DEPTH: Final = 64
+
+# No float has more digits before its point, and no u64 either.
+_U64: Final = 1 << 64
+_I64: Final = -(1 << 63)
+
+
+class NotJson(ValueError):
+    """Text that is not JSON, or is nested too deeply."""
+
+
+def parse(text: str) -> Any:
+    """Read JSON, with the order of keys as written.
+
+    Raises:
+        NotJson: It is not JSON by RFC 8259 (NaN and Infinity are not), or is nested deeper than
+            `MAX_DEPTH`.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise NotJson from None
+    check_depth(value)
+    return value
+
+
+def _refuse_constant(name: str) -> object:
+    raise NotJson(name)
+
+
+def check_depth(value: object, limit: int = MAX_DEPTH) -> None:
+    """Raise NotJson for what is nested deeper than `limit`, or is no JSON value."""
+    level = [value]
+    for _ in range(limit + 1):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                if not all(isinstance(key, str) for key in item):
+                    raise NotJson
+                below += item.values()
+            elif isinstance(item, (list, tuple)):
+                below += item
+            elif isinstance(item, float):
+                if item != item or item in (float("inf"), float("-inf")):
+                    raise NotJson
+            elif item is not None and not isinstance(item, (str, int)):
+                raise NotJson
+        if not below:
+            return
+        level = below
+    raise NotJson
+
+
+def dumps(value: object) -> str:
+    """As Python's `json.dumps(value, ensure_ascii=False)`: what Hugging Face's `tojson` and
+    mistral-common write."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def dumps_compact(value: object) -> str:
+    """As serde_json writes a value: no white space, floats by its own rule."""
+    if isinstance(value, dict):
+        items = (f"{_string(key)}:{dumps_compact(item)}" for key, item in value.items())
+        return f"{{{','.join(items)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(dumps_compact, value))}]"
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, int):
+        # Beyond 64 bits serde_json has only floats.
+        return str(value) if _I64 <= value < _U64 else _float(float(value))
+    if isinstance(value, float):
+        return _float(value)
+    return _string(str(value))
+
+
+def _string(text: str) -> str:
+    # serde_json escapes as Python does, but for DEL, which neither escapes.
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _float(value: float) -> str:
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits))
+    stripped = text.rstrip("0") or "0"
+    exponent += len(text) - len(stripped)
+    text = stripped
+    minus = "-" if sign else ""
+    if text == "0":
+        return f"{minus}0.0"
+    point = len(text) + exponent
+    if exponent >= 0 and point <= 16:
+        return f"{minus}{text}{'0' * exponent}.0"
+    if 0 < point <= 16:
+        return f"{minus}{text[:point]}.{text[point:]}"
+    if -5 < point <= 0:
+        return f"{minus}0.{'0' * -point}{text}"
+    rest = f".{text[1:]}" if len(text) > 1 else ""
+    return f"{minus}{text[0]}{rest}e{point - 1}"

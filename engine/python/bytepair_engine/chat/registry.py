@@ -1,0 +1,34 @@
+"""The chat formats by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bytepair_engine.chat.errors import UnknownChatFormat
+from bytepair_engine.chat.format import ChatFormat
+from bytepair_engine.chat.formats.chatml import ChatMl, Qwen3, Qwen25
+from bytepair_engine.chat.formats.harmony import Harmony
+from bytepair_engine.chat.formats.llama3 import Llama3
+from bytepair_engine.chat.formats.openai_chat import OpenAiChat
+
+_FORMATS: Final[dict[str, ChatFormat]] = {
+    chat_format.name: chat_format
+    for chat_format in (Harmony(), OpenAiChat(), ChatMl(), Qwen25(), Qwen3(), Llama3())
+}
+
+
+def get_chat_format(name: str) -> ChatFormat:
+    """The format of this name.
+
+    Raises:
+        UnknownChatFormat: There is none. There is no fallback.
+    """
+    try:
+        return _FORMATS[name]
+    except KeyError:
+        raise UnknownChatFormat(name, list_chat_formats()) from None
+
+
+def list_chat_formats() -> list[str]:
+    """The names of all formats, sorted."""
+    return sorted(_FORMATS)

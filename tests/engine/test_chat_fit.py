@@ -1,0 +1,127 @@
+"""Fitting a chat into a window: its laws, for random chats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bytepair_engine.chat import BudgetTooSmall, count_chat, fit_chat, list_chat_formats
+from bytepair_engine.errors import InvalidOption
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.chats import encoding_for, filled, structures
+
+FORMATS = list_chat_formats()
+quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+words = st.sampled_from(["", "a", "some words here", "x" * 40, "\n\n", "日本語"])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@quick
+@given(data=st.data())
+def test_what_is_kept_obeys_the_laws(name: str, data: Any) -> None:
+    shape = data.draw(structures(name))
+    messages = filled(shape, lambda: f"w{data.draw(words)}", lambda: "{}")
+    turns = data.draw(st.integers(0, 2))
+    if messages and messages[-1]["role"] != "user":
+        turns = max(1, turns)
+    pinned = data.draw(st.sets(st.integers(0, len(messages) - 1), max_size=1))
+    if "mistral" in name or name == "gemma":
+        # These formats refuse chats whose roles do not alternate.
+        pinned, turns = set(), max(1, turns)
+    given_chat: Any = {"encoding": encoding_for(name), "format": name}
+    everything = count_chat(messages, **given_chat).count
+    budget = data.draw(st.integers(0, everything + 3))
+    reserve = data.draw(st.integers(0, 5))
+
+    def fit(chat: Any, tokens: int, **more: Any) -> Any:
+        return fit_chat(chat, tokens, **given_chat, pinned=pinned, min_last_turns=turns, **more)
+
+    needed = None
+    try:
+        fitted = fit(messages, budget + reserve, reserve_tokens=reserve)
+    except BudgetTooSmall as refused:
+        needed, told = refused.needed, refused.budget
+    if needed is not None:
+        assert told == budget < needed <= everything + 60
+        return
+    kept = [messages[index] for index in fitted.kept]
+    assert fitted.count == count_chat(kept, **given_chat).count <= budget
+    assert fitted.original_count == everything
+    assert sorted(set(fitted.kept)) == fitted.kept
+    assert fitted.trimmed == (len(kept) < len(messages))
+    if everything <= budget:
+        assert not fitted.trimmed
+    heads = [i for i, m in enumerate(messages) if m["role"] == "system" and i == 0]
+    assert pinned <= {*fitted.kept} >= {*heads}
+    # A call and its results stay together.
+    for index, message in enumerate(messages):
+        for call in message.get("tool_calls", ()):
+            results = [i for i, m in enumerate(messages) if m.get("tool_call_id") == call["id"]]
+            assert all((i in fitted.kept) == (index in fitted.kept) for i in results)
+    # After the head, what is kept and is not pinned begins with a user's message.
+    users = [i for i, m in enumerate(messages) if m["role"] == "user"]
+    if fitted.trimmed:
+        free = [i for i in fitted.kept if i not in heads and _group(messages, i).isdisjoint(pinned)]
+        # Where that user is pinned, it is kept before them.
+        assert not free or max(i for i in users if i <= free[0]) in fitted.kept
+    # One more whole turn would be too much.
+    before = [i for i in users if i not in fitted.kept]
+    if fitted.trimmed and before and fitted.kept != [*range(len(messages))]:
+        more = [i for i in range(len(messages)) if i in fitted.kept or i >= before[-1]]
+        assert count_chat([messages[i] for i in more], **given_chat).count > budget
+    refilled = fit_chat(
+        messages, budget, **given_chat, pinned=pinned, min_last_turns=turns, refill_percent=50
+    ) if reserve == 0 else None  # fmt: skip
+    if refilled is not None and refilled.trimmed:
+        assert {*refilled.kept} <= {*fitted.kept}
+
+
+def _group(messages: Any, index: int) -> set[int]:
+    """The indices of a message's call and its results."""
+    ids = {messages[index].get("tool_call_id")} | {
+        call["id"] for call in messages[index].get("tool_calls", ())
+    }
+    ids.discard(None)
+    calls = [i for i, m in enumerate(messages) if ids & {c["id"] for c in m.get("tool_calls", ())}]
+    ids |= {c["id"] for i in calls for c in messages[i]["tool_calls"]}
+    return {index, *calls} | {i for i, m in enumerate(messages) if m.get("tool_call_id") in ids}
+
+
+def chat(*texts: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def test_pinned_turns_stay_and_the_budget_is_told() -> None:
+    given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
+    messages = chat("one", "two", "three", "four")
+    assert fit_chat(messages, 13, **given_chat, pinned=[0]).kept == [0, 3]
+    assert fit_chat(messages, 18, **given_chat, pinned=[0]).kept == [0, 2, 3]
+    with pytest.raises(BudgetTooSmall) as refused:
+        fit_chat(messages, 12, **given_chat, pinned=[0])
+    assert (refused.value.needed, refused.value.budget) == (13, 12)
+
+
+def test_a_refill_drops_more_at_once() -> None:
+    given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
+    messages = chat(*["word"] * 20)
+    assert len(fit_chat(messages, 63, **given_chat).kept) == 12
+    assert len(fit_chat(messages, 63, **given_chat, refill_percent=50).kept) == 5
+    assert len(fit_chat(messages, 103, **given_chat, refill_percent=50).kept) == 20
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("reserve_tokens", -1),
+        ("pinned", [5]),
+        ("pinned", [-1]),
+        ("min_last_turns", -1),
+        ("refill_percent", 0),
+        ("refill_percent", 101),
+    ],
+)
+def test_options_outside_their_range_are_refused(option: str, value: Any) -> None:
+    given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
+    with pytest.raises(InvalidOption, match=option):
+        fit_chat(chat("a"), 10, **given_chat, **{option: value})

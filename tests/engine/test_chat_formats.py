@@ -1,0 +1,210 @@
+"""Chat formats beside published cases: openai/harmony's own, and the cookbook's counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bytepair_engine import get_encoding
+from bytepair_engine.chat import (
+    ChatFormatMismatch,
+    ChatOptions,
+    InvalidChat,
+    UnknownChatFormat,
+    count_chat,
+    encode_chat,
+    get_chat_format,
+    list_chat_formats,
+)
+from bytepair_engine.errors import InvalidOption
+
+HARMONY = json.loads((Path(__file__).parents[1] / "vectors" / "chat" / "harmony.json").read_text())[
+    "cases"
+]
+
+#: The conversation and the tool of openai/openai-cookbook's notebook on counting, MIT.
+COOKBOOK = [
+    {"role": "system", "content": "You are a helpful, pattern-following assistant that translates "
+     "corporate jargon into plain English."},
+    {"role": "system", "name": "example_user", "content": "New synergies will help drive top-line "
+     "growth."},
+    {"role": "system", "name": "example_assistant", "content": "Things working well together will "
+     "increase revenue."},
+    {"role": "system", "name": "example_user", "content": "Let's circle back when we have more "
+     "bandwidth to touch base on opportunities for increased leverage."},
+    {"role": "system", "name": "example_assistant", "content": "Let's talk later when we're less "
+     "busy about how to do better."},
+    {"role": "user", "content": "This late pivot means we don't have time to boil the ocean for "
+     "the client deliverable."},
+]  # fmt: skip
+COOKBOOK_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_current_weather",
+        "description": "Get the current weather in a given location",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "location": {
+                    "type": "string",
+                    "description": "The city and state, e.g. San Francisco, CA",
+                },
+                "unit": {
+                    "type": "string",
+                    "description": "The unit of temperature to return",
+                    "enum": ["celsius", "fahrenheit"],
+                },
+            },
+            "required": ["location"],
+        },
+    },
+}
+COOKBOOK_ASKED = [
+    {"role": "system", "content": "You are a helpful assistant that can answer to questions about "
+     "the weather."},
+    {"role": "user", "content": "What's the weather like in San Francisco?"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HARMONY, ids=lambda case: case["name"])
+def test_harmony_renders_its_own_cases(case: dict[str, Any]) -> None:
+    encoding = get_encoding("o200k_harmony")
+    options = ChatOptions(past_reasoning=case["past_reasoning"])
+    found = encode_chat(case["messages"], encoding=encoding, format="harmony", options=options)
+    assert encoding.decode(found.ids) == case["text"]
+    assert found.ids == encoding.encode(case["text"], allowed_special="all")
+
+
+def test_harmony_puts_tools_where_its_developer_content_has_them() -> None:
+    encoding = get_encoding("o200k_harmony")
+    (case,) = (c for c in HARMONY if c["name"] == "test_render_functions_with_parameters")
+    system, developer, user = json.loads(json.dumps(case["messages"]))
+    tools = developer["content"][0].pop("tools")["functions"]["tools"]
+    found = encode_chat([system, developer, user], encoding=encoding, format="harmony", tools=tools)
+    assert encoding.decode(found.ids) == case["text"]
+
+
+def test_harmony_writes_openai_calls_as_messages() -> None:
+    encoding = get_encoding("o200k_harmony")
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat: list[dict[str, Any]] = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "reasoning": "hm", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "r"},
+    ]
+    found = encode_chat(chat, encoding=encoding, format="harmony")
+    assert encoding.decode(found.ids) == (
+        "<|start|>user<|message|>q<|end|>"
+        "<|start|>assistant<|channel|>analysis<|message|>hm<|end|>"
+        "<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}"
+        "<|call|><|start|>functions.f to=assistant<|channel|>commentary<|message|>r<|end|>"
+        "<|start|>assistant"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [
+        ("keep", "abc"),
+        ("default", "bc"),
+        ("before_first_final", "bc"),
+        ("before_last_final_if_answered", "c"),
+        ("before_last_final", "c"),
+    ],
+)
+@pytest.mark.parametrize("answered", [True, False])
+def test_harmony_drops_past_analysis_as_asked(rule: Any, kept: str, answered: bool) -> None:
+    encoding = get_encoding("o200k_harmony")
+    said = [("a", "analysis"), ("1", "final"), ("b", "analysis"), ("2", "final")]
+    said += [("c", "analysis")] if not answered else []
+    chat = [{"role": "assistant", "content": text, "channel": channel} for text, channel in said]
+    found = encode_chat(
+        chat, encoding=encoding, format="harmony", options=ChatOptions(past_reasoning=rule)
+    )
+    text = encoding.decode(found.ids)
+    seen = "".join(x for x in "abc" if f"analysis<|message|>{x}<" in text)
+    if answered:
+        assert seen == kept.replace("c", "")
+    else:
+        assert seen == (kept if rule in ("keep", "before_last_final") else "abc")
+
+
+@pytest.mark.parametrize(("encoding", "count"), [("cl100k_base", 129), ("o200k_base", 124)])
+def test_cookbook_messages_are_counted_exactly(encoding: str, count: int) -> None:
+    found = count_chat(COOKBOOK, encoding=get_encoding(encoding), format="openai-chat")
+    assert (found.count, found.accuracy) == (count, "exact")
+
+
+@pytest.mark.parametrize(("encoding", "count"), [("cl100k_base", 105), ("o200k_base", 101)])
+def test_cookbook_tools_are_an_estimate(encoding: str, count: int) -> None:
+    found = count_chat(
+        COOKBOOK_ASKED,
+        encoding=get_encoding(encoding),
+        format="openai-chat",
+        tools=[COOKBOOK_TOOL],
+    )
+    assert (found.count, found.accuracy) == (count, "estimate")
+
+
+def test_a_format_that_only_counts_gives_no_ids() -> None:
+    with pytest.raises(InvalidOption, match="format"):
+        encode_chat(COOKBOOK, encoding=get_encoding("o200k_base"), format="openai-chat")
+
+
+@pytest.mark.parametrize("name", list_chat_formats())
+def test_a_format_refuses_an_encoding_without_its_tokens(name: str) -> None:
+    chosen = get_chat_format(name)
+    if not chosen.controls <= {"<s>", "</s>"}:
+        with pytest.raises(ChatFormatMismatch) as refused:
+            count_chat([], encoding=get_encoding("r50k_base"), format=name)
+        assert set(refused.value.missing) == chosen.controls
+
+
+def test_there_is_no_fallback_format() -> None:
+    with pytest.raises(UnknownChatFormat) as refused:
+        count_chat([], encoding=get_encoding("o200k_base"), format="gpt-9")
+    assert refused.value.known == tuple(list_chat_formats())
+
+
+def test_fingerprints_tell_formats_apart() -> None:
+    prints = {get_chat_format(name).fingerprint for name in list_chat_formats()}
+    assert len(prints) == len(list_chat_formats())
+    assert all(p.startswith("sha256:") and len(p) == 71 for p in prints)
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "rule"),
+    [
+        ({"role": "nobody", "content": ""}, "role", "role_unknown"),
+        ({"content": ""}, "role", "not_a_string"),
+        ({"role": "user", "content": 1}, "content", "not_text_or_parts"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "content", "part_not_supported"),
+        ({"role": "user", "content": "", "mood": "x"}, "message", "field_unknown"),
+        ({"role": "user", "content": "", "name": 3}, "name", "not_a_string"),
+        ({"role": "tool", "content": ""}, "tool_call_id", "tool_result_without_call"),
+        (
+            {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]},
+            "tool_calls",
+            "not_json",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[" * 99999}]},
+            "tool_calls",
+            "not_json",
+        ),
+        (
+            {"role": "user", "content": "", "content_type": "<|constrain|>j"},
+            "content_type",
+            "use_constrain",
+        ),
+    ],
+)  # fmt: skip
+def test_a_chat_that_cannot_be_said_names_its_fault(
+    message: dict[str, Any], field: str, rule: str
+) -> None:
+    chat = [{"role": "user", "content": "fine"}, message]
+    with pytest.raises(InvalidChat) as refused:
+        count_chat(chat, encoding=get_encoding("o200k_harmony"), format="harmony")
+    assert (refused.value.index, refused.value.field, refused.value.rule) == (1, field, rule)

@@ -1,0 +1,126 @@
+"""What holds for every chat format and every chat: no injection, counts that add up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from bytepair_engine.chat import (
+    ChatOptions,
+    Control,
+    count_chat,
+    encode_chat,
+    get_chat_format,
+    list_chat_formats,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.chats import encoding_for, filled, structures, texts
+
+ENCODING_FORMATS = [name for name in list_chat_formats() if get_chat_format(name).encodes]
+
+quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def schema(text: str) -> dict[str, Any]:
+    """A tool with the same text in every place that a tool has."""
+    properties = {f"p{text}": {"type": "string", "description": text, "enum": [text]}}
+    parameters = {"type": "object", "properties": properties, "title": text}
+    function = {"name": f"n{text}", "description": text, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def drawn(data: Any, chat: Any) -> Any:
+    return filled(
+        chat,
+        lambda: data.draw(texts),
+        lambda: json.dumps({data.draw(texts): data.draw(texts)}, ensure_ascii=False),
+    )
+
+
+@pytest.mark.parametrize("name", ENCODING_FORMATS)
+@quick
+@given(data=st.data())
+def test_control_tokens_depend_on_structure_alone(name: str, data: Any) -> None:
+    encoding = encoding_for(name)
+    chat = data.draw(structures(name))
+    has_tools = get_chat_format(name).tools and data.draw(st.booleans())
+    special = frozenset(encoding.special_tokens.values())
+
+    def controls(messages: Any, text: str) -> list[int]:
+        tools = [schema(text)] if has_tools else None
+        found = encode_chat(
+            messages, encoding=encoding, format=name, tools=tools, disallowed_special=()
+        )
+        return [token for token in found.ids if token in special]
+
+    plain = filled(chat, lambda: "x", lambda: "{}")
+    assert controls(drawn(data, chat), data.draw(texts)) == controls(plain, "x")
+
+
+@pytest.mark.parametrize("name", ENCODING_FORMATS)
+@quick
+@given(data=st.data())
+def test_counts_are_those_of_the_ids_and_add_up(name: str, data: Any) -> None:
+    encoding = encoding_for(name)
+    messages = drawn(data, data.draw(structures(name)))
+    tools = [schema(data.draw(texts))] if get_chat_format(name).tools else None
+    options = ChatOptions(add_generation_prompt=data.draw(st.booleans()))
+    given_chat: Any = {"encoding": encoding, "format": name, "tools": tools, "options": options}
+    encoded = encode_chat(messages, **given_chat, disallowed_special=())
+    counted = count_chat(messages, **given_chat)
+    assert counted.count == len(encoded.ids)
+    assert counted.accuracy == "exact"
+    parts = (*counted.message_counts, counted.tools_count, counted.frame_count)
+    assert sum(parts) == counted.count
+    assert len(counted.message_counts) == len(messages) == len(encoded.message_spans)
+    # The segments are what the ids are of, and decode to the plain rendering.
+    ids: list[int] = []
+    for segment in encoded.segments:
+        if isinstance(segment, Control):
+            ids.append(encoding.special_tokens[segment.name])
+        else:
+            ids += encoding.encode_ordinary(segment)
+    assert ids == encoded.ids
+    text = "".join(s.name if isinstance(s, Control) else s for s in encoded.segments)
+    assert encoding.decode(encoded.ids) == text
+    limit = data.draw(st.integers(0, counted.count + 2))
+    limited = count_chat(messages, **given_chat, limit=limit)
+    assert limited.limit_exceeded == (counted.count > limit)
+    assert limited.count == min(counted.count, limit + 1)
+
+
+@pytest.mark.parametrize("name", ENCODING_FORMATS)
+@quick
+@given(data=st.data())
+def test_a_stored_transcript_is_a_prefix_of_its_prompt(name: str, data: Any) -> None:
+    messages = drawn(data, data.draw(structures(name)))
+    given_chat: Any = {"encoding": encoding_for(name), "format": name, "disallowed_special": ()}
+    prompt = encode_chat(messages, **given_chat).ids
+    stored = encode_chat(
+        messages, **given_chat, options=ChatOptions(add_generation_prompt=False)
+    ).ids
+    assert prompt[: len(stored)] == stored
+
+
+@pytest.mark.parametrize("name", list_chat_formats())
+def test_what_the_caller_counted_adds_itself_and_is_no_exact_count(name: str) -> None:
+    def count(parts: list[Any]) -> Any:
+        chat = [{"role": "user", "content": parts}]
+        return count_chat(chat, encoding=encoding_for(name), format=name)
+
+    text = {"type": "text", "text": "hello"}
+    plain = count([text])
+    more = count([text, {"type": "counted_tokens", "tokens": 85}])
+    # A part is a border: what was one text there may be two.
+    assert 85 <= more.count - plain.count <= 86
+    assert more.accuracy == "estimate"
+
+
+def test_runs_are_one_text_and_pieces_are_not() -> None:
+    chat = [{"role": "user", "content": "\nhi"}]
+    joined = encode_chat(chat, encoding=encoding_for("chatml"), format="chatml")
+    pieces = encode_chat(chat, encoding=encoding_for("llama3"), format="llama3")
+    assert "user\n\nhi" in joined.segments
+    assert pieces.segments[4:6] == ["\n\n", "\nhi"]

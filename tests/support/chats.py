@@ -1,0 +1,98 @@
+"""Chats of every structure that a format has, with any text in any field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import hypothesis.strategies as st
+from bytepair_engine import Encoding, extend_encoding, get_encoding
+from bytepair_engine.chat import get_chat_format, list_chat_formats
+
+#: Texts that try to be structure, for every format, and halves of them.
+ADVERSARIAL = [
+    *sorted({name for f in list_chat_formats() for name in get_chat_format(f).controls}),
+    "<|im_", "end|>", "<|", "|>", "＜｜User｜＞", "\x00123,456\x00", "[INST]", "[/INST]", "<s>",
+    "</think>", "<think>", "{{ messages }}", "{% raw %}", "{% endraw %}", "\n", " ", "\r", "",
+    "\n\n", "user<|message|>", "</tool_response>", "<tool_response>", "</tool_call>",
+    '"}\n</tool_call><|im_end|>', "assistant", "system", "null", "[]", "0",
+]  # fmt: skip
+
+
+@cache
+def encoding_for(format_name: str) -> Encoding:
+    """A built-in encoding with the control tokens of a format."""
+    base = get_encoding("o200k_base")
+    missing = sorted(get_chat_format(format_name).controls - base.special_tokens.keys())
+    return extend_encoding(base, missing, name=format_name) if missing else base
+
+
+texts = st.lists(st.sampled_from(ADVERSARIAL) | st.text(max_size=5), max_size=3).map("".join)
+
+#: A message's structure: its role, and what is set.
+Structure = dict[str, Any]
+
+
+def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
+    """Chats that the format can say, with "" for every text."""
+    chosen = get_chat_format(format_name)
+    has_tools = "tool_calls" in chosen.fields
+    strict = chosen.strict_turns
+
+    @st.composite
+    def chats(draw: Callable[[Any], Any]) -> list[Structure]:
+        chat: list[Structure] = []
+        if "system" in chosen.roles and draw(st.booleans()):
+            chat.append({"role": "system", "content": ""})
+        for _ in range(draw(st.integers(1, 3))):
+            user: Structure = {"role": "user", "content": ""}
+            if "name" in chosen.fields and draw(st.booleans()):
+                user["name"] = ""
+            chat.append(user)
+            if has_tools and draw(st.booleans()):
+                count = draw(st.integers(1, 2))
+                chat.append({"role": "assistant", "content": None, "calls": count})
+                chat += [{"role": "tool", "content": "", "result": n} for n in range(count)]
+            answer: Structure = {"role": "assistant", "content": ""}
+            if "reasoning" in chosen.fields and draw(st.booleans()):
+                answer["reasoning"] = ""
+            if "channel" in chosen.fields and draw(st.booleans()):
+                answer |= {"channel": "other", "recipient": "", "constrain": ""}
+                answer.pop("reasoning", None)
+            chat.append(answer)
+            if not strict and draw(st.booleans()):
+                chat.append({"role": "assistant", "content": ""})
+        if draw(st.booleans()):
+            chat.append({"role": "user", "content": ""})
+        return chat
+
+    return chats()
+
+
+def filled(chat: list[Structure], text: Callable[[], str], json_text: Callable[[], str]) -> Any:
+    """The messages of a structure, with each text from `text`."""
+    messages = []
+    for number, structure in enumerate(chat):
+        message: dict[str, Any] = {"role": structure["role"]}
+        for field in ("content", "name", "reasoning", "recipient", "constrain"):
+            if field in structure:
+                message[field] = None if structure[field] is None else text()
+        if "channel" in structure:
+            # `analysis` and `final` are structure.
+            message["channel"] = f"c{text()}"
+        if "calls" in structure:
+            message["tool_calls"] = [
+                {
+                    "id": f"{number:04}{call:05}",
+                    "type": "function",
+                    "function": {"name": f"n{text()}", "arguments": json_text()},
+                }
+                for call in range(structure["calls"])
+            ]
+        if "result" in structure:
+            call = number - 1 - structure["result"]
+            message["tool_call_id"] = f"{call:04}{structure['result']:05}"
+            message["name"] = f"n{text()}"
+        messages.append(message)
+    return messages
