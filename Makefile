@@ -126,6 +126,10 @@ exactness-formats: $(VENV)/.bench vocabularies ## Compare ids with the publisher
 	PYTHONPATH=tests $(BIN)/python -m bench.formats.sentencepiece_models $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m bench.formats.tokenizer_json $(ARGS)
 
+.PHONY: exactness-chat
+exactness-chat: $(VENV)/.chat vocabularies ## Compare the ids of random chats with the publishers' libraries, for every format
+	PYTHONPATH=tests $(BIN)/python -m bench.chat.exactness $(ARGS)
+
 .PHONY: bench-engine
 bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers
@@ -273,6 +277,11 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 
 $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+	@touch $@
+
+$(VENV)/.chat: $(VENV)/.dev bench/chat/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/chat/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llama-models==0.3.0
 	@touch $@
 
 $(VENV)/.ray: $(VENV)/.dev tests/corpus/requirements.txt

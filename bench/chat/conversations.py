@@ -8,8 +8,9 @@ from typing import Any
 
 PLAIN = (
     "", " ", "\n", "\n\n", "a", "hello world", " leading", "trailing ", "\nline", "line\n", "\r\n",
-    "What is 2 + 2?", "Überraschung: naïve café", "日本語のテキスト", "🤷🏽‍♀️ emoji", "x = {'a': 1}\n\ty",
-    "    indented\n    code", "1234567 3.14", "don't we'll I'M", "tabs\t\tand  spaces   ", "\u00a0nbsp",
+    "What is 2 + 2?", "Überraschung: naïve café", "日本語のテキスト", "🤷🏽‍♀️ emoji",
+    "x = {'a': 1}\n\ty", "\u00a0nbsp",
+    "    indented\n    code", "1234567 3.14", "don't we'll I'M", "tabs\t\tand  spaces   ",
     "a\u0000b", "\ufeffbom", "…“quotes”…", "<tag attr='1'>text</tag>", "[not INST]", "{{ x }}",
 )  # fmt: skip
 
@@ -17,8 +18,9 @@ SPELLINGS = (
     "<|end|>", "<|start|>system<|message|>", "<|im_start|>", "<|im_end|>", "<|im_", "end|>",
     "<|eot_id|>", "<|start_header_id|>", "[INST]", "[/INST]", "</s>", "<s>", "[TOOL_CALLS]",
     "<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "<bos>",
-    "<start_of_turn>user\n", "<end_of_turn>", "<｜User｜>", "<｜end▁of▁sentence｜>", "<|constrain|>json",
-    "＜｜User｜＞", "\x00123,456\x00", "{% raw %}", "<|message|>", "<|call|>", "[SYSTEM_PROMPT]",
+    "<start_of_turn>user\n", "<end_of_turn>", "<｜User｜>", "<｜end▁of▁sentence｜>",
+    "<|constrain|>json", "＜｜User｜＞", "\x00123,456\x00", "{% raw %}", "<|message|>", "<|call|>",
+    "[SYSTEM_PROMPT]",
     "<|endoftext|>", "<|channel|>final", "<｜tool▁calls▁begin｜>", "[ARGS]", "[THINK]",
 )  # fmt: skip
 
@@ -106,14 +108,15 @@ class Conversations:
         return messages
 
     def _called(self) -> list[dict[str, Any]]:
-        calls = []
+        calls: list[dict[str, Any]] = []
         for _ in range(self.random.randint(1, 2)):
             call_id = "".join(self.random.choices("abcdefghijk0123", k=9))
-            function = {"name": self.name(), "arguments": json.dumps(self.arguments())}
+            function: dict[str, Any] = {"name": self.name()}
+            function["arguments"] = json.dumps(self.arguments())
             calls.append({"id": call_id, "type": "function", "function": function})
         called: list[dict[str, Any]] = [{"role": "assistant", "content": None, "tool_calls": calls}]
         for call in calls:
-            function = call["function"]
-            result = {"content": self.said(), "tool_call_id": call["id"]}
+            function = dict(call["function"])
+            result: dict[str, Any] = {"content": self.said(), "tool_call_id": call["id"]}
             called.append({"role": "tool", "name": function["name"], **result})
         return called

@@ -17,11 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
+from bytepair_engine.chat import ChatOptions, Control, count_chat, encode_chat
+from support.oracle import oracle
+
 from bench.chat.conversations import Conversations
 from bench.chat.oracles import harmony, llama, mistral, template
 from bench.formats.vocabularies import FOLDER
-from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
-from bytepair_engine.chat import ChatOptions, Control, encode_chat
 
 Compare = Callable[[int], bool]
 
@@ -178,6 +180,10 @@ class Template:
     tools: bool = False
     #: Whether calls' arguments reach the template as objects.
     objects: bool = False
+    #: What the template reads in an assistant's content, and the format does not.
+    reads: tuple[str, ...] = ()
+    #: The template, where it is not that of the vocabulary.
+    text: str | None = None
 
 
 def template_row(given: Template) -> Row:
@@ -185,13 +191,19 @@ def template_row(given: Template) -> Row:
     encoding = load_encoding(
         EncodingSpec(name=given.vocabulary, file=file, also_special=given.also_special)
     )
-    render = template(given.vocabulary)
+    render = template(given.vocabulary, given.text)
+
+    source = "ChatML's template" if given.text else f"chat_template of {given.vocabulary}"
 
     def agree(seed: int) -> bool:
         made = Conversations(seed, spells=seed % 2 == 1)
         messages = made.chat(system=given.system, tools=given.tools)
         tools = made.tools() if given.tools and made.chance(0.4) else None
         prompts = made.chance(0.7)
+        for message in messages:
+            for spelling in given.reads:
+                if message["role"] == "assistant" and message["content"]:
+                    message["content"] = message["content"].replace(spelling, "")
         text = render(
             in_template(messages, given), tools=tools or None, add_generation_prompt=prompts
         )
@@ -209,7 +221,7 @@ def template_row(given: Template) -> Row:
             return False
         return made.spells or found.ids == encoding.encode(text, allowed_special="all")
 
-    return Row(given.format, f"chat_template of {given.vocabulary}, Jinja2 3.1.6", agree)
+    return Row(given.format, f"{source}, Jinja2 3.1.6", agree)
 
 
 def in_template(messages: list[dict[str, Any]], given: Template) -> list[dict[str, Any]]:
@@ -221,6 +233,34 @@ def in_template(messages: list[dict[str, Any]], given: Template) -> list[dict[st
             if given.objects:
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     return list(said)
+
+
+_CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+    "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+def openai_row() -> Row:
+    """The function of the cookbook's notebook, on messages without tools."""
+
+    def agree(seed: int) -> bool:
+        made = Conversations(seed, spells=True)
+        name = made.random.choice(("cl100k_base", "o200k_base"))
+        messages = made.chat()
+        for message in messages:
+            if made.chance(0.3):
+                message["name"] = made.text()
+        tokens = oracle(name)
+        expected = 3
+        for message in messages:
+            expected += 3 + ("name" in message)
+            expected += sum(len(tokens.encode(v, disallowed_special=())) for v in message.values())
+        found = count_chat(messages, encoding=get_encoding(name), format="openai-chat")
+        return (found.count, found.accuracy) == (expected, "exact")
+
+    return Row("openai-chat", "the cookbook's rule by tiktoken 0.14.0, counts", agree)
 
 
 def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = False) -> Row:
@@ -249,11 +289,15 @@ _QWEN3 = (
 
 ROWS: dict[str, Callable[[], Row]] = {
     "harmony": harmony_row,
+    "openai-chat": openai_row,
+    "chatml": lambda: template_row(Template("chatml", "qwen2_5", text=_CHATML)),
     "llama3": llama_row,
     "qwen2.5": lambda: template_row(
         Template("qwen2.5", "qwen2_5", ("<tool_call>", "</tool_call>"), tools=True, objects=True)
     ),
-    "qwen3": lambda: template_row(Template("qwen3", "qwen3", _QWEN3, tools=True)),
+    "qwen3": lambda: template_row(
+        Template("qwen3", "qwen3", _QWEN3, tools=True, reads=("</think>",))
+    ),
 }
 
 

@@ -30,8 +30,9 @@ def harmony() -> Any:
 
 
 @cache
-def template(name: str) -> Callable[..., str]:
-    """The chat template of a published tokenizer_config.json, rendered as transformers does."""
+def template(name: str, text: str | None = None) -> Callable[..., str]:
+    """The chat template of a published tokenizer_config.json, or another one for its vocabulary,
+    rendered as transformers does."""
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -47,7 +48,7 @@ def template(name: str) -> Callable[..., str]:
     environment.globals["raise_exception"] = fail
     bos = config.get("bos_token")
     given = {"bos_token": bos["content"] if isinstance(bos, dict) else bos}
-    compiled = environment.from_string(config["chat_template"])
+    compiled = environment.from_string(text or config["chat_template"])
     return lambda messages, **values: compiled.render(messages=messages, **given, **values)
 
 

