@@ -43,6 +43,12 @@ def test_count_prints_as_wc_does(shell: Shell) -> None:
     assert shell("count", stdin=b"") == "0\n"
 
 
+def test_the_encoding_has_short_names(shell: Shell) -> None:
+    del shell.variables["BYTEPAIR_ENCODING"]
+    for option in ("-e", "--encoding", "--model"):
+        assert shell("count", option, "gpt-4o", "a.txt") == f"{len(ids_of(TEXT))} a.txt\n"
+
+
 def test_count_never_fails_on_what_a_text_spells(shell: Shell) -> None:
     assert shell("count", "end.txt") == f"{len(ids_of(f'the {END}'))} end.txt\n"
     told = "by --disallowed-special as-text\n"
@@ -253,13 +259,15 @@ def test_tls(shell: Shell) -> None:
             "BYTEPAIR_TLS_SERVER_NAME": "tokens.example",
         }
         assert shell("count") == "7\n"
-        shell("count", "--tls-server-name", "other.example", status=3, errors="no answer")
+        shell(
+            "count", "--tls-server-name", "other.example", status=3, errors="--tls-server-name NAME"
+        )
         del shell.variables["BYTEPAIR_TLS_CA"], shell.variables["BYTEPAIR_TLS_SERVER_NAME"]
-        shell("count", "--tls", status=3, errors="no answer")
+        shell("count", "--tls", status=3, errors="those that issued it, by --tls-ca FILE")
         shell("count", "--tls-key", "ca.pem", status=2, errors="need each other")
         (shell.folder / "text.pem").write_text("no certificate")
         shell("count", "--tls-ca", "text.pem", status=2, errors="holds no certificates in PEM")
-        shell("count", status=3, errors="does it want TLS")
+        shell("count", status=3, errors="speaks TLS on this port: give --tls, or --tls-ca FILE")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from bytepair_client import TokenizerClient
 from bytepair_client import _operations as operations
 from bytepair_client import _text as text
-from bytepair_client._cli.status import ExitStatus
+from bytepair_client._cli.output import ExitStatus
 from support.serving import RunningServer
 
 GUIDE = (Path(__file__).parents[2] / "docs/client.md").read_text(encoding="utf-8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -179,16 +181,43 @@ def test_tls_trusts_the_roots_it_is_given(
         for source in (roots, str(roots), roots.read_bytes()):
             tls = Tls(root_certificates=source, server_name="tokens.example")
             assert clients(server.target, encoding="e", tls=tls).count("text") == 7
-        for tls_of_strangers in (
-            True,
-            Tls(root_certificates=trustme.CA().cert_pem.bytes(), server_name="tokens.example"),
-            Tls(root_certificates=roots, server_name="other.example"),
-            False,
+        strangers = trustme.CA().cert_pem.bytes()
+        for other, fault in (
+            (True, "is not trusted"),
+            (Tls(root_certificates=strangers, server_name="tokens.example"), "is not trusted"),
+            (Tls(root_certificates=roots, server_name="other.example"), "is for another name"),
+            (False, "speaks TLS on this port: give tls=True"),
         ):
-            client = clients(server.target, encoding="e", tls=tls_of_strangers, max_attempts=1)
-            with pytest.raises(Unavailable):
+            client = clients(server.target, encoding="e", tls=other, max_attempts=1)
+            with pytest.raises(Unavailable, match=fault):
                 client.count("text")
+            with pytest.raises(Unavailable, match=fault):
+                next(client.decode_stream([1]))
     assert len(server.calls) == 3
+
+
+def test_tls_where_there_is_none(clients: Clients, authority: trustme.CA) -> None:
+    with ScriptedServer() as server:
+        tls = Tls(root_certificates=authority.cert_pem.bytes())
+        with pytest.raises(Unavailable, match="does not speak TLS on this port"):
+            clients(server.target, encoding="e", tls=tls, max_attempts=1).count("text")
+
+
+def test_a_failed_handshake_writes_nothing(authority: trustme.CA) -> None:
+    call = """if True:
+    import sys
+    from bytepair_client import TokenizerClient, Unavailable
+    for tls in (False, True):
+        try:
+            TokenizerClient(sys.argv[1], encoding="e", tls=tls).count("text")
+        except Unavailable:
+            pass
+    """
+    with ScriptedServer(credentials=server_credentials(authority)) as server:
+        ran = subprocess.run(
+            [sys.executable, "-c", call, server.target], stderr=subprocess.PIPE, check=True
+        )
+    assert ran.stderr == b""
 
 
 def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA) -> None:

@@ -12,9 +12,8 @@ from bytepair.v1.stream_pb2 import CountStreamResponse
 from bytepair.v1.tokenizer_pb2 import CountResponse
 
 from bytepair_client._cli.inputs import STANDARD_INPUT, opened
-from bytepair_client._cli.output import write, write_text
+from bytepair_client._cli.output import CommandError, ExitStatus, write, write_text
 from bytepair_client._cli.results import Results
-from bytepair_client._cli.status import CommandError, ExitStatus
 from bytepair_client._client import TokenizerClient
 from bytepair_client._operations.describing import EncodingInfo
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, cast
 
-from bytepair_client._cli.status import CommandError, ExitStatus
+from bytepair_client._cli.output import CommandError, ExitStatus
 
 GROUP: Final = "bytepair.commands"
 

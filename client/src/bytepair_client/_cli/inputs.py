@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
+from bytepair_client._cli.output import CommandError
 from bytepair_client._cli.progress import Progress
-from bytepair_client._cli.status import CommandError
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
 
 STANDARD_INPUT = "-"

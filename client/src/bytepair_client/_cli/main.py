@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bytepair_client._cli import extensions
 from bytepair_client._cli.commands import COMMANDS
+from bytepair_client._cli.output import CommandError, ExitStatus, in_options
 from bytepair_client._cli.parser import (
     API_KEY_VARIABLE,
     ENCODING_VARIABLE,
@@ -17,7 +18,6 @@ from bytepair_client._cli.parser import (
     TLS_VARIABLES,
     build_parser,
 )
-from bytepair_client._cli.status import CommandError, ExitStatus
 from bytepair_client._client import TokenizerClient
 from bytepair_client._errors import (
     DeadlineExceeded,
@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _connect(args, os.environ) as client:
             return COMMANDS[command](client, args)
     except (CommandError, TokenizerError) as error:
-        sys.stderr.write(f"bytepair: {error}{_advice(error)}\n")
+        message = in_options(str(error))
+        sys.stderr.write(f"bytepair: {message}{_advice(error, message)}\n")
         return _status(error, command)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
@@ -117,19 +118,17 @@ def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool
     return bool(args.tls)
 
 
-def _advice(error: Exception) -> str:
-    """What to do next, where the error itself does not say it."""
+def _advice(error: Exception, message: str) -> str:
+    """What to do next, where the message does not say it."""
     match error:
-        case Unavailable():
+        case Unavailable() if "--tls" not in message:
             return (
                 f"\nIs the server running? 'bytepair-server' starts one; --target or "
-                f"{TARGET_VARIABLE} names another. And does it want TLS (--tls, --tls-ca), or a "
-                "certificate (--tls-cert, --tls-key)? Is the name in its own another than the "
-                "target's (--tls-server-name)?"
+                f"{TARGET_VARIABLE} names another."
             )
         case DeadlineExceeded():
             return "\nIs the target right? --timeout SECONDS gives it more time."
-        case UnknownEncoding():
+        case UnknownEncoding() if "bytepair encodings" not in message:
             return "\n'bytepair encodings' lists what the server has."
         case Unauthenticated():
             return (

@@ -24,9 +24,9 @@ _DESCRIPTION = "Count, encode and decode tokens by a bytepair tokenizer server."
 _EPILOG = f"""\
 examples:
   bytepair encodings                                what the server has
-  bytepair count --encoding o200k_base *.md         tokens of each file, and the total
-  echo -n "Hello" | bytepair encode --encoding gpt-4o
-  bytepair encode --encoding gpt-4o a.txt | bytepair decode --encoding gpt-4o | cmp - a.txt
+  bytepair count -e o200k_base *.md                 tokens of each file, and the total
+  echo -n "Hello" | bytepair encode --model gpt-4o
+  bytepair encode -e o200k_base a.txt | bytepair decode -e o200k_base | cmp - a.txt
 
 environment:
   {TARGET_VARIABLE}     the server, where --target is not given
@@ -151,7 +151,12 @@ def _server() -> _Parser:
 def _encoding() -> _Parser:
     parent = _Parser(add_help=False)
     parent.add_argument(
-        "--encoding", metavar="NAME", help="required: a name or an alias, such as o200k_base"
+        "-e",
+        "--encoding",
+        "--model",
+        metavar="NAME",
+        help="required: the name of an encoding, or of a model that uses it, such as o200k_base or "
+        "gpt-4o",
     )
     parent.add_argument(
         "--expected-fingerprint",

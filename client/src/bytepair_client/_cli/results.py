@@ -9,8 +9,13 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from bytepair_client._cli.inputs import shown
-from bytepair_client._cli.output import write, write_text
-from bytepair_client._cli.status import CommandError, ExitStatus
+from bytepair_client._cli.output import (
+    CommandError,
+    ExitStatus,
+    in_options,
+    write,
+    write_text,
+)
 from bytepair_client._errors import (
     InputTooLarge,
     InvalidUtf8,
@@ -25,12 +30,6 @@ from bytepair_client._errors import (
 _TOO_LARGE = (InputTooLarge, ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
 _OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
-# The library names remedies by its arguments; these are the options of the command line.
-_OPTIONS = {
-    "disallowed_special=()": "--disallowed-special as-text",
-    'errors="replace"': "--errors replace",
-    "as_bytes": "--errors bytes",
-}
 
 
 class _Answer(Protocol):
@@ -81,8 +80,7 @@ class Results:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
             if isinstance(error, _TOO_LARGE):
                 message += "; have the server's limit raised"
-            for argument, option in _OPTIONS.items():
-                message = message.replace(argument, option)
+            message = in_options(message)
             self.status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, TokenizerError) else None
             result.fields["error"] = {"reason": reason, "message": message}

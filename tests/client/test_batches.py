@@ -1,0 +1,222 @@
+"""Batches of any size: the answers of single calls, in order, in requests that the server takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from bytepair_client import (
+    DeadlineExceeded,
+    InputTooLarge,
+    InvalidUtf8,
+    Segments,
+    SpecialTokenInText,
+    TokenizerClient,
+    Unavailable,
+    UnknownEncoding,
+    UnknownTokenId,
+    error_of,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.clients import Clients
+from support.oracle import oracle
+from support.scripted import ScriptedServer, fail
+from support.serving import RunningServer
+
+END = "<|endoftext|>"
+NO_TOKEN = 4_000_000_000
+LARGE = "naïve 日本語 🙂 and so on. " * 60_000  # more than any request holds
+
+
+def ids_of(text: str) -> list[int]:
+    return oracle("cl100k_base").encode(text, disallowed_special=())
+
+
+@pytest.fixture
+def client(server: RunningServer, clients: Clients) -> TokenizerClient:
+    return clients(server.target, encoding="cl100k_base")
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[RunningServer]:
+    """A server that takes little in one request."""
+    flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "500")
+    with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
+        yield running
+
+
+def test_more_items_than_a_request_holds(client: TokenizerClient) -> None:
+    texts = [f"line {number}: {'word ' * (number % 50)}" for number in range(5000)]
+    expected = [ids_of(text) for text in texts]
+    done: list[int] = []
+    assert client.encode_batch(iter(texts), progress=done.append) == expected
+    assert done == sorted(done)
+    assert (len(done), done[-1]) == (5, 5000)
+    assert client.count_batch(texts) == [len(ids) for ids in expected]
+    assert client.decode_batch(expected) == texts
+
+
+def test_items_larger_than_a_request_holds(client: TokenizerClient) -> None:
+    ids = ids_of(LARGE)
+    assert client.encode_batch(["a", LARGE, "", LARGE]) == [ids_of("a"), ids, [], ids]
+    assert client.count_batch([LARGE, "a"], limit=10) == [11, 1]
+    assert client.decode_batch([ids, ids[:3]]) == [LARGE, oracle("cl100k_base").decode(ids[:3])]
+    answer = client.with_raw_response.encode_batch(["a", LARGE])
+    assert [list(result.ids) for result in answer.results] == [ids_of("a"), ids]
+    assert (answer.encoding, answer.fingerprint) == (
+        "cl100k_base",
+        client.get_encoding().fingerprint,
+    )
+
+
+def test_a_server_that_takes_less(small: RunningServer, clients: Clients) -> None:
+    client = clients(small.target, encoding="cl100k_base")
+    texts = ["a text of some words " * (number % 200) for number in range(60)]
+    expected = [ids_of(text) for text in texts]
+    assert client.encode_batch(texts) == expected
+    assert client.count_batch(texts) == [len(ids) for ids in expected]
+    assert client.decode_batch(expected) == texts
+    one = client.encode_batch([Segments(["a " * 2000]), "a"], return_exceptions=True)
+    assert isinstance(one[0], InputTooLarge)
+    assert (one[0].item, one[1]) == (0, ids_of("a"))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.text(max_size=30) | st.just("word " * 500) | st.just(END), max_size=40))
+def test_a_batch_is_its_items(small: RunningServer, texts: list[str]) -> None:
+    with TokenizerClient(small.target, encoding="cl100k_base", max_unary_bytes=700) as client:
+        expected = [ids_of(text) for text in texts]
+        assert client.encode_batch(texts, disallowed_special=()) == expected
+        assert client.count_batch(texts) == [len(ids) for ids in expected]
+        assert client.decode_batch(expected) == texts
+
+
+def test_an_answer_larger_than_the_client_takes(server: RunningServer, clients: Clients) -> None:
+    client = clients(server.target, encoding="cl100k_base", max_response_bytes=5000)
+    texts = [f"{number} words " * 20 for number in range(100)]
+    expected = [ids_of(text) for text in texts]
+    assert client.encode_batch(texts) == expected
+    assert client.decode_batch(expected) == texts
+
+
+@pytest.mark.parametrize("at", [0, 1500, 4999])
+def test_the_error_of_an_item_names_it(client: TokenizerClient, at: int) -> None:
+    texts = ["a"] * 5000
+    texts[at] = f"x{END}"
+    with pytest.raises(SpecialTokenInText, match=f"^item {at}: ") as caught:
+        client.encode_batch(texts)
+    assert (caught.value.item, caught.value.byte_offset) == (at, 1)
+    values = client.encode_batch(texts, return_exceptions=True)
+    assert [index for index, value in enumerate(values) if isinstance(value, Exception)] == [at]
+    results = client.with_raw_response.encode_batch(texts).results
+    errors = [error_of(result, index) for index, result in enumerate(results)]
+    assert [error.item for error in errors if error is not None] == [at]
+
+
+def test_the_error_of_a_large_item_names_it(client: TokenizerClient) -> None:
+    texts = ["a", f"{LARGE}{END}", "a"]
+    with pytest.raises(SpecialTokenInText) as caught:
+        client.encode_batch(texts)
+    assert (caught.value.item, caught.value.byte_offset) == (1, len(LARGE.encode()))
+    values = client.encode_batch(texts, return_exceptions=True)
+    assert isinstance(values[1], SpecialTokenInText)
+    assert values[::2] == [ids_of("a")] * 2
+    result = client.with_raw_response.encode_batch(texts).results[1]
+    assert isinstance(error_of(result), SpecialTokenInText)
+    ids = [*ids_of(LARGE), NO_TOKEN]
+    with pytest.raises(UnknownTokenId) as unknown:
+        client.decode_batch([[64], ids])
+    assert (unknown.value.item, unknown.value.index) == (1, len(ids) - 1)
+    with pytest.raises(InvalidUtf8) as surrogate:
+        client.count_batch(["a", LARGE + "\ud800"])
+    assert surrogate.value.item == 1
+
+
+def test_what_every_request_would_meet_is_raised(client: TokenizerClient) -> None:
+    with pytest.raises(UnknownEncoding):
+        client.count_batch(["a"] * 3000, encoding="nope", return_exceptions=True)
+
+
+def test_a_request_that_fails_takes_the_place_of_its_items(clients: Clients) -> None:
+    good = counts(1024)
+    gone = fail(grpc.StatusCode.UNAVAILABLE, "gone")
+    with ScriptedServer(good, gone, good) as server:
+        client = clients(server.target, encoding="e", max_attempts=1)
+        values = client.count_batch(["a"] * 1024, return_exceptions=True)
+        assert values == [1] * 1024
+        failed = client.count_batch(["a"] * 1024, return_exceptions=True)
+        assert {type(value) for value in failed} == {Unavailable}
+    with ScriptedServer(good, gone) as server:
+        client = clients(server.target, encoding="e", max_attempts=1)
+        assert client.count_batch(["a"] * 1024) == [1] * 1024
+        with pytest.raises(Unavailable, match="gone") as caught:
+            client.count_batch(["a"] * 1024)
+        assert caught.value.item is None
+
+
+def counts(number: int) -> Callable[[grpc.ServicerContext], bytes]:
+    """An answer of BatchCount with so many results."""
+    results = [tokenizer_pb2.CountResult(count=1)] * number
+    answer = tokenizer_pb2.BatchCountResponse(results=results).SerializeToString()
+    return lambda context: answer
+
+
+def never(context: grpc.ServicerContext) -> bytes:
+    """No answer, until the client gives the call up."""
+    over = threading.Event()
+    context.add_callback(over.set)
+    over.wait()
+    context.abort(grpc.StatusCode.ABORTED, "")
+    raise AssertionError("abort raises")
+
+
+def test_memory_is_bounded_by_the_requests_under_way(clients: Clients) -> None:
+    taken = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal taken
+        for _ in range(100_000):
+            taken += 1
+            yield "a"
+
+    with ScriptedServer(never) as server:
+        client = clients(server.target, encoding="e", timeout=1)
+        with pytest.raises(DeadlineExceeded):
+            client.count_batch(texts())
+    assert taken <= 6 * 1024 + 1
+
+
+def test_a_timeout_is_for_the_whole_batch(clients: Clients) -> None:
+    with ScriptedServer(never) as server:
+        client = clients(server.target, encoding="e")
+        with pytest.raises(DeadlineExceeded):
+            client.count_batch(["a"] * 5000, timeout=0.2)
+
+
+def test_one_text_is_no_batch(client: TokenizerClient) -> None:
+    acts: list[Callable[[], Any]] = [
+        lambda: client.count_batch("text"),
+        lambda: client.encode_batch(Segments(["text"])),  # type: ignore[arg-type]
+        lambda: client.count_batch([["a", "b"]]),  # type: ignore[list-item]
+    ]
+    for act in acts:
+        with pytest.raises(TypeError):
+            act()
+
+
+@pytest.mark.parametrize("name", ["count", "encode", "encode_with_offsets"])
+def test_many_texts_are_no_text(client: TokenizerClient, name: str) -> None:
+    with pytest.raises(TypeError, match=r"count_batch or encode_batch; Segments\("):
+        getattr(client, name)(["a", "b"])
+
+
+def test_options_have_names(client: TokenizerClient) -> None:
+    with pytest.raises(TypeError, match=r"encode\(\) takes one .* encoding="):
+        client.encode("x", "gpt-4o")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="names only"):
+        client.list_encodings(1)  # type: ignore[call-arg]

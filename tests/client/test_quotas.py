@@ -1,0 +1,94 @@
+"""Callers over their quota: waiting for it, and keeping below it from the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import grpc
+import pytest
+from bytepair_client import DeadlineExceeded, InvalidOption, Overloaded, QuotaExceeded
+from support.clients import Clients
+from support.keys import keys_toml
+from support.scripted import Answer, ScriptedServer, details, fail, ok
+from support.serving import RunningServer, write_config
+
+STATUS = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def refused(reason: str) -> Answer:
+    """A refusal that asks for 1.5 seconds."""
+    return fail(STATUS, "later", details=details(reason, STATUS, {"quota": "calls", "limit": "1"}))
+
+
+def test_a_call_waits_as_long_as_it_is_told(clients: Clients) -> None:
+    with ScriptedServer(refused("QUOTA_EXCEEDED"), ok) as server:
+        client = clients(server.target, encoding="e", wait_for_quota=True)
+        began = monotonic()
+        assert client.count("text", timeout=0.5) == 7  # the wait is not part of it
+        assert monotonic() - began >= 1.5
+        assert len(server.calls) == 2
+
+
+def test_waiting_is_for_quotas_alone_and_on_request(clients: Clients) -> None:
+    with ScriptedServer(refused("QUOTA_EXCEEDED")) as server:
+        with pytest.raises(QuotaExceeded) as caught:
+            clients(server.target, encoding="e").count("text")
+        assert caught.value.retry_after == 1.5
+    with ScriptedServer(refused("OVERLOADED")) as server:
+        with pytest.raises(Overloaded):
+            clients(server.target, encoding="e", wait_for_quota=True).count("text")
+        assert len(server.calls) == 1
+
+
+def test_closing_the_client_ends_the_wait(clients: Clients) -> None:
+    with ScriptedServer(refused("QUOTA_EXCEEDED")) as server:
+        client = clients(server.target, encoding="e", wait_for_quota=True)
+        client.close()
+        with pytest.raises(RuntimeError):
+            client.count("text")
+
+
+def test_a_job_over_its_quota_ends_well(clients: Clients, tmp_path: Path) -> None:
+    (tmp_path / "keys.toml").write_text(keys_toml(job="secret"), encoding="utf-8")
+    config = """
+    api_keys_file = "keys.toml"
+    builtin_encodings = ["cl100k_base"]
+    [quotas.job]
+    requests_per_second = 10
+    request_burst = 2
+    """
+    with RunningServer("--config", write_config(tmp_path, config)) as server:
+        options: dict[str, Any] = {"encoding": "cl100k_base", "api_key": "secret"}
+        paced = clients(server.target, max_requests_per_second=5, **options)
+        assert [paced.count("a b") for _ in range(5)] == [2] * 5
+        impatient = clients(server.target, **options)
+        with pytest.raises(QuotaExceeded):
+            [impatient.count("a b") for _ in range(10)]
+        patient = clients(server.target, wait_for_quota=True, **options)
+        assert [patient.count("a b") for _ in range(10)] == [2] * 10
+        assert patient.count_batch(["a b"] * 8000) == [2] * 8000
+        assert "".join(patient.decode_stream([64, 65])) == "ab"
+
+
+def test_calls_are_spaced(clients: Clients) -> None:
+    with ScriptedServer() as server:
+        client = clients(server.target, encoding="e", max_requests_per_second=20)
+        began = monotonic()
+        for _ in range(5):
+            client.count("text")
+        assert monotonic() - began >= 4 / 20
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_a_rate_is_above_zero(clients: Clients, rate: float) -> None:
+    with pytest.raises(InvalidOption, match="max_requests_per_second"):
+        clients(max_requests_per_second=rate)
+
+
+def test_a_deadline_still_ends_a_call(clients: Clients) -> None:
+    with ScriptedServer(fail(grpc.StatusCode.DEADLINE_EXCEEDED)) as server:
+        client = clients(server.target, encoding="e", wait_for_quota=True)
+        with pytest.raises(DeadlineExceeded):
+            client.count("text", timeout=1)
