@@ -1,0 +1,221 @@
+"""What a stream sends again after its connection broke, at any place, into any kind of encoding."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from bytepair.v1 import stream_pb2
+from bytepair_client._send_buffer import MAX_KEPT_REQUESTS, IdsBuffer, TextBuffer
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    StreamDecoder,
+    StreamEncoder,
+    get_encoding,
+    load_encoding,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import sentencepiece_models, tokenizer_json
+
+BREAK, LATE_BREAK = 0.1, 0.1  # before a request is sent, and before its answer is read
+PIECES = ["a", " b", "naïve ", "日本語 ", "🙂", "\r\n", "  ", "<|endoftext|>", "don't ", "12345"]
+
+
+@cache
+def encoding(name: str) -> Encoding:
+    """A built-in encoding, or one of another format."""
+    kind, _, model = name.partition(": ")
+    if not model:
+        return get_encoding(name)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "model.json")
+        if kind == "sentencepiece":
+            file = file.with_suffix(".model")
+            file.write_bytes(sentencepiece_models.trained(model))
+        else:
+            file.write_bytes(tokenizer_json.made(model))
+        return load_encoding(EncodingSpec(name="made", file=file))
+
+
+NAMES = [
+    "cl100k_base",
+    "o200k_base",
+    *(f"sentencepiece: {name}" for name in sentencepiece_models.MODELS),
+    *(f"tokenizer.json: {name}" for name in tokenizer_json.KINDS),
+]
+
+
+class Connection:
+    """The server's side of a DecodeStream, by the engine."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._decoder: Any = None
+        self._is_first = True
+
+    def answer_to(self, request: bytes) -> stream_pb2.DecodeStreamResponse:
+        message = stream_pb2.DecodeStreamRequest.FromString(request)
+        if message.HasField("config"):
+            self._decoder = decoder(self._encoding, message.config)
+        return self._answer(self._decoder.feed(list(message.ids)), finished=False)
+
+    def end(self) -> stream_pb2.DecodeStreamResponse:
+        return self._answer(self._decoder.finish(), finished=True)
+
+    def drain(self) -> stream_pb2.DecodeStreamResponse | None:
+        """What a server that stops sends before its status."""
+        if self._decoder is None:
+            return None
+        answer = self._answer(self._decoder.abandon(), finished=False)
+        answer.stop_matched, answer.finished = "", False
+        return answer
+
+    def _answer(self, delta: Any, *, finished: bool) -> stream_pb2.DecodeStreamResponse:
+        stop = self._decoder.stop_matched
+        answer = stream_pb2.DecodeStreamResponse(
+            tokens_consumed=self._decoder.tokens_consumed,
+            pending_bytes=self._decoder.pending_bytes,
+            stop_matched=stop or "",
+            finished=finished or stop is not None,
+            encoding="e" if self._is_first else "",
+        )
+        self._is_first = False
+        if isinstance(delta, str):
+            answer.text = delta
+        else:
+            answer.data = delta
+        return answer
+
+
+def decoder(encoding: Encoding, config: stream_pb2.DecodeStreamConfig) -> StreamDecoder[Any]:
+    options: Any = {"as_bytes": True} if config.as_bytes else {}
+    return StreamDecoder(
+        encoding,
+        prefill_ids=list(config.prefill_ids),
+        skip_special_tokens=config.skip_special_tokens,
+        stop=list(config.stop),
+        include_stop=config.include_stop,
+        **options,
+    )
+
+
+def decoded(
+    rng: random.Random, encoding: Encoding, config: stream_pb2.DecodeStreamConfig, ids: list[int]
+) -> Any:
+    """The output of a stream whose connection breaks now and then."""
+    copy = stream_pb2.DecodeStreamConfig()
+    copy.CopyFrom(config)
+    buffer = IdsBuffer(copy, rng.choice([3, 20, 50]))
+    connection, first, source = Connection(encoding), None, iter(ids)
+    output: list[Any] = []
+    has_ended = False
+    while True:
+        while not has_ended and not buffer.is_full and rng.random() < 0.6:
+            token_id = next(source, None)
+            has_ended = token_id is None
+            for part in buffer.parts([] if token_id is None else token_id):
+                buffer.put(part)
+        if buffer.can_rewind and rng.random() < BREAK:
+            extra = connection.drain() if rng.random() < 0.5 else None
+            assert extra is None or first is None or not buffer.read(extra)
+            buffer.rewind(first)
+            connection = Connection(encoding)
+        if buffer.is_empty and not has_ended:
+            continue
+        answer = connection.end() if buffer.is_empty else connection.answer_to(buffer.take())
+        if buffer.can_rewind and rng.random() < LATE_BREAK:
+            buffer.rewind(first)
+            connection = Connection(encoding)
+            continue
+        assert buffer.read(answer)
+        output.append(answer.data if config.as_bytes else answer.text)
+        if first is None:
+            first = stream_pb2.DecodeStreamResponse(encoding="e")
+        if answer.finished:
+            return (b"" if config.as_bytes else "").join(output)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32))
+def test_a_stream_of_ids_is_what_one_connection_gives(name: str, seed: int) -> None:
+    rng = random.Random(seed)
+    made = encoding(name)
+    ids = made.encode("".join(rng.choices(PIECES, k=rng.randrange(40))), disallowed_special=())
+    ids = [rng.choice(ids) if rng.random() < 0.3 else token_id for token_id in ids]
+    cut = rng.choice([0, 0, len(ids) // 3])
+    text = made.decode(ids[cut:])
+    stop = []
+    if text and rng.random() < 0.6:
+        start = rng.randrange(len(text))
+        stop = [text[start : start + rng.randrange(1, 6)] + rng.choice(["", "\0"])]
+    config = stream_pb2.DecodeStreamConfig(
+        prefill_ids=ids[:cut],
+        stop=stop,
+        include_stop=rng.random() < 0.5,
+        skip_special_tokens=rng.random() < 0.3,
+        as_bytes=rng.random() < 0.3,
+    )
+    whole = decoder(made, config)
+    expected = whole.feed(ids[cut:])
+    if whole.stop_matched is None:
+        expected += whole.finish()
+    assert decoded(rng, made, config, ids[cut:]) == expected
+
+
+@settings(max_examples=100)
+@given(seed=st.integers(0, 2**32))
+def test_a_stream_of_text_is_what_one_connection_gives(seed: int) -> None:
+    rng = random.Random(seed)
+    made = encoding("cl100k_base")
+    text = "".join(rng.choices(PIECES, k=rng.randrange(60))).encode()
+    config = stream_pb2.EncodeStreamConfig(encoding="e")
+    buffer = TextBuffer(config, stream_pb2.EncodeStreamRequest, rng.choice([3, 20]))
+    encoder, first = StreamEncoder(made, disallowed_special=()), None
+    ids: list[int] = []
+    source = iter([text[start : start + 5] for start in range(0, len(text), 5)])
+    has_ended = finished = False
+    while not finished:
+        piece = None if has_ended or buffer.is_full else next(source, None)
+        has_ended = has_ended or (piece is None and not buffer.is_full)
+        for part in buffer.parts(piece or b""):
+            buffer.put(part)
+        if buffer.can_rewind and rng.random() < BREAK:
+            buffer.rewind(first)
+            encoder = StreamEncoder(made, disallowed_special=())
+        finished = buffer.is_empty and has_ended
+        if buffer.is_empty and not finished:
+            continue
+        new = (
+            encoder.finish()
+            if finished
+            else encoder.feed(stream_pb2.EncodeStreamRequest.FromString(buffer.take()).data)
+        )
+        answer = stream_pb2.EncodeStreamResponse(
+            ids=new, bytes_consumed=encoder.bytes_consumed, finished=finished
+        )
+        assert buffer.read(answer)
+        ids += answer.ids
+        first = first or answer
+    assert ids == made.encode(text.decode(), disallowed_special=())
+
+
+def test_what_never_settles_is_not_kept_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    buffer = IdsBuffer(stream_pb2.DecodeStreamConfig(stop=["a" * 1000]), 10)
+    for number in range(MAX_KEPT_REQUESTS + 1):
+        assert buffer.can_rewind
+        for part in buffer.parts([64] * 10):
+            buffer.put(part)
+        buffer.take()
+        consumed = (number + 1) * 10
+        buffer.read(
+            stream_pb2.DecodeStreamResponse(tokens_consumed=consumed, pending_bytes=consumed)
+        )
+    assert not buffer.can_rewind
+    assert [record.name for record in caplog.records] == ["bytepair_client"]
