@@ -47,7 +47,7 @@ SCHEMAS: tuple[Any, ...] = (
         "list": {"type": "array", "items": {"oneOf": [
             {"type": "string", "enum": ["v"], "default": "v", "description": "V"},
             {"type": "number", "nullable": True, "default": -0.00001}]}},
-    }, "required": ["choice", 3]},
+    }, "required": ["choice"]},
 )  # fmt: skip
 
 
@@ -56,11 +56,13 @@ class Conversations:
 
     Attributes:
         spells: Whether texts may spell control tokens.
+        calls: How many calls a message makes at most.
     """
 
-    def __init__(self, seed: int, *, spells: bool) -> None:
+    def __init__(self, seed: int, *, spells: bool, calls: int = 2) -> None:
         self.random = random.Random(seed)
         self.spells = spells
+        self.calls = calls
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -109,7 +111,7 @@ class Conversations:
 
     def _called(self) -> list[dict[str, Any]]:
         calls: list[dict[str, Any]] = []
-        for _ in range(self.random.randint(1, 2)):
+        for _ in range(self.random.randint(1, self.calls)):
             call_id = "".join(self.random.choices("abcdefghijk0123", k=9))
             function: dict[str, Any] = {"name": self.name()}
             function["arguments"] = json.dumps(self.arguments())

@@ -177,7 +177,9 @@ class Template:
     vocabulary: str
     also_special: tuple[str, ...] = ()
     system: bool = True
+    #: Whether chats call tools, and whether they also say which there are.
     tools: bool = False
+    offers: bool = True
     #: Whether calls' arguments reach the template as objects.
     objects: bool = False
     #: What the template reads in an assistant's content, and the format does not.
@@ -198,7 +200,7 @@ def template_row(given: Template) -> Row:
     def agree(seed: int) -> bool:
         made = Conversations(seed, spells=seed % 2 == 1)
         messages = made.chat(system=given.system, tools=given.tools)
-        tools = made.tools() if given.tools and made.chance(0.4) else None
+        tools = made.tools() if given.tools and given.offers and made.chance(0.4) else None
         prompts = made.chance(0.7)
         for message in messages:
             for spelling in given.reads:
@@ -263,14 +265,39 @@ def openai_row() -> Row:
     return Row("openai-chat", "the cookbook's rule by tiktoken 0.14.0, counts", agree)
 
 
+#: Files that no package carries: the newer versions' control tokens on a published table.
+_NEWER = {
+    "tekken_v11": ("v11", "[CALL_ID]", "[ARGS]"),
+    "tekken_v13": ("v13", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"),
+}
+
+
+def write_newer(name: str) -> None:
+    """Write one of those, if it is one."""
+    if name not in _NEWER:
+        return
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    version, *added = _NEWER[name]
+    document = json.loads((FOLDER / "tekken_240911.json").read_text())
+    document["config"]["version"] = version
+    names = [token["token_str"] for token in Tekkenizer.DEPRECATED_SPECIAL_TOKENS]
+    document["special_tokens"] = [
+        {"rank": rank, "token_str": token, "is_control": True}
+        for rank, token in enumerate([*names, *added])
+    ]
+    (FOLDER / f"{name}.json").write_text(json.dumps(document))
+
+
 def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = False) -> Row:
+    write_newer(name)
     (file,) = (f for f in FOLDER.iterdir() if f.stem == name and f.suffix in (".json", ".model"))
     encoding = load_encoding(EncodingSpec(name=name, file=file))
 
     def agree(seed: int) -> bool:
         from mistral_common.protocol.instruct.request import ChatCompletionRequest
 
-        made = Conversations(seed, spells=True)
+        made = Conversations(seed, spells=True, calls=1 if version == "v2" else 2)
         messages = made.chat(system=system, tools=tools)
         if messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": made.said()})
@@ -287,6 +314,12 @@ _QWEN3 = (
     "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>",
 )  # fmt: skip
 
+_DEEPSEEK = (
+    "<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁outputs▁begin｜>",
+    "<｜tool▁outputs▁end｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>", "<｜tool▁sep｜>",
+)  # fmt: skip
+
 ROWS: dict[str, Callable[[], Row]] = {
     "harmony": harmony_row,
     "openai-chat": openai_row,
@@ -298,6 +331,18 @@ ROWS: dict[str, Callable[[], Row]] = {
     "qwen3": lambda: template_row(
         Template("qwen3", "qwen3", _QWEN3, tools=True, reads=("</think>",))
     ),
+    "gemma": lambda: template_row(Template("gemma", "gemma3")),
+    "deepseek-v3": lambda: template_row(
+        Template("deepseek-v3", "deepseek_v3", _DEEPSEEK, tools=True, offers=False)
+    ),
+    "mistral-v1": lambda: mistral_row("v1", "mistral_v1"),
+    "mistral-v2": lambda: mistral_row("v2", "mistral_v2", tools=True),
+    "mistral-v3": lambda: mistral_row("v3", "mistral_v3", tools=True),
+    "mistral-v3-tekken": lambda: mistral_row("v3", "tekken_240718", tools=True),
+    "mistral-v7": lambda: mistral_row("v7", "mistral_v7", tools=True),
+    "mistral-v7-tekken": lambda: mistral_row("v7", "tekken_240911", tools=True),
+    "mistral-v11": lambda: mistral_row("v11", "tekken_v11", tools=True),
+    "mistral-v13": lambda: mistral_row("v13", "tekken_v13", tools=True),
 }
 
 

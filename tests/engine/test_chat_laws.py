@@ -104,7 +104,7 @@ def test_a_stored_transcript_is_a_prefix_of_its_prompt(name: str, data: Any) -> 
     assert prompt[: len(stored)] == stored
 
 
-@pytest.mark.parametrize("name", list_chat_formats())
+@pytest.mark.parametrize("name", [n for n in list_chat_formats() if "mistral" not in n])
 def test_what_the_caller_counted_adds_itself_and_is_no_exact_count(name: str) -> None:
     def count(parts: list[Any]) -> Any:
         chat = [{"role": "user", "content": parts}]

@@ -224,9 +224,11 @@ def encode_chat(
             ids.append(encoding.special_tokens[piece.name])
         else:
             ids += next(encoded)
-        if owner >= 0:
-            span = spans[owner]
-            spans[owner] = (start if span is None else span[0], len(ids))
+        owners = piece.parts_owners if isinstance(piece, Run) else (owner,)
+        for part in owners:
+            if part >= 0:
+                span = spans[part]
+                spans[part] = (start if span is None else span[0], len(ids))
     segments = [piece for piece in layout.pieces if not isinstance(piece, int)]
     return EncodedChat(ids, segments, _filled(spans))
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import ClassVar, Final, Literal
 
 from bytepair_engine.chat.errors import ChatFormatMismatch, InvalidChat
-from bytepair_engine.chat.layout import Layout
+from bytepair_engine.chat.layout import Control, Layout
 from bytepair_engine.chat.messages import Counted, Message, Structured, Tool
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
@@ -49,6 +49,7 @@ class ChatFormat(ABC):
         strict_turns: Whether users and assistants must alternate.
         dates: Whether it writes the option `current_date`.
         controls: The control tokens that an encoding must have for it.
+        optional_controls: Those that only some chats need.
         roles: Which roles it has.
         fields: Which optional fields of a message it has.
         tools: Whether it can say which tools there are.
@@ -67,6 +68,7 @@ class ChatFormat(ABC):
     additive: bool = False
     strict_turns: bool = False
     controls: frozenset[str] = frozenset()
+    optional_controls: frozenset[str] = frozenset()
     roles: tuple[str, ...] = ("system", "user", "assistant")
     fields: frozenset[str] = frozenset()
     tools: bool = False
@@ -96,7 +98,7 @@ class ChatFormat(ABC):
     def identity(self) -> Iterable[str]:
         """What the fingerprint is over."""
         yield from (self.name, self.source, str(self.revision), self.joining)
-        yield from sorted(self.controls)
+        yield from sorted(self.controls | self.optional_controls)
 
     def check_encoding(self, encoding: Encoding) -> None:
         """Raise ChatFormatMismatch for an encoding that lacks a control token."""
@@ -116,6 +118,10 @@ class ChatFormat(ABC):
         self.check_options(chat)
         self.check_messages(chat)
         layout = self.render(chat)
+        used = {piece.name for piece in layout.pieces if isinstance(piece, Control)}
+        if not used <= encoding.special_tokens.keys():
+            missing = used - encoding.special_tokens.keys()
+            raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
         if self.joining == "runs":
             layout.join()
         return layout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 #: Owners of what belongs to no message. They index the two places behind the messages' counts.
@@ -46,6 +47,19 @@ class Layout:
             if piece != "":
                 self.pieces.append(piece)
                 self.owners.append(self.owner)
+
+    def add_shared(self, parts: Sequence[tuple[int, str]]) -> None:
+        """Add one text whose parts belong to several messages. Empty parts add nothing."""
+        parts = [part for part in parts if part[1]]
+        if len(parts) == 1:
+            self.pieces.append(parts[0][1])
+            self.owners.append(parts[0][0])
+        elif parts:
+            run = Run.of(parts[0][1], parts[0][0])
+            for owner, text in parts[1:]:
+                run = run.extended(text, owner)
+            self.pieces.append(run)
+            self.owners.append(parts[0][0])
 
     def join(self) -> None:
         """Put texts that stand side by side together: the runs of a format that is joined. A run

@@ -15,6 +15,9 @@ HEADER: Final = Control("<|start_header_id|>")
 HEADER_END: Final = Control("<|end_header_id|>")
 END_OF_TURN: Final = Control("<|eot_id|>")
 
+#: Tools whose calls the reference writes in other ways.
+_BUILTIN: Final = ("brave_search", "wolfram_alpha", "photogen", "code_interpreter")
+
 
 class Llama3(ChatFormat):
     """A header with the role, the content as it is, the end of the turn. Content is not trimmed,
@@ -40,6 +43,8 @@ class Llama3(ChatFormat):
             if message.tool_calls and role != "assistant":
                 raise InvalidChat(index, "tool_calls", "only_assistants_call")
             for call in message.tool_calls:
+                if call.name in _BUILTIN:
+                    raise InvalidChat(index, "tool_calls", "built_in_tool")
                 document = {
                     "type": "function",
                     "name": call.name,

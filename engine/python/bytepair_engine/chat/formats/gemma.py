@@ -1,0 +1,55 @@
+"""Gemma 2 and 3."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.chat.format import Chat, ChatFormat
+from bytepair_engine.chat.layout import FRAME, Control, Layout
+from bytepair_engine.chat.messages import Counted, Text
+
+BOS: Final = Control("<bos>")
+START: Final = Control("<start_of_turn>")
+END: Final = Control("<end_of_turn>")
+
+
+class Gemma(ChatFormat):
+    """Turns of user and model; content is trimmed; the system text goes into the first user's."""
+
+    name = "gemma"
+    source = "chat_template of google/gemma-3-4b-it tokenizer_config.json"
+    audience = "Gemma 3 models, and Gemma 2 without a system message"
+    joining = "runs"
+    controls = frozenset({BOS.name, START.name, END.name})
+    strict_turns = True
+
+    def render(self, chat: Chat) -> Layout:
+        layout = Layout()
+        layout.add(BOS)
+        has_system = bool(chat.messages) and chat.messages[0].role == "system"
+        for index, message in enumerate(chat.messages):
+            place = index - has_system
+            if place < 0:
+                continue
+            layout.owner = index
+            if message.role != ("assistant" if place % 2 else "user"):
+                raise InvalidChat(index, "role", "roles_must_alternate")
+            layout.add(START, "model\n" if place % 2 else "user\n")
+            if place == 0 and has_system:
+                layout.owner = 0
+                layout.add(chat.messages[0].text + "\n\n")
+                layout.owner = index
+            for part in message.content or ():
+                if isinstance(part, Text):
+                    layout.add(part.text.strip())
+                elif isinstance(part, Counted):
+                    layout.add(part.tokens)
+            if index < len(chat.messages) - 1 or not chat.options.continue_final_message:
+                layout.add(END, "\n")
+        if len(chat.messages) == has_system == 1:
+            raise InvalidChat(0, "role", "system_without_user")
+        if chat.options.prompts:
+            layout.owner = FRAME
+            layout.add(START, "model\n")
+        return layout

@@ -1,0 +1,320 @@
+"""Mistral's instruct formats, v1 to v13, as mistral-common renders them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.chat.format import Chat, ChatFormat
+from bytepair_engine.chat.json_text import dumps
+from bytepair_engine.chat.layout import TOOLS, Control, Layout
+from bytepair_engine.chat.messages import Message, Text, Tool, ToolCall
+
+BOS: Final = Control("<s>")
+EOS: Final = Control("</s>")
+INST: Final = Control("[INST]")
+INST_END: Final = Control("[/INST]")
+OFFERED: Final = Control("[AVAILABLE_TOOLS]")
+OFFERED_END: Final = Control("[/AVAILABLE_TOOLS]")
+CALLS: Final = Control("[TOOL_CALLS]")
+RESULTS: Final = Control("[TOOL_RESULTS]")
+RESULTS_END: Final = Control("[/TOOL_RESULTS]")
+SYSTEM: Final = Control("[SYSTEM_PROMPT]")
+SYSTEM_END: Final = Control("[/SYSTEM_PROMPT]")
+RESULT_CONTENT: Final = Control("[TOOL_CONTENT]")
+CALL_ID: Final = Control("[CALL_ID]")
+ARGS: Final = Control("[ARGS]")
+THINK: Final = Control("[THINK]")
+THINK_END: Final = Control("[/THINK]")
+
+_V2: Final = (INST, INST_END, OFFERED, OFFERED_END, CALLS, RESULTS, RESULTS_END)
+_V7: Final = (*_V2, SYSTEM, SYSTEM_END, RESULT_CONTENT)
+_CALL_ID: Final = re.compile("[a-zA-Z0-9]{9}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One message, and where it stands.
+
+    Attributes:
+        chat: The whole chat.
+        users: The indices of the users' messages.
+        index: Of the message.
+        message: The message.
+    """
+
+    chat: Chat
+    users: Sequence[int]
+    index: int
+    message: Message
+
+
+class MistralV1(ChatFormat):
+    """v1: [INST] is text, the system text goes into the first user's. No tools.
+
+    In all versions users and assistants alternate; mistral-common would join others' texts.
+    """
+
+    name = "mistral-v1"
+    source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v1"
+    audience = "Mistral models of this tokenizer version"
+    controls = frozenset({BOS.name, EOS.name})
+    strict_turns = True
+
+    def render(self, chat: Chat) -> Layout:
+        layout = Layout()
+        layout.add(BOS)
+        self._check_order(chat)
+        users = [i for i, message in enumerate(chat.messages) if message.role == "user"]
+        if chat.tools and not users:
+            raise InvalidChat(None, "tools", "tools_without_user")
+        for index, message in enumerate(chat.messages):
+            layout.owner = index
+            turn = _Turn(chat, users, index, message)
+            if message.role == "user":
+                self._user(layout, turn)
+            elif message.role == "assistant":
+                self._assistant(layout, turn)
+            elif message.role == "tool":
+                self._result(layout, turn)
+            else:
+                self._system(layout, turn)
+        return layout
+
+    def _check_order(self, chat: Chat) -> None:
+        expected: tuple[str, ...] = ("user",)
+        systems = 0
+        for index, message in enumerate(chat.messages):
+            if message.role == "system":
+                if index != systems:
+                    raise InvalidChat(index, "role", "system_not_at_start")
+                systems += 1
+                continue
+            if message.role not in expected:
+                raise InvalidChat(index, "role", "roles_must_alternate")
+            if message.role == "assistant":
+                expected = ("user", "tool") if message.tool_calls else ("user",)
+            else:
+                expected = ("assistant", "tool") if message.role == "tool" else ("assistant",)
+        if systems == len(chat.messages) and systems:
+            raise InvalidChat(systems - 1, "role", "system_without_user")
+
+    def _user(self, layout: Layout, turn: _Turn) -> None:
+        parts: list[tuple[int, str]] = [(turn.index, "[INST] ")]
+        if turn.index == turn.users[0]:
+            parts += _system_parts(turn.chat)
+        layout.add_shared([*parts, (turn.index, _text(turn) + " [/INST]")])
+
+    def _assistant(self, layout: Layout, turn: _Turn) -> None:
+        layout.add(_text(turn))
+        self._close(layout, turn)
+
+    def _close(self, layout: Layout, turn: _Turn) -> None:
+        if turn.index < len(turn.chat.messages) - 1 or not turn.chat.options.continue_final_message:
+            layout.add(EOS)
+
+    def _system(self, layout: Layout, turn: _Turn) -> None:
+        """Nothing: the system text is in a user's message."""
+
+    def _result(self, layout: Layout, turn: _Turn) -> None:
+        """Nothing: this version has no results, and their role is refused."""
+
+
+class MistralV2(MistralV1):
+    """v2: tools before the last user, the system text in it, older calls and results left out. One
+    result for a message that calls."""
+
+    name = "mistral-v2"
+    source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v2"
+    controls = frozenset({BOS.name, EOS.name, *(token.name for token in _V2)})
+    roles = ("system", "user", "assistant", "tool")
+    fields = frozenset({"tool_calls", "tool_call_id"})
+    tools = True
+    #: Whether the tools stand before the first user; else the last one.
+    tools_first = False
+    #: Whether calls and results of earlier turns are left out.
+    forgets = True
+    #: Whether the system text goes into the last user's message.
+    system_in_user = True
+    #: Whether a message may say something and call.
+    says_and_calls = False
+
+    def _user(self, layout: Layout, turn: _Turn) -> None:
+        if turn.chat.tools and turn.index == turn.users[0 if self.tools_first else -1]:
+            layout.owner = TOOLS
+            layout.add(OFFERED, dumps([_document(tool) for tool in turn.chat.tools]), OFFERED_END)
+            layout.owner = turn.index
+        is_host = self.system_in_user and turn.index == turn.users[-1]
+        parts = _system_parts(turn.chat) if is_host else []
+        layout.add(INST)
+        layout.add_shared([*parts, (turn.index, _text(turn))])
+        layout.add(INST_END)
+
+    def _assistant(self, layout: Layout, turn: _Turn) -> None:
+        message = turn.message
+        if message.tool_calls and self.forgets and turn.index < turn.users[-1]:
+            return
+        if message.tool_calls and message.content is not None and not self.says_and_calls:
+            raise InvalidChat(turn.index, "content", "content_and_tool_calls")
+        self._content(layout, turn)
+        for call in message.tool_calls:
+            self._check_call(turn.index, call)
+        if message.tool_calls:
+            self._calls(layout, message.tool_calls)
+        self._close(layout, turn)
+
+    def _content(self, layout: Layout, turn: _Turn) -> None:
+        layout.add(_text(turn).rstrip(" "))
+
+    def _check_call(self, index: int, call: ToolCall) -> None:
+        """Raise InvalidChat for a call that the version cannot say."""
+
+    def _calls(self, layout: Layout, calls: Sequence[ToolCall]) -> None:
+        layout.add(CALLS, dumps([self._call(call) for call in calls]))
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        return {"name": call.name, "arguments": json.loads(call.arguments)}
+
+    def _result(self, layout: Layout, turn: _Turn) -> None:
+        message = turn.message
+        if turn.chat.messages[turn.index - 1].role == "tool":
+            raise InvalidChat(turn.index, "role", "several_results")
+        if turn.index < turn.users[-1]:
+            return
+        document = [{"name": message.name, "content": _parsed(turn)}]
+        layout.add(RESULTS, dumps(document), RESULTS_END)
+
+
+class MistralV3(MistralV2):
+    """v3: calls have ids, and none is left out."""
+
+    name = "mistral-v3"
+    source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v3"
+    forgets = False
+
+    def _check_call(self, index: int, call: ToolCall) -> None:
+        _check_id(index, "tool_calls", call.id)
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        return {**super()._call(call), "id": call.id}
+
+    def _result(self, layout: Layout, turn: _Turn) -> None:
+        message = turn.message
+        call_id = _check_id(turn.index, "tool_call_id", message.tool_call_id)
+        document = {"content": _parsed(turn), "call_id": call_id}
+        layout.add(RESULTS, dumps(document), RESULTS_END)
+
+
+class MistralV7(MistralV3):
+    """v7: system messages of their own, results with the id before the content."""
+
+    name = "mistral-v7"
+    source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v7"
+    controls = frozenset({BOS.name, EOS.name, *(token.name for token in _V7)})
+    says_and_calls = True
+    system_in_user = False
+
+    def _system(self, layout: Layout, turn: _Turn) -> None:
+        layout.add(SYSTEM, _text(turn), SYSTEM_END)
+
+    def _result(self, layout: Layout, turn: _Turn) -> None:
+        message = turn.message
+        call_id = _check_id(turn.index, "tool_call_id", message.tool_call_id)
+        layout.add(RESULTS, call_id, RESULT_CONTENT, _text(turn), RESULTS_END)
+
+
+class MistralV11(MistralV7):
+    """v11: each call by its own tokens."""
+
+    name = "mistral-v11"
+    source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v11"
+    controls = frozenset({*MistralV7.controls, CALL_ID.name, ARGS.name})
+
+    def _calls(self, layout: Layout, calls: Sequence[ToolCall]) -> None:
+        for call in calls:
+            arguments = dumps(json.loads(call.arguments))
+            layout.add(CALLS, call.name, CALL_ID, call.id, ARGS, arguments)
+
+
+class MistralV13(MistralV11):
+    """v13: tools before the first user, no ids, reasoning between [THINK] and [/THINK]."""
+
+    name = "mistral-v13"
+    source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v13"
+    controls = frozenset({*MistralV7.controls, ARGS.name}) - {RESULT_CONTENT.name}
+    optional_controls = frozenset({THINK.name, THINK_END.name})
+    fields = frozenset({"tool_calls", "tool_call_id", "reasoning"})
+    tools_first = True
+
+    def _content(self, layout: Layout, turn: _Turn) -> None:
+        if turn.message.reasoning is None:
+            super()._content(layout, turn)
+        else:
+            layout.add(THINK, turn.message.reasoning, THINK_END, _text(turn))
+
+    def _calls(self, layout: Layout, calls: Sequence[ToolCall]) -> None:
+        for call in calls:
+            layout.add(CALLS, call.name, ARGS, dumps(json.loads(call.arguments)))
+
+    def _result(self, layout: Layout, turn: _Turn) -> None:
+        message = turn.message
+        first = turn.index
+        while first and turn.chat.messages[first - 1].role == "tool":
+            first -= 1
+        calls = turn.chat.messages[first - 1].tool_calls if first else ()
+        place = turn.index - first
+        # mistral-common puts results in the order of their calls: then no ids need to be written.
+        if place >= len(calls) or calls[place].id != message.tool_call_id:
+            raise InvalidChat(turn.index, "tool_call_id", "results_not_in_the_order_of_calls")
+        layout.add(RESULTS, _text(turn), RESULTS_END)
+
+
+def _system_parts(chat: Chat) -> list[tuple[int, str]]:
+    """The system messages' texts, each with what stands behind it."""
+    return [
+        (index, f"{message.text}\n\n")
+        for index, message in enumerate(chat.messages)
+        if message.role == "system" and message.text
+    ]
+
+
+def _text(turn: _Turn) -> str:
+    """The content, which is one text here; what is counted elsewhere has no place in it."""
+    texts = []
+    for part in turn.message.content or ():
+        if not isinstance(part, Text):
+            raise InvalidChat(turn.index, "content", "part_not_supported")
+        texts.append(part.text)
+    return "\n\n".join(filter(None, texts)) if len(texts) > 1 else "".join(texts)
+
+
+def _parsed(turn: _Turn) -> Any:
+    """A result as JSON where it is JSON, and as text where it is not."""
+    text = _text(turn)
+    try:
+        return json.loads(text) if text else {}
+    except json.JSONDecodeError:
+        return text
+    except (RecursionError, ValueError):
+        raise InvalidChat(turn.index, "content", "json_too_large") from None
+
+
+def _check_id(index: int, field: str, call_id: str | None) -> str:
+    if call_id is None or not _CALL_ID.fullmatch(call_id):
+        raise InvalidChat(index, field, "call_id_not_9_letters_and_digits")
+    return call_id
+
+
+def _document(tool: Tool) -> dict[str, Any]:
+    if tool.parameters is None:
+        raise InvalidChat(None, "tools", "tool_without_parameters")
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
