@@ -28,10 +28,20 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.hostile import ATTACKS
 from support.serving import RunningServer
 
+from bench.reliability import replicas
 from bench.reliability.callers import has_printed, on_cores, result_of, start_load
-from bench.reliability.watch import ENCODING, TEXT, Seen, bystanders, descriptors_of, tree
+from bench.reliability.watch import (
+    ENCODING,
+    TEXT,
+    Seen,
+    bystanders,
+    descriptors_of,
+    free_port,
+    tree,
+)
 
 SECONDS: Final = 6.0
+STREAMS: Final = 1000
 #: Of a replica that is replaced: several times what the streams take that must come whole.
 GRACE_SECONDS: Final = 5.0
 MIB: Final = 1 << 20
@@ -110,10 +120,19 @@ def killed_workers() -> Row:
     return Row("kill -9 of a worker under load", f"{kills} kills", seen, counted)
 
 
+def killed_replicas() -> Row:
+    """Streams of a second or two, over three replicas that are killed in turn."""
+    with replicas.killed_in_turn() as running, bystanders(running.target, running.pids) as seen:
+        outcomes = replicas.stream(running.target, STREAMS)
+    lost = STREAMS - outcomes["whole"]
+    note = ", ".join(f"{count} streams {name}" for name, count in outcomes.most_common())
+    return Row("kill -9 of replicas under streams", f"{running.kills} kills", seen, note, lost)
+
+
 def rolling() -> Row:
     """Two replicas behind one name, replaced one after the other, twice. Streams of a second fit
-    the grace time; streams without an end do not, and are told."""
-    ports = [_free_port() for _ in range(2)]
+    the grace time; streams without an end do not, and go on at the other replica."""
+    ports = [free_port() for _ in range(2)]
     rolls = 0
     with ExitStack() as stack:
         flags = (*ONE, "--grace-seconds", str(GRACE_SECONDS))
@@ -144,8 +163,7 @@ def rolling() -> Row:
     told = sum(each[2] for each in done)
     note = (
         f"{sum(each[0] for each in done)} streams of a second whole, {told} told DRAINING before "
-        f"a delta; {sum(each[0] for each in ended)} without an end told DRAINING after "
-        f"{GRACE_SECONDS:.0f} s of grace, all that had come of them right"
+        f"a delta; {sum(each[0] for each in ended)} without an end went on at the other replica"
     )
     return Row("SIGTERM, rolling over two replicas", f"{rolls} restarts", seen, note, lost)
 
@@ -183,8 +201,8 @@ def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
 
 
 def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
-    """Streams that only the server ends: how many were told DRAINING, and lost something."""
-    told = lost = 0
+    """Streams without an end: how many came whole until they were stopped, and lost something."""
+    whole = lost = 0
     with TokenizerClient(target, encoding=ENCODING, timeout=None) as client:
         ids = client.encode(TEXT)
 
@@ -200,12 +218,12 @@ def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
             try:
                 for delta in client.decode_stream(slowly()):
                     text += delta
-            except Draining:
-                told += 1
             except Exception:
                 lost += 1
-            lost += not (TEXT * (1 + len(text) // len(TEXT))).startswith(text)
-    return told, lost
+            right = (TEXT * (1 + len(text) // len(TEXT))).startswith(text)
+            whole += right
+            lost += not right
+    return whole, lost
 
 
 def large_inputs() -> Row:
@@ -317,7 +335,7 @@ def no_descriptors() -> Row:
 
 def full_disk() -> Row:
     """Where the log goes is full; nothing else is ever written."""
-    address = _free_port()
+    address = free_port()
     command = [sys.executable, "-m", "bytepair_server.cli", *ONE, "--grpc-address", address]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         flags = ["--http-address", "none", "--log-level", "debug", "--workers", "1"]
@@ -344,16 +362,12 @@ def _host_and_port(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 def all_faults() -> list[tuple[str, Callable[[], Row]]]:
     """Every fault, by name."""
     ours: list[Callable[[], Row]] = [
         nothing,
         rolling,
+        killed_replicas,
         killed_workers,
         large_inputs,
         cancelled_work,

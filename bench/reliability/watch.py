@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -129,3 +130,9 @@ def bystanders(target: str, pids: list[int], number: int = 2) -> Iterator[Seen]:
         over.set()
         for thread in threads:
             thread.join(60)
+
+
+def free_port() -> str:
+    """An address of loopback that was free just now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -15,9 +15,8 @@ from bytepair_client import _channel
 from bytepair_client._async_duplex import Duplex
 from bytepair_client._async_stream import AsyncStream, is_being_cancelled
 from bytepair_client._base import AskTls, BaseClient, Collect, Flow, Send, Sleep, Step
-from bytepair_client._call import Call, StreamCall
+from bytepair_client._call import Call, StreamCall, prepared
 from bytepair_client._errors import TokenizerError
-from bytepair_client._methods import prepared
 from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall, cut_off

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from inspect import Parameter, signature
 from typing import Any, Final, Generic, TypeVar
 
 from bytepair.v1 import tokenizer_pb2
@@ -15,6 +17,7 @@ SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerServic
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
+Prepared = TypeVar("Prepared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,34 @@ def method(response: type[Response], name: str, *, streamed: bool = False) -> Me
 
 def _itself(answer: Any) -> Any:
     return answer
+
+
+def prepared(
+    operation: Callable[..., Prepared],
+    defaults: object,
+    arguments: tuple[Any, ...],
+    options: Mapping[str, Any],
+) -> Prepared:
+    """The call that an operation makes of the arguments of its method.
+
+    Raises:
+        TypeError: More positional arguments than the method takes, or others that it does not.
+    """
+    positional = _positional(operation)
+    if len(arguments) > len(positional):
+        takes = f"one argument without its name ({positional[0]})" if positional else "names only"
+        raise TypeError(
+            f"{operation.__name__}() takes {takes}: write the others with their names, such as "
+            'encoding="o200k_base"'
+        )
+    return operation(defaults, *arguments, **options)
+
+
+@cache
+def _positional(operation: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a method's positional arguments: those of the operation but `defaults`."""
+    return tuple(
+        name
+        for name, parameter in signature(operation).parameters.items()
+        if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
+    )[1:]

@@ -14,9 +14,8 @@ from google.protobuf.message import Message
 
 from bytepair_client import _channel
 from bytepair_client._base import AskTls, BaseClient, Collect, Flow, Send, Sleep, Step
-from bytepair_client._call import Call, Method, StreamCall
+from bytepair_client._call import Call, Method, StreamCall, prepared
 from bytepair_client._errors import TokenizerError
-from bytepair_client._methods import prepared
 from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall

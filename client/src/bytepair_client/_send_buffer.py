@@ -25,8 +25,7 @@ from bytepair_client._errors import (
     TokenizerError,
     UnknownTokenId,
 )
-from bytepair_client._ids import MAX_TOKEN_ID, unknown_id
-from bytepair_client._text import lone_surrogate
+from bytepair_client._text import MAX_TOKEN_ID, lone_surrogate, unknown_id
 
 #: Requests of full size that are kept for another connection: more than can be unanswered, so
 #: that only output which never settles, such as an endless match of a stop string, exceeds it.

@@ -1,15 +1,17 @@
-"""The types of text, and how tiktoken's options for special tokens go over the wire."""
+"""Text, special tokens and ids on their way into a request."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, MutableSequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from bytepair.v1 import text_pb2
 
-from bytepair_client._errors import InvalidUtf8
+from bytepair_client._errors import InvalidUtf8, UnknownTokenId
 from bytepair_client._options import invalid, utf8
+
+MAX_TOKEN_ID: Final = 2**32 - 1
 
 # The entry of `allowed_special` that stands for all of them on the wire.
 _EVERY = "ALL"
@@ -144,3 +146,28 @@ def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
 
 def _size(segment: str | SpecialToken) -> int:
     return len((segment if isinstance(segment, str) else segment.token).encode())
+
+
+def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
+    """Append `ids` to the field of a request.
+
+    Raises:
+        UnknownTokenId: One is negative or above MAX_TOKEN_ID, so that no encoding has it.
+        TypeError: One is not an integer, or `ids` cannot be iterated.
+    """
+    ids = ids if isinstance(ids, list | tuple) else list(ids)
+    try:
+        field.extend(ids)
+    except ValueError:
+        for index, token_id in enumerate(ids):
+            if not 0 <= token_id <= MAX_TOKEN_ID:
+                raise unknown_id(token_id, index) from None
+        raise
+
+
+def unknown_id(token_id: int, index: int) -> UnknownTokenId:
+    """The error for an id that no encoding can have."""
+    return UnknownTokenId(
+        f"no token has id {token_id} at index {index}",
+        metadata={"id": str(token_id), "index": str(index)},
+    )

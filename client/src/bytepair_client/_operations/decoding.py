@@ -10,7 +10,6 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError, UnknownTokenId
-from bytepair_client._ids import set_ids
 from bytepair_client._operations.batches import Batch, Item, Progress
 from bytepair_client._operations.common import (
     DecodeErrors,
@@ -30,6 +29,7 @@ from bytepair_client._options import (
     Timeout,
     chosen_timeout,
 )
+from bytepair_client._text import set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar, overload
 from bytepair.v1 import stream_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
-from bytepair_client._ids import set_ids
 from bytepair_client._operations.common import DecodeErrors, set_encoding, wire_errors
 from bytepair_client._options import (
     BYTES_PER_ID,
@@ -25,6 +24,7 @@ from bytepair_client._send_buffer import IdsBuffer, TextBuffer
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
+    set_ids,
     wire_allowed,
     wire_disallowed,
 )

@@ -1,0 +1,178 @@
+"""Streams whose replica is killed go on at another one: nothing is lost, repeated or changed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from bytepair_client import InvalidUtf8, TokenizerClient, UnknownTokenId
+from support.clients import Clients
+from support.hard_text import random_texts
+from support.oracle import oracle
+from support.serving import RunningServer
+
+TEXT = "naïve 日本語 🙂🙂 삼겹살 e\u0301 don't\r\n  x " * 20
+NO_TOKEN = 4_000_000_000
+
+
+class Replicas:
+    """Two servers at one target, of which each may be killed.
+
+    Attributes:
+        target: Of both.
+    """
+
+    def __init__(self, *arguments: str) -> None:
+        self._stack = ExitStack()
+        flags = ("--builtin-encodings", "cl100k_base", *arguments)
+        self._servers = [self._stack.enter_context(RunningServer(*flags)) for _ in range(2)]
+        self.target = "ipv4:" + ",".join(server.target for server in self._servers)
+
+    def kill(self) -> None:
+        """Kill the replica that has the stream."""
+        server = self._used()
+        self._servers.remove(server)
+        os.kill(server.pid, signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Let the replica that has the stream stop, with no time for it."""
+        self._used().terminate()
+
+    def _used(self) -> RunningServer:
+        while True:
+            for server in self._servers:
+                if server.metric("bytepair_open_streams"):
+                    return server
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+@pytest.fixture
+def replicas() -> Iterator[Replicas]:
+    running = Replicas("--grace-seconds", "0.1")
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def client(replicas: Replicas, clients: Clients) -> TokenizerClient:
+    client = clients(replicas.target, encoding="cl100k_base")
+    client.health()
+    return client
+
+
+def ids_of(text: str) -> list[int]:
+    return oracle("cl100k_base").encode(text, disallowed_special=())
+
+
+def interrupted(items: list[Any], at: int, act: Callable[[], None]) -> Iterator[Any]:
+    """The items one by one, and something that happens before one of them."""
+    for number, item in enumerate(items):
+        if number == at:
+            act()
+        yield item
+
+
+@pytest.mark.parametrize("how", ["kill", "terminate"])
+def test_a_decoded_stream_goes_on(
+    replicas: Replicas, client: TokenizerClient, clients: Clients, how: str
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"{seed = }")
+    rng = random.Random(seed)
+    ids = ids_of("".join(random_texts(rng, oracle("cl100k_base").token_byte_values(), 6)) + TEXT)
+    at = rng.randrange(1, len(ids))
+    source = clients.source(interrupted(ids, at, getattr(replicas, how)))
+    stream = client.decode_stream(source)
+    assert "".join(stream) == oracle("cl100k_base").decode(ids)
+    assert stream.last.tokens_consumed == len(ids)
+    assert stream.last.finished
+    assert stream.last.encoding == "cl100k_base"
+
+
+@pytest.mark.parametrize("how", ["kill", "terminate"])
+@pytest.mark.parametrize(
+    ("stop", "found"), [("🙂🙂 삼겹", True), ("x naïve 日本語 🙂🙂 삼겹!", False)]
+)
+def test_a_stop_string_may_be_cut_by_it(
+    replicas: Replicas, client: TokenizerClient, clients: Clients, stop: str, found: bool, how: str
+) -> None:
+    text = TEXT if found else TEXT[: len(TEXT) // 20 * 2]
+    ids = ids_of(text)
+    at = len(ids_of(text[: text.index("🙂🙂")])) + 4  # within what may become the stop string
+    source = clients.source(interrupted(ids, at, getattr(replicas, how)))
+    stream = client.decode_stream(source, stop=[stop])
+    assert "".join(stream) == (text.partition(stop)[0] if found else text)
+    assert stream.last.stop_matched == (stop if found else "")
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind", "name", "where"),
+    [
+        ([NO_TOKEN], UnknownTokenId, "index", len(ids_of(TEXT * 3))),
+        (ids_of("𐍈")[:1] + ids_of("x"), InvalidUtf8, "byte_offset", len(TEXT.encode()) * 3),
+    ],
+)
+def test_positions_of_faults_are_those_of_the_whole_stream(
+    replicas: Replicas,
+    client: TokenizerClient,
+    clients: Clients,
+    bad: list[int],
+    kind: type[Exception],
+    name: str,
+    where: int,
+) -> None:
+    ids = ids_of(TEXT * 3)
+    assert len(ids) > 600  # so that some of the context is dropped
+    source = clients.source(interrupted(ids + bad, len(ids) - 3, replicas.kill))
+    pieces: list[str] = []
+    with pytest.raises(kind) as caught:
+        pieces.extend(client.decode_stream(source, errors="strict"))
+    assert "".join(pieces) == TEXT * 3
+    assert getattr(caught.value, name) == where
+    assert str(where) in str(caught.value)
+
+
+def test_bytes_and_prefill_go_on(
+    replicas: Replicas, client: TokenizerClient, clients: Clients
+) -> None:
+    ids = ids_of("𐍈" + TEXT)
+    source = clients.source(interrupted(ids[1:], 50, replicas.kill))
+    data = b"".join(client.decode_stream(source, as_bytes=True, prefill_ids=ids[:1]))
+    assert data == oracle("cl100k_base").decode_bytes(ids[1:])
+
+
+def test_an_encoded_stream_goes_on(
+    replicas: Replicas, client: TokenizerClient, clients: Clients
+) -> None:
+    pieces: list[Any] = [TEXT[start : start + 7] for start in range(0, len(TEXT), 7)]
+    source = clients.source(interrupted(pieces, len(pieces) // 2, replicas.kill))
+    stream = client.encode_stream(source)
+    assert [token_id for ids in stream for token_id in ids] == ids_of(TEXT)
+    assert stream.last.bytes_consumed == len(TEXT.encode())
+
+
+def test_a_count_goes_on_where_its_text_can_be_read_again(
+    replicas: Replicas, clients: Clients
+) -> None:
+    client = clients(replicas.target, encoding="cl100k_base", max_unary_bytes=1000)
+
+    class Book:
+        """More text than is kept, which can be read again."""
+
+        def __init__(self) -> None:
+            self.readings = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.readings += 1
+            first = self.readings == 2  # the first one only asked whether it is an iterator
+            pieces = [TEXT] * 30
+            return interrupted(pieces, 25 if first else -1, replicas.kill)
+
+    assert client.count_stream(Book()) == len(ids_of(TEXT * 30))
