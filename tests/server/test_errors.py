@@ -17,6 +17,7 @@ import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import errors as engine_errors
+from bytepair_engine.chat import errors as chat_errors
 from bytepair_server import errors
 from bytepair_server.admission.abuse import Floods
 from bytepair_server.admission.executor import Work
@@ -203,6 +204,12 @@ PROVOKED_ELSEWHERE = {
     "QUOTA_EXCEEDED": "test_one_request_too_many_is_over_quota",
     "STREAM_IDLE": "test_a_stream_that_is_idle_is_told_after_what_was_certain",
     "DRAINING": "test_a_call_is_refused_while_the_server_drains",
+    # In test_chat.py:
+    "UNKNOWN_CHAT_FORMAT": "test_what_is_wrong_is_named",
+    "CHAT_FORMAT_MISMATCH": "test_what_is_wrong_is_named",
+    "INVALID_CHAT": "test_what_is_wrong_is_named",
+    "CHAT_FORMAT_NOT_PERMITTED": "test_encoding_needs_the_ceiling_and_counting_does_not",
+    "BUDGET_TOO_SMALL": "test_a_budget_that_is_too_small_says_what_is_needed",
 }
 
 
@@ -267,6 +274,10 @@ def test_every_type_has_a_row() -> None:
         engine_errors.SpecialTokenFound,
         engine_errors.InvalidUnicode,
         engine_errors.UnknownTokenId,
+        chat_errors.BudgetTooSmall,
+        chat_errors.ChatFormatMismatch,
+        chat_errors.InvalidChat,
+        chat_errors.UnknownChatFormat,
     }
     # These do not come out of a request: tables are read at start, the server checks options
     # itself, of a text that cannot be cut it tells the size, who cancels waits for nothing, and
@@ -291,7 +302,8 @@ def test_every_type_has_a_row() -> None:
 
 def test_every_documented_reason_is_provoked() -> None:
     provoked = {case[2] for case in CASES.values()} | set(PROVOKED_ELSEWHERE)
-    proto = (ROOT / "proto/bytepair/v1/tokenizer.proto").read_text(encoding="utf-8")
+    files = [ROOT / f"proto/bytepair/v1/{name}.proto" for name in ("tokenizer", "chat")]
+    proto = "\n".join(file.read_text(encoding="utf-8") for file in files)
     in_proto = set(re.findall(r"^//   ([A-Z0-9_]+) +[A-Z_]+", proto, re.MULTILINE))
     in_docs = documented_reasons()
     assert provoked == in_proto

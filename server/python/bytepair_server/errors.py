@@ -7,6 +7,8 @@
     ├── Draining                     the server is stopping
     ├── StreamIdle                   a stream in which nothing happened for too long
     ├── FingerprintMismatch          the caller expects another vocabulary
+    ├── FormatMismatch               the caller expects another chat format
+    ├── FormatNotPermitted           the caller's ceiling does not name the chat format
     ├── SpecialTokenNotPermitted     beyond the caller's ceiling
     ├── SpecialTokenInSegment        as the engine's SpecialTokenFound, in one of several texts
     ├── InputTooLarge                a size limit
@@ -78,6 +80,24 @@ class FingerprintMismatch(Refusal):
         self.encoding = encoding
         self.expected = expected
         self.actual = actual
+
+
+class FormatMismatch(Refusal):
+    """`expected_format_fingerprint` is not the chat format's."""
+
+    def __init__(self, format_name: str, expected: str, actual: str) -> None:
+        super().__init__(format_name, expected, actual)
+        self.format = format_name
+        self.expected = expected
+        self.actual = actual
+
+
+class FormatNotPermitted(Refusal):
+    """A chat format that the caller's ceiling does not name."""
+
+    def __init__(self, format_name: str) -> None:
+        super().__init__(format_name)
+        self.format = format_name
 
 
 class SpecialTokenNotPermitted(Refusal):

@@ -31,6 +31,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup_log import announce
+from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import Endpoint
 from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.streaming.handler import Streams
@@ -171,8 +172,10 @@ class Server:
         self._health.register(self._grpc)
         for handlers in (self._endpoint.handlers(), self._streams.handlers()):
             self._grpc.add_registered_method_handlers(SERVICE_NAME, handlers)
+        chat_handlers = self._endpoint.chat_handlers()
+        self._grpc.add_registered_method_handlers(CHAT_SERVICE_NAME, chat_handlers)
         if settings.reflection:
-            names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            names = (SERVICE_NAME, CHAT_SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
         self._grpc.add_generic_rpc_handlers((Elsewhere(self._floods),))
         address = settings.grpc_address if inherited is None else inherited.grpc_address
@@ -304,7 +307,7 @@ class Server:
         return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
 
     def _set_health(self, status: int) -> None:
-        for name in (health.OVERALL_HEALTH, SERVICE_NAME):
+        for name in (health.OVERALL_HEALTH, SERVICE_NAME, CHAT_SERVICE_NAME):
             self._health.set(name, status)
 
     def _is_ready(self) -> tuple[bool, str]:

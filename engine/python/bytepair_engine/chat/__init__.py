@@ -15,8 +15,6 @@ from bytepair_engine.chat.errors import (
     BudgetTooSmall,
     ChatFormatMismatch,
     InvalidChat,
-    TemplateFailed,
-    TemplateLimit,
     UnknownChatFormat,
 )
 from bytepair_engine.chat.fitting import FittedChat, fit_chat
@@ -37,8 +35,6 @@ __all__ = [
     "FittedChat",
     "InvalidChat",
     "Message",
-    "TemplateFailed",
-    "TemplateLimit",
     "Tool",
     "ToolCall",
     "UnknownChatFormat",

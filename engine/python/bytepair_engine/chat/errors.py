@@ -4,9 +4,7 @@
     ├── UnknownChatFormat   (LookupError)  no such format
     ├── ChatFormatMismatch  (ValueError)   the encoding lacks control tokens of the format
     ├── InvalidChat         (ValueError)   the format cannot say this chat
-    ├── BudgetTooSmall      (ValueError)   what must be kept has more tokens than the budget
-    ├── TemplateFailed      (ValueError)   an operator's template refused the chat
-    └── TemplateLimit       (ValueError)   an operator's template used more than its limit
+    └── BudgetTooSmall      (ValueError)   what must be kept has more tokens than the budget
 
 No message holds text of a chat.
 """
@@ -99,37 +97,3 @@ class BudgetTooSmall(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return f"what must be kept needs {self.needed} tokens, and the budget is {self.budget}"
-
-
-class TemplateFailed(BytepairError, ValueError):
-    """An operator's template refused the chat, or failed on it.
-
-    What the template said is not passed on: it may quote the chat.
-
-    Attributes:
-        format: The format's name.
-    """
-
-    def __init__(self, format_name: str) -> None:
-        super().__init__(format_name)
-        self.format = format_name
-
-    def __str__(self) -> str:
-        return f"the template of chat format {self.format!r} cannot render this chat"
-
-
-class TemplateLimit(BytepairError, ValueError):
-    """An operator's template used more than it may.
-
-    Attributes:
-        format: The format's name.
-        limit: Which limit: "steps", "depth", "time" or "output".
-    """
-
-    def __init__(self, format_name: str, limit: str) -> None:
-        super().__init__(format_name, limit)
-        self.format = format_name
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the template of chat format {self.format!r} exceeded its limit of {self.limit}"

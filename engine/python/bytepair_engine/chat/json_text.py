@@ -23,14 +23,26 @@ def parse(text: str) -> Any:
 
     Raises:
         NotJson: It is not JSON by RFC 8259 (NaN and Infinity are not), or is nested deeper than
-            `MAX_DEPTH`.
+            `MAX_DEPTH`, or an escape in it is a lone surrogate.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise NotJson from None
     check_depth(value)
+    if "\\u" in text and not text_of(value):
+        raise NotJson
     return value
+
+
+def text_of(value: object) -> str:
+    """`dumps(value)`; "" where a text in it has a lone surrogate, which no UTF-8 has."""
+    written = dumps(value)
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        return ""
+    return written
 
 
 def _refuse_constant(name: str) -> object:

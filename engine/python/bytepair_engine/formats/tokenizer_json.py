@@ -1,4 +1,4 @@
-"""HuggingFace's tokenizer.json with a BPE model, to a pipeline.
+"""HuggingFace's tokenizer.json with a BPE model, to a form.
 
 The file holds everything that decides ids: normaliser, pre-tokenizer, model, added tokens,
 post-processor and decoder. `tokenizers` is the program that defines what it means; where one of its
@@ -18,14 +18,12 @@ from bytepair_engine.formats.tokenizer_json_model import read_model, read_vocabu
 from bytepair_engine.formats.tokenizer_json_normalisers import normalisers
 from bytepair_engine.formats.tokenizer_json_steps import pre_tokenizers
 from bytepair_engine.formats.tokenizer_json_template import read_template
-from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, PreTokenizer
+from bytepair_engine.pipeline.form import ByteAlphabet, Form, PreTokenizer
 
 _REMEDY: Final = "fetch the original file, or serve another vocabulary"
 
 
-def read_tokenizer_json(
-    data: bytes, source: str, *, also_special: Collection[str] = ()
-) -> Pipeline:
+def read_tokenizer_json(data: bytes, source: str, *, also_special: Collection[str] = ()) -> Form:
     """Read a file.
 
     Args:
@@ -33,16 +31,16 @@ def read_tokenizer_json(
         source: Its name, for errors.
         also_special: Added tokens that are special although the file does not say so.
     Returns:
-        The pipeline.
+        The form.
     Raises:
         VocabularyError: It is not what it must be, or has something that is not known to be
             exact here; the error names the member.
     """
-    return pipeline_of(read_json(data, source, _REMEDY), also_special=also_special)
+    return form_of(read_json(data, source, _REMEDY), also_special=also_special)
 
 
-def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
-    """The pipeline of a file that is parsed already; see `read_tokenizer_json`."""
+def form_of(root: Node, *, also_special: Collection[str] = ()) -> Form:
+    """The form of a file that is parsed already; see `read_tokenizer_json`."""
     version = root.get("version")
     if version is not None and version.value != "1.0":
         version.refuse(f"it is {version.value!r}, and 1.0 is known")
@@ -59,7 +57,7 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
     for token_id in (*template.before, *template.after):
         if token_id not in spellings:
             root["post_processor"].refuse(f"no token has the id {token_id}")
-    return Pipeline(
+    return Form(
         normalisers=normal,
         pre_tokenizers=_without_last_alphabet(root, steps),
         added=added,

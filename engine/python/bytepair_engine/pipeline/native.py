@@ -1,4 +1,4 @@
-"""A pipeline on the native core: the reference's twin."""
+"""A form on the native core: the reference's twin."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import regex
 
-from bytepair_engine.backends.derived import DerivedBackend
-from bytepair_engine.backends.interface import DecodeErrors, OffsetUnit, Text
-from bytepair_engine.pipeline.backend import PipelineTable
-from bytepair_engine.pipeline.definition import (
+from bytepair_engine.backend import DecodeErrors, OffsetUnit, Text
+from bytepair_engine.derived_backend import DerivedBackend
+from bytepair_engine.pipeline.backend import FormTable
+from bytepair_engine.pipeline.form import (
     ByteAlphabet,
     CharsMap,
+    Form,
     Lowercase,
     Merges,
     Model,
     Normaliser,
-    Pipeline,
     Prefix,
     Prepend,
     PreTokenizer,
@@ -44,32 +44,30 @@ if TYPE_CHECKING:
 Step = tuple[str, tuple[Any, ...]]
 
 
-class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]):
-    """A pipeline on the core; see `backend.Backend` for each method."""
+class NativeFormBackend(FormTable, DerivedBackend["_core.FormNames"]):
+    """A form on the core; see `backend.Backend` for each method."""
 
     name: Final = "native"
     splitter: Final = "general"
 
-    def __init__(self, pipeline: Pipeline, core: _core.Pipeline) -> None:
+    def __init__(self, form: Form, core: _core.Form) -> None:
         """Use what `build` made."""
-        super().__init__(pipeline)
+        super().__init__(form)
         self._core: Final = core
 
-    def special_set(self, names: frozenset[str]) -> _core.PipelineNames:
+    def special_set(self, names: frozenset[str]) -> _core.FormNames:
         return self._core.names(names)
 
-    def encode(
-        self, text: str, allowed: _core.PipelineNames, disallowed: _core.PipelineNames
-    ) -> list[int]:
+    def encode(self, text: str, allowed: _core.FormNames, disallowed: _core.FormNames) -> list[int]:
         return self._core.encode(text, allowed, disallowed)
 
     def encode_array(
-        self, text: str, allowed: _core.PipelineNames, disallowed: _core.PipelineNames
+        self, text: str, allowed: _core.FormNames, disallowed: _core.FormNames
     ) -> array[int]:
         return self._core.encode_array(text, allowed, disallowed)
 
     def encode_packed(
-        self, text: Text, allowed: _core.PipelineNames, disallowed: _core.PipelineNames
+        self, text: Text, allowed: _core.FormNames, disallowed: _core.FormNames
     ) -> bytes:
         return self._core.encode_packed(text, allowed, disallowed)
 
@@ -77,16 +75,16 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         self,
         text: str,
         unit: OffsetUnit,
-        allowed: _core.PipelineNames,
-        disallowed: _core.PipelineNames,
+        allowed: _core.FormNames,
+        disallowed: _core.FormNames,
     ) -> tuple[list[int], list[int]]:
         return self._core.encode_with_offsets(text, unit, allowed, disallowed)
 
     def count(
         self,
         text: Text,
-        allowed: _core.PipelineNames,
-        disallowed: _core.PipelineNames,
+        allowed: _core.FormNames,
+        disallowed: _core.FormNames,
         limit: int | None,
     ) -> int:
         # No text has so many tokens.
@@ -100,19 +98,19 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         return self._core.decode_bytes(ids)
 
 
-def build(pipeline: Pipeline, cache_bytes: int) -> NativePipelineBackend:
-    """A pipeline on the core.
+def build(form: Form, cache_bytes: int) -> NativeFormBackend:
+    """A form on the core.
 
     Args:
-        pipeline: The pipeline.
+        form: The form.
         cache_bytes: What remembered pieces may take.
     Raises:
         VocabularyError: A pattern cannot be run in bounded time; or see `text_model`.
     """
     from bytepair_engine import _core
 
-    model, decoder = text_model(pipeline), pipeline.decoder
-    core = _core.Pipeline.build(
+    model, decoder = text_model(form), form.decoder
+    core = _core.Form.build(
         tokens=[(token, token_id) for token, token_id in model.tokens.items() if token],
         rule=_rule(model),
         model=(
@@ -124,8 +122,8 @@ def build(pipeline: Pipeline, cache_bytes: int) -> NativePipelineBackend:
             model.prefix,
             model.suffix,
         ),
-        normalisers=([_normaliser(step) for step in pipeline.normalisers], list(_younger())),
-        pre_tokenizers=[_pre_tokenizer(step) for step in pipeline.pre_tokenizers],
+        normalisers=([_normaliser(step) for step in form.normalisers], list(_younger())),
+        pre_tokenizers=[_pre_tokenizer(step) for step in form.pre_tokenizers],
         added=[
             (
                 token.content,
@@ -137,7 +135,7 @@ def build(pipeline: Pipeline, cache_bytes: int) -> NativePipelineBackend:
                 token.single_word,
                 token.normalised,
             )
-            for token in pipeline.added
+            for token in form.added
         ],
         decoder=(
             list(decoder.middle.items()),
@@ -152,7 +150,7 @@ def build(pipeline: Pipeline, cache_bytes: int) -> NativePipelineBackend:
         ),
         cache_bytes=cache_bytes,
     )
-    return NativePipelineBackend(pipeline, core)
+    return NativeFormBackend(form, core)
 
 
 def _rule(model: Model) -> tuple[str, Any, Any]:

@@ -11,15 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from bytepair.v1 import text_pb2
+from bytepair_engine.chat import list_chat_formats
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.callers import Ceiling
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.errors import InvalidField, SpecialTokenNotPermitted
+from bytepair_server.errors import FormatNotPermitted, InvalidField, SpecialTokenNotPermitted
 
 #: In `allowed_special` and in the configured ceiling: every special token (within the ceiling).
 ALL: Final = "ALL"
+
+#: In a ceiling, beside encodings: the chat formats that may be encoded.
+FORMATS: Final = "formats"
 
 REJECT: Final = text_pb2.DISALLOWED_SPECIAL_REJECT
 AS_TEXT: Final = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
@@ -73,8 +77,12 @@ class Policy:
         self._callers: Final = callers
         self._always_reject: Final = floor == "REJECT"
         self._ceilings: Final[dict[tuple[str, str], frozenset[str]]] = {}
+        self._formats: Final[dict[str, frozenset[str]]] = {}
         for caller, encodings in ceilings.items():
             for name, tokens in encodings.items():
+                if name == FORMATS:
+                    self._formats[caller] = _known_formats(caller, tokens)
+                    continue
                 entry = next((e for e in catalog.entries if e.name == name), None)
                 if entry is None and name in catalog.failed:
                     continue  # nobody can ask for it
@@ -122,6 +130,20 @@ class Policy:
                 raise SpecialTokenNotPermitted(name, entry.name, field, is_token=is_token)
         return frozenset(names)
 
+    def permit_format(self, caller: str, name: str) -> None:
+        """Let a chat format put its control tokens where structure says.
+
+        Raises:
+            FormatNotPermitted: The caller's ceiling does not name it.
+        """
+        for rank in self._callers.ranks(caller):
+            found = self._formats.get(rank)
+            if found is not None:
+                if name in found:
+                    return
+                break
+        raise FormatNotPermitted(name)
+
     def rule(
         self,
         caller: str,
@@ -157,3 +179,14 @@ class Policy:
             return rule
         names = self.ceiling(caller, entry) if list(allowed) == [ALL] else allowed
         return replace(rule, allowed=self.permit(caller, entry, names, "allowed_special"))
+
+
+def _known_formats(caller: str, formats: Literal["ALL"] | tuple[str, ...]) -> frozenset[str]:
+    known = frozenset(list_chat_formats())
+    wanted = known if formats == ALL else frozenset(formats)
+    if not wanted <= known:
+        raise ConfigurationError(
+            f"ceiling.{caller}.{FORMATS}: not chat formats: {', '.join(sorted(wanted - known))}; "
+            f"known: {', '.join(sorted(known))}"
+        )
+    return wanted

@@ -40,7 +40,8 @@ def _mode(value: str) -> str:
 
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-#: Special tokens by encoding; "ALL" is every special token of the encoding.
+#: Special tokens by encoding; "ALL" is every special token of the encoding. Under "formats" the
+#: chat formats that may be encoded.
 Ceiling = Mapping[
     str, Annotated[Literal["ALL"] | tuple[str, ...], BeforeValidator(_special_tokens)]
 ]
@@ -138,8 +139,8 @@ class CallerSettings(BaseModel):
     )
     ceiling: Mapping[str, Ceiling] = Field(
         default_factory=dict,
-        description="Special tokens that may be allowed at all, by caller or group, and encoding. "
-        "Only in the file.",
+        description="Special tokens that may be allowed at all, by caller or group, and encoding; "
+        "under formats, the chat formats that EncodeChat may use. Only in the file.",
     )
     quotas: Mapping[str, QuotaTable] = Field(
         default_factory=dict,

@@ -27,7 +27,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.outcome import END, NO_MESSAGE_SECONDS, Context, Outcomes
-from bytepair_server.rpc.service import METHODS, Method, Service
+from bytepair_server.rpc.service import CHAT_METHODS, METHODS, Method, Service
 
 Handler = Callable[[object, Context], Awaitable[bytes]]
 
@@ -87,10 +87,14 @@ class Endpoint:
         # To the wire a stream of one message is no other than a call; but gRPC reads the message
         # of a call first, and of a stream nothing that is not asked for.
         handler = grpc.stream_unary_rpc_method_handler
-        return {rpc: handler(self._handler(rpc)) for rpc in METHODS}
+        return {rpc: handler(self._handler(rpc, method)) for rpc, method in METHODS.items()}
 
-    def _handler(self, rpc: str) -> Handler:
-        method = METHODS[rpc]
+    def chat_handlers(self) -> dict[str, Any]:
+        """As `handlers`, for the service on chats."""
+        handler = grpc.stream_unary_rpc_method_handler
+        return {rpc: handler(self._handler(rpc, method)) for rpc, method in CHAT_METHODS.items()}
+
+    def _handler(self, rpc: str, method: Method) -> Handler:
         outcomes, admitted = self._outcomes(rpc), self._admitted
         identify, quota_of = self._callers.identify, self._quotas.of
         line = self._gate.line

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bytepair.v1 import encoding_pb2, text_pb2, tokenizer_pb2
-from bytepair_engine import UnknownTokenId
+from bytepair.v1 import chat_pb2, encoding_pb2, text_pb2, tokenizer_pb2
+from bytepair_engine import InvalidOption, UnknownTokenId
 from google.protobuf.message import Message
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy, SpecialRule
@@ -18,6 +18,8 @@ from bytepair_server.observability.metrics import POLICY_ACTIONS
 from bytepair_server.rpc import content as contents
 from bytepair_server.rpc import limits, wire, wire_fields, wire_ids
 from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.chat_messages import parts_of
+from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.rpc.parsed import (
@@ -60,6 +62,7 @@ class Service:
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.options: Final = Options(settings, catalog, policy)
+        self.chat: Final = ChatService(settings, catalog, policy)
         self._settings: Final = settings
         self._policy: Final = policy
         self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
@@ -263,6 +266,9 @@ class Method:
     request_class: type[Message]
     function: Callable[[Service, Any, Call], bytes]
     _read: Callable[[type[Any], bytes], Any] = wire.parse
+    _parts: Callable[[Any], int] = lambda request: (
+        0 if isinstance(request, Message) else request.parts
+    )
 
     def read(self, raw: bytes) -> Any:
         """What `function` takes. Raises what `wire.parse` does."""
@@ -270,7 +276,20 @@ class Method:
 
     def parts(self, request: Any) -> int:
         """What a request that `read` gave has of what costs by its number, however short it is."""
-        return 0 if isinstance(request, Message) else request.parts
+        return self._parts(request)
+
+
+def _chat(
+    request_class: type[Message], function: Callable[[ChatService, Any, Call], bytes]
+) -> Method:
+    def answer(service: Service, request: Any, call: Call) -> bytes:
+        try:
+            return function(service.chat, request, call)
+        except InvalidOption as error:
+            # Its options are the request's fields.
+            raise InvalidField(error.option, error.problem) from None
+
+    return Method(request_class, answer, _parts=parts_of)
 
 
 #: Every RPC by its name in the proto.
@@ -283,6 +302,16 @@ METHODS: Final = {
     "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count, take_texts),
     "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
+}
+
+#: Those of the service on chats.
+CHAT_METHODS: Final = {
+    "CountChat": _chat(chat_pb2.CountChatRequest, ChatService.count),
+    "BatchCountChat": _chat(chat_pb2.BatchCountChatRequest, ChatService.batch_count),
+    "EncodeChat": _chat(chat_pb2.EncodeChatRequest, ChatService.encode),
+    "FitChat": _chat(chat_pb2.FitChatRequest, ChatService.fit),
+    "ListChatFormats": _chat(chat_pb2.ListChatFormatsRequest, ChatService.list_formats),
+    "GetChatFormat": _chat(chat_pb2.GetChatFormatRequest, ChatService.get_format),
 }
 
 

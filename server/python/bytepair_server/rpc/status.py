@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import grpc
 from bytepair.v1 import text_pb2
+from bytepair_engine import chat
 from bytepair_engine import errors as engine
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
@@ -19,6 +20,8 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 from bytepair_server.errors import (
     Draining,
     FingerprintMismatch,
+    FormatMismatch,
+    FormatNotPermitted,
     InConfig,
     InputTooLarge,
     InvalidField,
@@ -117,6 +120,77 @@ def _fingerprint_mismatch(error: FingerprintMismatch) -> Failure:
         f"{error.encoding} has fingerprint {error.actual}, not {expected!r}",
         {"encoding": error.encoding, "expected": expected, "actual": error.actual},
         field="expected_fingerprint",
+    )
+
+
+def _format_mismatch(error: FormatMismatch) -> Failure:
+    expected = _quote(error.expected)
+    return Failure(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "FINGERPRINT_MISMATCH",
+        f"the chat format {error.format} has fingerprint {error.actual}, not {expected!r}",
+        {"format": error.format, "expected": expected, "actual": error.actual},
+        field="expected_format_fingerprint",
+    )
+
+
+def _format_not_permitted(error: FormatNotPermitted) -> Failure:
+    return Failure(
+        grpc.StatusCode.PERMISSION_DENIED,
+        "CHAT_FORMAT_NOT_PERMITTED",
+        f"the chat format {error.format} is not within this caller's ceiling",
+        {"format": error.format},
+        field="format",
+    )
+
+
+def _unknown_chat_format(error: chat.UnknownChatFormat) -> Failure:
+    name = _quote(error.name)
+    problem = f"unknown chat format {name!r}" if name else "no chat format given"
+    return Failure(
+        grpc.StatusCode.NOT_FOUND,
+        "UNKNOWN_CHAT_FORMAT",
+        f"{problem}; ListChatFormats shows what this server has",
+        {"format": name},
+        field="format",
+    )
+
+
+def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
+    metadata = {
+        "format": error.format,
+        "encoding": error.encoding,
+        "missing": _quote(", ".join(error.missing)),
+    }
+    return Failure(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "CHAT_FORMAT_MISMATCH",
+        f"the encoding {error.encoding} does not have what the chat format {error.format} needs: "
+        f"{metadata['missing'] or 'it is defined for other encodings'}",
+        metadata,
+        field="format",
+    )
+
+
+def _invalid_chat(error: chat.InvalidChat) -> Failure:
+    index = "" if error.index is None else str(error.index)
+    kind = "tools" if error.field.startswith("tools") else "messages"
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_CHAT",
+        str(error),
+        {"index": index, "field": error.field, "rule": error.rule},
+        field=f"{kind}[{index}]" if index else error.field,
+    )
+
+
+def _budget_too_small(error: chat.BudgetTooSmall) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "BUDGET_TOO_SMALL",
+        str(error),
+        {"needed": str(error.needed), "budget": str(error.budget)},
+        field="max_tokens",
     )
 
 
@@ -266,6 +340,12 @@ def _in_config(error: InConfig) -> Failure:
 TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     engine.UnknownEncoding: _unknown_encoding,
     FingerprintMismatch: _fingerprint_mismatch,
+    FormatMismatch: _format_mismatch,
+    FormatNotPermitted: _format_not_permitted,
+    chat.UnknownChatFormat: _unknown_chat_format,
+    chat.ChatFormatMismatch: _chat_format_mismatch,
+    chat.InvalidChat: _invalid_chat,
+    chat.BudgetTooSmall: _budget_too_small,
     engine.SpecialTokenFound: _special_token_in_text,
     SpecialTokenInSegment: _special_token_in_text,
     engine.UnknownTokenId: _unknown_token_id,

@@ -1,1 +1,0 @@
-"""What computes ids: the interface, the reference in plain Python, and the choice of the core."""

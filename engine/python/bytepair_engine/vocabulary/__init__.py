@@ -1,1 +1,0 @@
-"""What a vocabulary consists of: rank tables, patterns, special tokens, names, fingerprints."""

@@ -1,0 +1,142 @@
+"""Chats of requests as the engine takes them, and the other way round."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bytepair.v1 import chat_pb2
+from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
+from bytepair_engine.chat.json_text import NotJson, parse
+from bytepair_engine.chat.messages import Counted, Part, Structured, Text
+
+from bytepair_server.errors import InvalidField
+
+_TEXTS: Final = (
+    "name",
+    "reasoning",
+    "tool_call_id",
+    "channel",
+    "recipient",
+    "content_type",
+    "constrain",
+)
+_PAST_REASONING: Final[dict[int, Any]] = {
+    chat_pb2.PAST_REASONING_UNSPECIFIED: "default",
+    chat_pb2.PAST_REASONING_KEEP: "keep",
+    chat_pb2.PAST_REASONING_BEFORE_FIRST_FINAL: "before_first_final",
+    chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL_IF_ANSWERED: "before_last_final_if_answered",
+    chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL: "before_last_final",
+}
+ACCURACY: Final = {
+    "exact": chat_pb2.ACCURACY_EXACT,
+    "estimate": chat_pb2.ACCURACY_ESTIMATE,
+}
+_JOINING: Final = {"piecewise": chat_pb2.JOINING_PIECEWISE, "runs": chat_pb2.JOINING_RUNS}
+#: A count beyond this is no count of tokens, and sums must stay exact on the wire.
+_MAX_COUNTED: Final = 1 << 40
+
+
+def size_of(messages: Any, tools: Any) -> tuple[int, int]:
+    """How many parts a chat has, and how many bytes of text."""
+    parts, size = len(tools), sum(len(tool.json.encode()) for tool in tools)
+    for message in messages:
+        parts += 1 + len(message.content) + len(message.tool_calls)
+        # The bytes of the message are those of its texts and a few more.
+        size += message.ByteSize()
+    return parts, size
+
+
+def parts_of(request: Any) -> int:
+    """What a request has of what costs by its number, however short it is."""
+    chats = getattr(request, "items", None)
+    if chats is None:
+        chats = [request] if hasattr(request, "messages") else []
+    return sum(
+        1 + len(chat.tools) + sum(1 + len(m.content) + len(m.tool_calls) for m in chat.messages)
+        for chat in chats
+    )
+
+
+def messages_of(messages: Any) -> list[Message]:
+    """The engine's messages.
+
+    Raises:
+        InvalidChat: A part is none, or its JSON is none.
+    """
+    return [_message(index, message) for index, message in enumerate(messages)]
+
+
+def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
+    content = tuple([_part(index, part) for part in message.content]) or None
+    texts: dict[str, Any] = {
+        field: getattr(message, field) for field in _TEXTS if message.HasField(field)
+    }
+    calls = []
+    for call in message.tool_calls:
+        _json(index, "tool_calls", call.arguments_json)
+        calls.append(ToolCall(call.id, call.name, call.arguments_json))
+    return Message(message.role, content, tool_calls=tuple(calls), **texts)
+
+
+def _part(index: int, part: chat_pb2.ContentPart) -> Part:
+    kind = part.WhichOneof("part")
+    if kind == "text":
+        return Text(part.text)
+    if kind == "counted_tokens" and part.counted_tokens <= _MAX_COUNTED:
+        return Counted(part.counted_tokens)
+    if kind == "json":
+        value = _json(index, "content", part.json)
+        if isinstance(value, dict) and value.get("type") in ("system_content", "developer_content"):
+            return Structured(value["type"], value)
+    raise InvalidChat(index, "content", "part_not_supported")
+
+
+def _json(index: int, field: str, text: str) -> Any:
+    try:
+        return parse(text)
+    except NotJson:
+        raise InvalidChat(index, field, "not_json") from None
+
+
+def tools_of(tools: Any) -> list[str]:
+    """The tools' JSON, which the engine reads."""
+    return [tool.json for tool in tools]
+
+
+def options_of(options: chat_pb2.ChatOptions) -> ChatOptions:
+    """The engine's options.
+
+    Raises:
+        InvalidField, InvalidOption: A value is out of its domain.
+    """
+    if options.past_reasoning not in _PAST_REASONING:
+        raise InvalidField(
+            "options.past_reasoning", f"this server does not know value {options.past_reasoning}"
+        )
+    prompts = options.add_generation_prompt or not options.HasField("add_generation_prompt")
+    return ChatOptions(
+        add_generation_prompt=prompts,
+        continue_final_message=options.continue_final_message,
+        past_reasoning=_PAST_REASONING[options.past_reasoning],
+        reasoning_effort=options.reasoning_effort,
+        current_date=options.current_date,
+        format_options=dict(options.format_options),
+    )
+
+
+def described(chosen: ChatFormat, encodings: list[str]) -> chat_pb2.ChatFormat:
+    """A format, as answers describe it."""
+    return chat_pb2.ChatFormat(
+        name=chosen.name,
+        fingerprint=chosen.fingerprint,
+        source=chosen.source,
+        audience=chosen.audience,
+        joining=_JOINING[chosen.joining],
+        accuracy=ACCURACY[chosen.accuracy],
+        encodes=chosen.encodes,
+        control_tokens=sorted(chosen.controls | chosen.optional_controls),
+        roles=chosen.roles,
+        fields=sorted(chosen.fields - {"structured"}),
+        tools=chosen.tools,
+        encodings=encodings,
+    )

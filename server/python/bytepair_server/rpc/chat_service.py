@@ -1,0 +1,214 @@
+"""The RPCs on chats: protobuf to the engine's chats, and back."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bytepair.v1 import chat_pb2
+from bytepair_engine.chat import (
+    ChatFormat,
+    ChatFormatMismatch,
+    Control,
+    count_chat,
+    encode_chat,
+    fit_chat,
+    get_chat_format,
+    list_chat_formats,
+)
+
+from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.config.settings import Settings
+from bytepair_server.errors import FormatMismatch
+from bytepair_server.rpc import limits
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.chat_messages import (
+    ACCURACY,
+    described,
+    messages_of,
+    options_of,
+    size_of,
+    tools_of,
+)
+from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.status import failure_of
+
+SERVICE_NAME: Final = "bytepair.v1.ChatService"
+
+
+class ChatService:
+    """The RPCs of `bytepair.v1.ChatService`, from a request to the bytes of its answer.
+    Thread-safe."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
+        self._options: Final = Options(settings, catalog, policy)
+        self._settings: Final = settings
+        self._policy: Final = policy
+        self._described: Final = {
+            name: described(get_chat_format(name), _fitting(get_chat_format(name), catalog))
+            for name in list_chat_formats()
+        }
+
+    def count(self, request: chat_pb2.CountChatRequest, call: Call) -> bytes:
+        entry, chosen, action = self._chosen(request, call, AS_TEXT)
+        self._check_size("messages", [request], call)
+        counted = count_chat(
+            messages_of(request.messages),
+            encoding=entry.encoding,
+            format=chosen,
+            tools=tools_of(request.tools),
+            options=options_of(request.options),
+            limit=request.limit if request.HasField("limit") else None,
+            disallowed_special=action,
+        )
+        call.tokens = counted.count
+        return chat_pb2.CountChatResponse(
+            count=counted.count,
+            limit_exceeded=counted.limit_exceeded,
+            accuracy=ACCURACY[counted.accuracy],
+            message_counts=counted.message_counts,
+            tools_count=counted.tools_count,
+            frame_count=counted.frame_count,
+            audience=counted.audience,
+            rule=counted.rule,
+            **_names(entry, chosen),
+        ).SerializeToString()
+
+    def batch_count(self, request: chat_pb2.BatchCountChatRequest, call: Call) -> bytes:
+        entry, chosen, action = self._chosen(request, call, AS_TEXT)
+        limits.check("items", len(request.items), self._settings.max_batch_items, "items")
+        self._check_size("items.messages", request.items, call)
+        options = options_of(request.options)
+        response = chat_pb2.BatchCountChatResponse(**_names(entry, chosen))
+        for item in request.items:
+            result = response.results.add()
+            try:
+                counted = count_chat(
+                    messages_of(item.messages),
+                    encoding=entry.encoding,
+                    format=chosen,
+                    tools=tools_of(item.tools),
+                    options=options,
+                    limit=request.limit if request.HasField("limit") else None,
+                    disallowed_special=action,
+                )
+            except Exception as error:
+                failure = failure_of(error)
+                if failure is None:
+                    raise
+                result.error.CopyFrom(failure.item_error())
+                continue
+            result.count = counted.count
+            result.limit_exceeded = counted.limit_exceeded
+            result.accuracy = ACCURACY[counted.accuracy]
+            call.tokens += counted.count
+        return response.SerializeToString()
+
+    def encode(self, request: chat_pb2.EncodeChatRequest, call: Call) -> bytes:
+        entry, chosen, action = self._chosen(request, call, REJECT)
+        self._policy.permit_format(call.caller, chosen.name)
+        call.policy["allowed"] = None
+        self._check_size("messages", [request], call)
+        encoded = encode_chat(
+            messages_of(request.messages),
+            encoding=entry.encoding,
+            format=chosen,
+            tools=tools_of(request.tools),
+            options=options_of(request.options),
+            disallowed_special=action,
+        )
+        call.tokens = len(encoded.ids)
+        response = chat_pb2.EncodeChatResponse(ids=encoded.ids, **_names(entry, chosen))
+        for start, end in encoded.message_spans:
+            response.message_spans.add(start=start, end=end)
+        if request.with_segments:
+            for segment in encoded.segments:
+                if isinstance(segment, Control):
+                    response.segments.add(special_token=segment.name)
+                else:
+                    response.segments.add(text=segment)
+        return response.SerializeToString()
+
+    def fit(self, request: chat_pb2.FitChatRequest, call: Call) -> bytes:
+        entry, chosen, action = self._chosen(request, call, AS_TEXT)
+        self._check_size("messages", [request], call)
+        fitted = fit_chat(
+            messages_of(request.messages),
+            request.max_tokens,
+            encoding=entry.encoding,
+            format=chosen,
+            tools=tools_of(request.tools),
+            options=options_of(request.options),
+            reserve_tokens=request.reserve_tokens,
+            keep_system=request.keep_system or not request.HasField("keep_system"),
+            pinned=request.pinned,
+            min_last_turns=request.min_last_turns if request.HasField("min_last_turns") else 1,
+            refill_percent=request.refill_percent if request.HasField("refill_percent") else 100,
+            disallowed_special=action,
+        )
+        call.tokens = fitted.original_count
+        return chat_pb2.FitChatResponse(
+            kept=fitted.kept,
+            trimmed=fitted.trimmed,
+            count=fitted.count,
+            original_count=fitted.original_count,
+            accuracy=ACCURACY[fitted.accuracy],
+            **_names(entry, chosen),
+        ).SerializeToString()
+
+    def list_formats(self, request: chat_pb2.ListChatFormatsRequest, call: Call) -> bytes:
+        del request, call
+        answer = chat_pb2.ListChatFormatsResponse(formats=self._described.values())
+        return answer.SerializeToString()
+
+    def get_format(self, request: chat_pb2.GetChatFormatRequest, call: Call) -> bytes:
+        del call
+        name = get_chat_format(request.format).name
+        return chat_pb2.GetChatFormatResponse(format=self._described[name]).SerializeToString()
+
+    def _chosen(
+        self, request: Any, call: Call, default_action: int
+    ) -> tuple[Entry, ChatFormat, Any]:
+        """The encoding, the format, and what text may not spell."""
+        entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
+        chosen = get_chat_format(request.format)
+        expected = request.expected_format_fingerprint
+        if expected and expected != chosen.fingerprint:
+            raise FormatMismatch(chosen.name, expected, chosen.fingerprint)
+        rule = self._policy.rule(
+            call.caller,
+            entry,
+            (),
+            request.disallowed_special,
+            default_action,
+            add_special_tokens=False,
+        )
+        return entry, chosen, rule.disallowed
+
+    def _check_size(self, field: str, chats: Any, call: Call) -> None:
+        sizes = [size_of(chat.messages, chat.tools) for chat in chats]
+        parts, size = sum(parts for parts, _ in sizes), sum(size for _, size in sizes)
+        limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
+        limits.check(field, size, self._settings.max_input_bytes, "bytes")
+        call.input_bytes = size
+
+
+def _names(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
+    return {
+        "encoding": entry.name,
+        "fingerprint": entry.fingerprint,
+        "format": chosen.name,
+        "format_fingerprint": chosen.fingerprint,
+    }
+
+
+def _fitting(chosen: ChatFormat, catalog: Catalog) -> list[str]:
+    """The loaded encodings that have what a format needs."""
+    found = []
+    for entry in catalog.entries:
+        try:
+            chosen.check_encoding(entry.encoding)
+        except ChatFormatMismatch:
+            continue
+        found.append(entry.name)
+    return sorted(found)

@@ -1,0 +1,199 @@
+"""The RPCs on chats over the wire: the same as in the engine, within the caller's ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2
+from bytepair_engine import get_encoding
+from bytepair_engine.chat import count_chat, encode_chat, fit_chat, list_chat_formats
+from bytepair_server.rpc.service import CHAT_METHODS
+from support.failures import failure
+from support.serving import RunningServer, write_config
+
+TOOL = (
+    '{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}'
+)
+CHAT: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "hi<|end|>"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{"a": 1.0}'}}],
+    },
+    {"role": "tool", "tool_call_id": "1", "content": "done"},
+    {"role": "user", "content": "and?"},
+]
+
+
+def wire(chat: list[dict[str, Any]]) -> list[chat_pb2.ChatMessage]:
+    found = []
+    for message in chat:
+        made = chat_pb2.ChatMessage(role=message["role"], tool_call_id=message.get("tool_call_id"))
+        if message["content"] is not None:
+            made.content.add(text=message["content"])
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            made.tool_calls.add(
+                id=call["id"], name=function["name"], arguments_json=function["arguments"]
+            )
+        found.append(made)
+    return found
+
+
+@pytest.fixture(scope="module")
+def chats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose callers may encode harmony."""
+    config = write_config(
+        tmp_path_factory.mktemp("chat"),
+        """
+        builtin_encodings = ["o200k_harmony", "o200k_base"]
+        [ceiling.default]
+        formats = ["harmony", "openai-chat"]
+        """,
+    )
+    with RunningServer("--config", config) as running:
+        yield running
+
+
+def stub(server: RunningServer) -> Any:
+    # Generated without types.
+    return chat_pb2_grpc.ChatServiceStub(server.channel)  # type: ignore[no-untyped-call]
+
+
+def test_every_rpc_of_the_service_is_served() -> None:
+    rpcs = chat_pb2.DESCRIPTOR.services_by_name["ChatService"].methods
+    assert CHAT_METHODS.keys() == {rpc.name for rpc in rpcs}
+    for rpc in rpcs:
+        assert CHAT_METHODS[rpc.name].request_class.DESCRIPTOR is rpc.input_type
+
+
+def test_a_chat_is_counted_encoded_and_fitted_as_by_the_engine(chats: RunningServer) -> None:
+    encoding = get_encoding("o200k_harmony")
+    given: dict[str, Any] = {"encoding": encoding, "format": "harmony", "tools": [TOOL]}
+    request: dict[str, Any] = {
+        "encoding": "o200k_harmony",
+        "format": "harmony",
+        "messages": wire(CHAT),
+        "tools": [chat_pb2.Tool(json=TOOL)],
+    }
+    counted = stub(chats).CountChat(chat_pb2.CountChatRequest(**request))
+    expected = count_chat(CHAT, **given)
+    assert counted.count == expected.count
+    assert tuple(counted.message_counts) == expected.message_counts
+    assert counted.accuracy == chat_pb2.ACCURACY_EXACT
+    assert counted.rule == expected.rule
+    encoded = stub(chats).EncodeChat(
+        chat_pb2.EncodeChatRequest(
+            **request, disallowed_special=text_pb2.DISALLOWED_SPECIAL_AS_TEXT, with_segments=True
+        )
+    )
+    ids = encode_chat(CHAT, **given, disallowed_special=()).ids
+    assert list(encoded.ids) == ids
+    assert len(ids) == counted.count
+    assert encoded.format_fingerprint == counted.format_fingerprint
+    assert next(s for s in encoded.segments if s.special_token).special_token == "<|start|>"
+    fitted = stub(chats).FitChat(
+        chat_pb2.FitChatRequest(**request, max_tokens=counted.count - 1, reserve_tokens=0)
+    )
+    assert list(fitted.kept) == fit_chat(CHAT, counted.count - 1, **given).kept == [0, 4]
+    item = chat_pb2.ChatItem(messages=request["messages"], tools=request["tools"])
+    bad = chat_pb2.ChatItem(messages=[chat_pb2.ChatMessage(role="nobody")])
+    batch = stub(chats).BatchCountChat(
+        chat_pb2.BatchCountChatRequest(
+            encoding="o200k_harmony", format="harmony", items=[item, bad]
+        )
+    )
+    assert batch.results[0].count == counted.count
+    assert batch.results[1].error.reason == "INVALID_CHAT"
+
+
+def test_formats_are_listed_and_described(chats: RunningServer) -> None:
+    listed = stub(chats).ListChatFormats(chat_pb2.ListChatFormatsRequest()).formats
+    assert [chat_format.name for chat_format in listed] == list_chat_formats()
+    (harmony,) = (f for f in listed if f.name == "harmony")
+    assert list(harmony.encodings) == ["o200k_harmony"]
+    one = stub(chats).GetChatFormat(chat_pb2.GetChatFormatRequest(format="harmony")).format
+    assert one == harmony
+
+
+def test_a_count_by_an_estimate_says_so(chats: RunningServer) -> None:
+    answer = stub(chats).CountChat(
+        chat_pb2.CountChatRequest(
+            encoding="o200k_base",
+            format="openai-chat",
+            messages=wire(CHAT[:2]),
+            tools=[chat_pb2.Tool(json=TOOL)],
+        )
+    )
+    assert answer.accuracy == chat_pb2.ACCURACY_ESTIMATE
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "metadata"),
+    [
+        ({"format": "gpt-9"}, "UNKNOWN_CHAT_FORMAT", {"format": "gpt-9"}),
+        ({"format": "chatml"}, "CHAT_FORMAT_MISMATCH", {"missing": "<|im_end|>, <|im_start|>"}),
+        ({"expected_format_fingerprint": "x"}, "FINGERPRINT_MISMATCH", {"format": "harmony"}),
+        (
+            {"messages": [chat_pb2.ChatMessage(role="nobody")]},
+            "INVALID_CHAT",
+            {"index": "0", "field": "role", "rule": "role_unknown"},
+        ),
+        ({"tools": [chat_pb2.Tool(json="{")]}, "INVALID_CHAT", {"rule": "not_json"}),
+        ({"tools": [chat_pb2.Tool(json='"\\ud800"')]}, "INVALID_CHAT", {"rule": "not_json"}),
+        (
+            {"options": chat_pb2.ChatOptions(reasoning_effort="high")},
+            "INVALID_OPTION",
+            {"field": "reasoning_effort"},
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(
+    chats: RunningServer, change: dict[str, Any], reason: str, metadata: dict[str, str]
+) -> None:
+    request: dict[str, Any] = {"encoding": "o200k_harmony", "format": "harmony"}
+    request |= {"messages": wire(CHAT)} | change
+    info = failure(stub(chats).CountChat, chat_pb2.CountChatRequest(**request))
+
+    assert info.reason == reason
+    assert metadata.items() <= dict(info.metadata).items()
+
+
+def test_a_budget_that_is_too_small_says_what_is_needed(chats: RunningServer) -> None:
+    request = chat_pb2.FitChatRequest(
+        encoding="o200k_harmony", format="harmony", messages=wire(CHAT), max_tokens=3
+    )
+    info = failure(stub(chats).FitChat, request)
+    assert (info.reason, info.metadata["budget"]) == ("BUDGET_TOO_SMALL", "3")
+
+
+def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer) -> None:
+    request: dict[str, Any] = {
+        "encoding": "o200k_harmony",
+        "format": "harmony",
+        "messages": wire(CHAT),
+    }
+    assert stub(server).CountChat(chat_pb2.CountChatRequest(**request)).count
+    info = failure(stub(server).EncodeChat, chat_pb2.EncodeChatRequest(**request))
+    assert info.reason == "CHAT_FORMAT_NOT_PERMITTED"
+
+
+def test_a_spelt_control_token_is_refused_unless_it_is_to_be_text(chats: RunningServer) -> None:
+    request: dict[str, Any] = {
+        "encoding": "o200k_harmony",
+        "format": "harmony",
+        "messages": wire(CHAT),
+    }
+    info = failure(stub(chats).EncodeChat, chat_pb2.EncodeChatRequest(**request))
+    assert info.reason == "SPECIAL_TOKEN_IN_TEXT"
+
+
+def test_a_ceiling_that_names_no_format_is_refused_at_start(tmp_path: Path) -> None:
+    config = write_config(tmp_path, '[ceiling.default]\nformats = ["gpt-9"]\n')
+    with pytest.raises(Exception, match="gpt-9"), RunningServer("--config", config):
+        pass
