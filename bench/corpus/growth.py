@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import math
 
-from bytepair_engine.patterns import resolve_pattern
 from bytepair_engine.training.counting import Counting, batches
+from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bench.train.corpus import documents
 

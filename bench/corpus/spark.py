@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from bytepair_engine.patterns import PATTERNS
 from bytepair_engine.training.counting import Counting
+from bytepair_engine.vocabulary.patterns import PATTERNS
 
 
 def main(source: str, output: str, workers: str) -> None:

@@ -18,9 +18,9 @@ use std::time::Instant;
 
 use bytepair_core::bpe::Bpe;
 use bytepair_core::parallel::Sharing;
-use bytepair_core::rank_table::RankTable;
-use bytepair_core::special::SpecialSet;
 use bytepair_core::split::{Ends, Splitter};
+use bytepair_core::vocabulary::rank_table::RankTable;
+use bytepair_core::vocabulary::special::SpecialSet;
 
 const ROUNDS: usize = 60;
 const MOST_BYTES: usize = 1_000_000;

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use crate::cache::lookup::Lookup;
+use crate::cache::scratch::{Pool, Scratch};
 use crate::cancel;
-use crate::fingerprint::fingerprint;
-use crate::joined::Joined;
-use crate::lookup::Lookup;
-use crate::offsets::{self, OffsetUnit};
+use crate::decode::Joined;
+use crate::decode::short_tokens::ShortTokens;
+use crate::output::offsets::{self, OffsetUnit};
+use crate::output::{Count, List, Located, Packed, Sink};
+use crate::parallel::chunks::{self, Parts};
 use crate::parallel::{self, Sharing};
-use crate::parts::{self, Parts};
-use crate::pool::{Pool, Room};
-use crate::rank_table::RankTable;
-use crate::short_tokens::ShortTokens;
-use crate::sink::{Count, List, Located, Packed, Sink};
-use crate::special::SpecialSet;
 use crate::split::{PatternFault, Splitter};
 use crate::vocabulary::Vocabulary;
+use crate::vocabulary::fingerprint::fingerprint;
+use crate::vocabulary::rank_table::RankTable;
+use crate::vocabulary::special::SpecialSet;
 
 /// Immutable; every method may be called from many threads.
 pub struct Bpe {
@@ -199,7 +199,7 @@ impl Bpe {
         if threads == 1 || self.threads_for(largest) > 1 {
             return all(texts);
         }
-        let groups = parts::groups(texts, self.sharing.part_for(bytes));
+        let groups = chunks::groups(texts, self.sharing.part_for(bytes));
         let groups: Vec<Vec<R>> = parallel::map(threads, groups, all)
             .into_iter()
             .collect::<Result<_, _>>()?;
@@ -207,7 +207,7 @@ impl Bpe {
     }
 
     fn threads_for(&self, bytes: usize) -> usize {
-        if self.splitter.has_borders() {
+        if self.splitter.has_split_points() {
             self.sharing.threads_for(bytes)
         } else {
             1
@@ -238,40 +238,40 @@ impl Bpe {
 
     fn encode_into<S: Sink>(&self, text: &str, allowed: &SpecialSet, sink: &mut S) {
         self.pool
-            .with(|room| self.encode_allowing(text, allowed, room, sink));
+            .with(|scratch| self.encode_allowing(text, allowed, scratch, sink));
     }
 
     fn encode_allowing<S: Sink>(
         &self,
         text: &str,
         allowed: &SpecialSet,
-        room: &mut Room,
+        scratch: &mut Scratch,
         sink: &mut S,
     ) {
         let mut at = 0;
         while !sink.is_full() && !cancel::is_set() {
             let Some((found, id)) = allowed.next_known(text, at) else {
-                self.encode_ordinary(&text[at..], room, sink);
+                self.encode_ordinary(&text[at..], scratch, sink);
                 break;
             };
-            self.encode_ordinary(&text[at..found.start], room, sink);
+            self.encode_ordinary(&text[at..found.start], scratch, sink);
             sink.push_special(id, found.start, found.end);
             at = found.end;
         }
     }
 
-    fn encode_ordinary<S: Sink>(&self, text: &str, room: &mut Room, sink: &mut S) {
+    fn encode_ordinary<S: Sink>(&self, text: &str, scratch: &mut Scratch, sink: &mut S) {
         #[cfg(feature = "panic-probe")]
         crate::probe::check(text.as_bytes());
         let mut at = 0;
         while at < text.len() && !sink.is_full() && !cancel::is_set() {
-            self.splitter.fill(text, at, &mut room.ends);
-            let Room {
+            self.splitter.fill(text, at, &mut scratch.ends);
+            let Scratch {
                 ends,
                 merger,
                 cache,
                 recent,
-            } = room;
+            } = scratch;
             let lookup = Lookup {
                 vocabulary: &self.vocabulary,
                 merger,

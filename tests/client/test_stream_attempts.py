@@ -128,3 +128,83 @@ def test_a_stream_that_was_not_answered_for_all_that_was_sent_is_no_success(
         with pytest.raises(InternalError, match=f"{consumed} of the 3 ids") as caught:
             list(clients(server.target, encoding="e").decode_stream([1, 2, 3]))
         assert caught.value.code == "DATA_LOSS"
+
+
+class Answering:
+    """A stream that answers so when as many ids have come, and then breaks off.
+
+    Attributes:
+        config: Of the last such stream.
+        ids: All that were sent through it.
+    """
+
+    def __init__(self, *answers: stream_pb2.DecodeStreamResponse) -> None:
+        self._answers = answers
+        self.config = stream_pb2.DecodeStreamConfig()
+        self.ids: list[int] = []
+
+    def __call__(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        self.ids = []
+        for answer in self._answers:
+            while len(self.ids) < answer.tokens_consumed:
+                request = stream_pb2.DecodeStreamRequest.FromString(next(requests))
+                if request.HasField("config"):
+                    self.config = request.config
+                self.ids += request.ids
+                if len(self.ids) < answer.tokens_consumed:
+                    part = stream_pb2.DecodeStreamResponse(
+                        text="",
+                        tokens_consumed=len(self.ids),
+                        encoding=answer.encoding,
+                        fingerprint=answer.fingerprint,
+                    )
+                    yield part.SerializeToString()
+            yield answer.SerializeToString()
+        if not self._answers[-1].finished:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+
+def test_another_server_is_sent_what_was_not_settled(clients: Clients) -> None:
+    response = stream_pb2.DecodeStreamResponse
+    first = Answering(
+        response(text="a", tokens_consumed=2, encoding="canonical", fingerprint="sha256:1"),
+        response(text="b", tokens_consumed=4, pending_bytes=1),
+    )
+    second = Answering(response(text="bc", tokens_consumed=2, finished=True, encoding="canonical"))
+    with ScriptedStreams(first, second) as server:
+        client = clients(server.target, encoding="alias", max_unary_bytes=8)  # two ids at a time
+        stream = client.decode_stream([1, 2, 3, 4], prefill_ids=[9])
+        assert list(stream) == ["a", "b", "c"]
+        assert stream.last.tokens_consumed == 4
+        assert stream.last.finished
+    assert second.config.encoding == "canonical"
+    assert second.config.expected_fingerprint == "sha256:1"
+    assert list(second.config.prefill_ids) == [9, 1, 2]
+    assert second.ids == [3, 4]
+
+
+def test_a_place_where_every_server_breaks_off_is_not_tried_for_ever(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_retries, "STARTED_STREAM_S", 0.5)
+    response = stream_pb2.DecodeStreamResponse
+    poisoned = Answering(response(text="a", tokens_consumed=1, pending_bytes=1, encoding="e"))
+    with ScriptedStreams(poisoned) as server:
+        client = clients(server.target, encoding="e", max_attempts=3, max_unary_bytes=4)
+        stream = client.decode_stream([1, 2])
+        assert next(stream) == "a"
+        with pytest.raises(Unavailable, match="gone"):
+            list(stream)
+        assert 3 <= len(server.metadata) <= 6
+
+
+def test_without_retries_a_stream_does_not_go_on(
+    clients: Clients,
+) -> None:
+    response = stream_pb2.DecodeStreamResponse
+    with ScriptedStreams(Answering(response(text="a", tokens_consumed=1, encoding="e"))) as server:
+        stream = clients(server.target, encoding="e", max_attempts=1).decode_stream([1])
+        assert next(stream) == "a"
+        with pytest.raises(Unavailable, match="gone"):
+            next(stream)
+        assert len(server.metadata) == 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import bytepair_engine
 import pytest
 from bytepair_engine import Encoding
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends.cores import BackendName
 
 Load = Callable[[str], Encoding]
 

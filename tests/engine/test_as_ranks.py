@@ -1,4 +1,4 @@
-"""A form becomes ranks only where that changes no id: small vocabularies of every shape, each
+"""A pipeline becomes ranks only where that changes no id: small vocabularies of every shape, each
 asked about every short text."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import EncodingSpec, get_encoding, load_encoding
-from bytepair_engine.backends import BackendName, resolve
+from bytepair_engine.backends.cores import BackendName, resolve
+from bytepair_engine.backends.reference import merge, split
 from bytepair_engine.formats.as_ranks import rank_parts
-from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.pipeline.backend import PipelineBackend
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
-from bytepair_engine.pipeline.form import Decoder, Form, Merges, Model, Split
-from bytepair_engine.reference import merge, split
+from bytepair_engine.pipeline.definition import Decoder, Merges, Model, Pipeline, Split
 from support.tokenizer_json import made
 
 SEED = 20261121
@@ -27,7 +27,7 @@ TEXTS = [
 ]
 
 
-def random_form(rng: random.Random) -> Form:
+def random_pipeline(rng: random.Random) -> Pipeline:
     """Bytes, some tokens made of earlier ones, and merges for most of them, in an order that is
     mostly that of their ids."""
     tokens = {bytes([byte]): byte for byte in range(256)}
@@ -47,7 +47,7 @@ def random_form(rng: random.Random) -> Form:
                     pairs.insert(len(pairs) - rng.randrange(2), halves)
     if rng.random() < 0.2:
         rng.shuffle(pairs)
-    return Form(
+    return Pipeline(
         pre_tokenizers=(Split(r"[a-z]+"),),
         model=Model(
             tokens=tokens,
@@ -76,11 +76,11 @@ def test_ranks_give_the_ids_of_the_merges() -> None:
     rng = random.Random(SEED)
     taken = refused = 0
     for _ in range(150):
-        form = random_form(rng)
-        backend = FormBackend(form)
+        pipeline = random_pipeline(rng)
+        backend = PipelineBackend(pipeline)
         none = backend.special_set(frozenset())
-        parts = rank_parts(form)
-        assert (rank_parts(form, resolve("native").by_rank) is None) == (parts is None)
+        parts = rank_parts(pipeline)
+        assert (rank_parts(pipeline, resolve("native").by_rank) is None) == (parts is None)
         if parts is None:
             refused += 1
             continue
@@ -88,7 +88,7 @@ def test_ranks_give_the_ids_of_the_merges() -> None:
         ranks = dict(parts.items)
         for text in rng.sample(TEXTS, 250):
             expected = backend.encode(text, none, none)
-            assert by_rank(text, ranks, parts.pattern) == expected, (SEED, form.model, text)
+            assert by_rank(text, ranks, parts.pattern) == expected, (SEED, pipeline.model, text)
     assert taken > 20
     assert refused > 20
 
@@ -133,4 +133,4 @@ def write_ranks(file: Path, ranks: dict[bytes, int]) -> None:
 def test_what_ranks_cannot_say_stays_a_form(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made(kind))
-    assert load_encoding(EncodingSpec(name="made", file=file)).form is not None
+    assert load_encoding(EncodingSpec(name="made", file=file)).pipeline is not None

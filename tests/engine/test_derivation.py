@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import EncodingSpec, get_encoding, load_encoding
+from bytepair_engine.backends.reference import merge
+from bytepair_engine.pipeline.definition import Merges, Model, Ranks
 from bytepair_engine.pipeline.derivation import Derivations, Part, model_of
-from bytepair_engine.pipeline.form import Merges, Model, Ranks
-from bytepair_engine.reference import merge
 from bytepair_engine.toy import toy
 from support.sentencepiece_models import trained
 from support.tokenizer_json import KINDS, made

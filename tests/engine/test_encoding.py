@@ -19,9 +19,9 @@ from bytepair_engine import (
     get_encoding,
     list_encodings,
 )
-from bytepair_engine.backend import OffsetUnit
-from bytepair_engine.backends import BackendName
-from bytepair_engine.varint import pack
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.backends.interface import OffsetUnit
+from bytepair_engine.backends.varint import pack
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load

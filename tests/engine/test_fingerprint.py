@@ -6,7 +6,7 @@ import hashlib
 from struct import pack
 
 from bytepair_engine import Encoding
-from bytepair_engine.fingerprint import fingerprint
+from bytepair_engine.vocabulary.fingerprint import fingerprint
 
 GOLDEN = {
     "cl100k_base": "sha256:5e40b3238e0855bdb74e6add3c12d59a7990b7deec47dd7f31f86adf7fc0beb1",

@@ -24,9 +24,9 @@ from bytepair_engine import (
     VocabularyError,
     get_encoding,
     load_encoding,
-    vocabulary_file,
 )
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.vocabulary import file as vocabulary_file
 from support.engines import Load
 from support.oracle import oracle
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import bytepair_engine
 import pytest
 from bytepair_engine import _core
-from bytepair_engine.patterns import PATTERNS
-from bytepair_engine.reference import split
+from bytepair_engine.backends.reference import split
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, random_texts
 
 BYTES = _core.RankTable.from_items((bytes([byte]), byte) for byte in range(256))
@@ -50,7 +50,7 @@ def test_scanners_split_as_the_reference_at_every_alignment(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
 def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
-    """`reference.py` says so; what it says of whole pre-tokens then changes nothing for them."""
+    """`backends/reference.py` says so: looking whole pre-tokens up changes nothing for them."""
     encoding = bytepair_engine.get_encoding(name, backend="native")
     core = _core.Bpe(
         _core.RankTable.from_items(

@@ -6,7 +6,7 @@ import random
 import unicodedata
 
 import pytest
-from bytepair_engine.pipeline.form import Lowercase, Normaliser, Strip, UnicodeForm
+from bytepair_engine.pipeline.definition import Lowercase, Normaliser, Strip, UnicodeForm
 from bytepair_engine.pipeline.normalising import normalise_text, unicode_form
 from tokenizers import normalizers
 

@@ -7,10 +7,10 @@ import random
 import pytest
 import regex
 from bytepair_engine.formats.oniguruma import PatternFault, translate
-from bytepair_engine.patterns import PATTERNS
-from bytepair_engine.pipeline.form import Split
+from bytepair_engine.pipeline.definition import Split
 from bytepair_engine.pipeline.splitting import spans
 from bytepair_engine.pipeline.unicode_tables import MORE_MARKS, MORE_NUMBERS, NO_MARKS
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 from support.random_patterns import random_pattern
 from tokenizers import Regex, pre_tokenizers

@@ -11,9 +11,9 @@ import bytepair_engine
 import pytest
 
 MODULES = [
-    f"bytepair_engine.{module.name}"
-    for module in pkgutil.iter_modules(bytepair_engine.__path__)
-    if not module.name.startswith("_")
+    module.name
+    for module in pkgutil.walk_packages(bytepair_engine.__path__, "bytepair_engine.")
+    if "._" not in module.name
 ]
 
 

@@ -10,10 +10,10 @@ import pytest
 import regex
 import tiktoken
 from bytepair_engine import EncodingSpec, can_stream, load_encoding
-from bytepair_engine.backends import BackendName, resolve
-from bytepair_engine.builtin import builtin_table
-from bytepair_engine.patterns import PATTERNS, resolve_pattern
+from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.resources import Resources
+from bytepair_engine.vocabulary.builtin import builtin_table
+from bytepair_engine.vocabulary.patterns import PATTERNS, resolve_pattern
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
 
 #: As tokenization_kimi.py of Kimi K2 writes it.

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import tiktoken
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends.cores import BackendName
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS

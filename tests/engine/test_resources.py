@@ -16,7 +16,7 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES
 from support.hard_text import random_texts
 from support.oracle import oracle

@@ -12,7 +12,7 @@ import pytest
 from bytepair_engine import EncodingSpec, VocabularyError, load_encoding
 from bytepair_engine.formats import sentencepiece_file
 from bytepair_engine.formats.protobuf_wire import fields
-from bytepair_engine.formats.sentencepiece import sentencepiece_form
+from bytepair_engine.formats.sentencepiece import sentencepiece_pipeline
 from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
 from support.sentencepiece_models import edited, oracle, trained
 
@@ -22,7 +22,7 @@ SMALL = trained("case folding")
 
 def refused(data: bytes) -> VocabularyError:
     with pytest.raises(VocabularyError) as caught:
-        sentencepiece_form(data, "a.model")
+        sentencepiece_pipeline(data, "a.model")
     assert str(caught.value).startswith("a.model: ")
     assert caught.value.remedy
     return caught.value
@@ -114,7 +114,7 @@ def test_what_cannot_be_served_exactly_is_refused(
     edit: Callable[[Any], None], problem: str
 ) -> None:
     with pytest.raises(VocabularyError, match=problem):
-        sentencepiece_form(edited(SMALL, edit), "a.model")
+        sentencepiece_pipeline(edited(SMALL, edit), "a.model")
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,19 @@ def test_what_cannot_be_served_exactly_is_refused(
 )
 def test_bytes_that_are_no_model(data: bytes, problem: str) -> None:
     with pytest.raises(VocabularyError, match=problem):
-        sentencepiece_form(data, "a.model")
+        sentencepiece_pipeline(data, "a.model")
 
 
 def test_a_model_that_is_cut_off_anywhere_is_refused_or_whole() -> None:
     """Between two fields what is left is a message as well: it must not be another encoding."""
-    whole = sentencepiece_form(SMALL, "a.model")
+    whole = sentencepiece_pipeline(SMALL, "a.model")
     rng = random.Random(3)
     ends = {*range(300), *rng.sample(range(len(SMALL)), 300)}
     ends |= {start for number, _, start, _ in fields(SMALL, 0, len(SMALL)) if number > 1}
     ends |= {end for number, _, _, end in fields(SMALL, 0, len(SMALL)) if number > 1}
     for end in ends:
         with suppress(VocabularyError):
-            assert sentencepiece_form(SMALL[:end], "a.model") == whole
+            assert sentencepiece_pipeline(SMALL[:end], "a.model") == whole
 
 
 def test_a_damaged_model_is_refused_or_at_least_decodes() -> None:
@@ -161,7 +161,7 @@ def test_a_damaged_model_is_refused_or_at_least_decodes() -> None:
             for _ in range(rng.randint(1, 4)):
                 data[rng.randrange(len(data))] = rng.randrange(256)
             with suppress(VocabularyError):
-                assert sentencepiece_form(bytes(data), "a.model").decoder.middle
+                assert sentencepiece_pipeline(bytes(data), "a.model").decoder.middle
 
 
 def test_too_many_pieces_are_refused_before_they_cost_memory(

@@ -13,7 +13,7 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends.cores import BackendName
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load

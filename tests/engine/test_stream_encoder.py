@@ -24,13 +24,13 @@ from bytepair_engine import (
     get_encoding,
     list_encodings,
     load_encoding,
-    stream_splitter,
 )
-from bytepair_engine.borders import Borders, borders_of
-from bytepair_engine.special_names import special_names
-from bytepair_engine.stream_splitter import StreamSplitter
+from bytepair_engine.backends.varint import pack
+from bytepair_engine.streaming import splitter as stream_splitter
+from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
+from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.toy import toy
-from bytepair_engine.varint import pack
+from bytepair_engine.vocabulary.special_names import special_names
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
@@ -119,14 +119,14 @@ def test_special_tokens_and_policy_for_every_cut(name: str, data: st.DataObject)
         "allowed_special": data.draw(st.one_of(st.just("all"), names)),
         "disallowed_special": data.draw(st.one_of(st.just("all"), st.just(()), names)),
     }
-    form: Any = text.encode() if data.draw(st.booleans()) else text
-    borders = data.draw(st.lists(st.integers(0, len(form)), max_size=6))
+    pipeline: Any = text.encode() if data.draw(st.booleans()) else text
+    borders = data.draw(st.lists(st.integers(0, len(pipeline)), max_size=6))
     size = data.draw(st.integers(1, 4))
     expected = None
     for backend in BACKENDS:
         encoding = AWKWARD_ENCODINGS[name, backend]
         expected = outcome(lambda: encoding.encode(text, **options))  # noqa: B023
-        for pieces in (cut(form, *borders), cut(form, *range(size, len(form), size))):
+        for pieces in (cut(pipeline, *borders), cut(pipeline, *range(size, len(pipeline), size))):
             streamed = outcome(
                 lambda: stream(StreamEncoder(encoding, **options), pieces)  # noqa: B023
             )
@@ -254,7 +254,7 @@ def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
 @pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
 def test_small_pieces_do_not_look_at_the_whole_of_what_is_held(size: int, unit: str) -> None:
     """Quadratic cost, counted in characters that are looked at or copied, not in seconds."""
-    borders = borders_of(get_encoding("o200k_base").pattern)
+    borders = split_points_of(get_encoding("o200k_base").pattern)
     assert borders is not None
     looked_at = 0
 
@@ -265,7 +265,7 @@ def test_small_pieces_do_not_look_at_the_whole_of_what_is_held(size: int, unit: 
 
     none = special_names(frozenset())
     splitter = StreamSplitter(
-        Borders(borders.local, settled),
+        SplitPoints(borders.local, settled),
         allowed=none,
         disallowed=none,
         either=none,

@@ -9,8 +9,9 @@ from time import thread_time
 from typing import Any
 
 import pytest
-from bytepair_engine import Cancelled, CancelScope, StreamDecoder, UnknownTokenId, stop_strings
-from bytepair_engine.stop_strings import StopMatcher, StopStrings, compile_stops
+from bytepair_engine import Cancelled, CancelScope, StreamDecoder, UnknownTokenId
+from bytepair_engine.streaming import stop_strings
+from bytepair_engine.streaming.stop_strings import StopMatcher, StopStrings, compile_stops
 from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import tiktoken
 from bytepair_engine import Encoding, EncodingSpec, VocabularyError, load_encoding
-from bytepair_engine.backends import BackendName, resolve
-from bytepair_engine.builtin import builtin_table
+from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.formats.tekken import UNNAMED
-from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.vocabulary.builtin import builtin_table
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
 
 SPECIAL = 100

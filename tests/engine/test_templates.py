@@ -1,4 +1,4 @@
-"""What frames a text on request, held to `tokenizers`: for forms and for what runs as ranks."""
+"""What frames a text on request, held to `tokenizers`: for pipelines and for what runs as ranks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
-from bytepair_engine.backends import BackendName
-from bytepair_engine.varint import pack
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.backends.varint import pack
 from support.tokenizer_json import CORPUS, framed, judge, template
 from tokenizers import processors
 
@@ -58,7 +58,7 @@ def test_a_framed_text_is_that_of_tokenizers(
 ) -> None:
     data = framed(kind, PROCESSORS[processor])
     encoding, oracle = load(data, tmp_path, backend), judge(data)
-    assert (encoding.form is None) == (kind == RANKS)
+    assert (encoding.pipeline is None) == (kind == RANKS)
     oracle.encode_special_tokens = True  # those that the text spells stay text
     expected = [oracle.encode(text).ids for text in TEXTS]
     for text, ids in zip(TEXTS, expected, strict=True):

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from bytepair_engine import Encoding, EncodingSpec, VocabularyError, load_encoding
-from bytepair_engine.backends import BackendName, resolve
+from bytepair_engine.backends.cores import BackendName, resolve
+from bytepair_engine.backends.reference import ReferenceBackend
 from bytepair_engine.formats.as_ranks import rank_parts
-from bytepair_engine.pipeline.backend import FormBackend
+from bytepair_engine.pipeline.backend import PipelineBackend
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
-from bytepair_engine.pipeline.form import AddedToken, Decoder, Form, Merges, Model, Split
+from bytepair_engine.pipeline.definition import AddedToken, Decoder, Merges, Model, Pipeline, Split
 from bytepair_engine.pipeline.native import build
-from bytepair_engine.reference import ReferenceBackend
-from support.random_forms import LETTERS, random_form
+from support.random_pipelines import LETTERS, random_pipeline
 from support.sentencepiece_models import MODELS, edited, oracle, trained
 from support.tokenizer_json import judge
 from tokenizers import Tokenizer
@@ -28,15 +28,15 @@ SEED = 20261122
 NOBODY: frozenset[str] = frozenset()
 
 
-def with_special(rng: random.Random, form: Form, *, most: int = 2) -> Form:
+def with_special(rng: random.Random, pipeline: Pipeline, *, most: int = 2) -> Pipeline:
     """Some of the model's own tokens, most of them long, made special."""
-    tokens = [t for t in form.model.tokens if t.decode(errors="replace").encode() == t]
+    tokens = [t for t in pipeline.model.tokens if t.decode(errors="replace").encode() == t]
     tokens = [t for t in tokens if len(t.decode()) > 1 or rng.random() < 0.02]
     chosen = rng.sample(tokens, min(len(tokens), rng.randint(1, most)))
     added = tuple(
         AddedToken(
             content=token.decode(),
-            id=form.model.tokens[token],
+            id=pipeline.model.tokens[token],
             special=True,
             name=token.decode(),
             single_word=rng.random() < 0.2,
@@ -44,83 +44,83 @@ def with_special(rng: random.Random, form: Form, *, most: int = 2) -> Form:
         )
         for token in chosen
     )
-    return replace(form, added=added)
+    return replace(pipeline, added=added)
 
 
-def fault(form: Form) -> str | None:
+def fault(pipeline: Pipeline) -> str | None:
     try:
-        FormBackend(form)
+        PipelineBackend(pipeline)
     except VocabularyError as error:
         return str(error)
     return None
 
 
-def test_random_forms_whose_models_hold_special_tokens() -> None:
+def test_random_pipelines_whose_models_hold_special_tokens() -> None:
     """Both backends alike; no special id but those that stand for what has no token; and the ids
     that the model gives, where it gives no special one."""
     rng = random.Random(SEED)
     refused = changed = 0
     for _ in range(400):
-        form = with_special(rng, random_form(rng))
-        problem = fault(form)
+        pipeline = with_special(rng, random_pipeline(rng))
+        problem = fault(pipeline)
         if problem is not None:
             with pytest.raises(VocabularyError) as caught:
-                build(form, 1 << 20)
+                build(pipeline, 1 << 20)
             assert str(caught.value) == problem
             refused += 1
             continue
-        reference = FormBackend(form)
-        core, publisher = build(form, 1 << 20), FormBackend(replace(form, added=()))
-        special = {token.id for token in form.added}
-        special -= {form.model.unknown, *form.model.byte_tokens.values()}
-        names = [token.name for token in form.added]
+        reference = PipelineBackend(pipeline)
+        core, publisher = build(pipeline, 1 << 20), PipelineBackend(replace(pipeline, added=()))
+        special = {token.id for token in pipeline.added}
+        special -= {pipeline.model.unknown, *pipeline.model.byte_tokens.values()}
+        names = [token.name for token in pipeline.added]
         for _ in range(8):
             pool = rng.choice([LETTERS, [*names, *names, *names, *LETTERS]])
             text = "".join(rng.choices(pool, k=rng.randrange(12)))
             empty, none = reference.special_set(NOBODY), core.special_set(NOBODY)
             ids = reference.encode(text, empty, empty)
-            assert core.encode(text, none, none) == ids, (SEED, text, form)
-            assert special.isdisjoint(ids), (SEED, text, form)
+            assert core.encode(text, none, none) == ids, (SEED, text, pipeline)
+            assert special.isdisjoint(ids), (SEED, text, pipeline)
             theirs = publisher.encode(text, empty, empty)
-            assert ids == theirs or not special.isdisjoint(theirs), (SEED, text, form)
+            assert ids == theirs or not special.isdisjoint(theirs), (SEED, text, pipeline)
             changed += ids != theirs
     assert refused > 20
     assert changed > 20
 
 
 def test_bytes_come_back_and_ranks_say_the_same() -> None:
-    """Vocabularies of all bytes, which lose nothing: as a form, and as ranks where it is those."""
+    """Vocabularies of all bytes, which lose nothing: as a pipeline, and as ranks if it is those."""
     rng = random.Random(SEED)
-    as_ranks = as_forms = changed = 0
+    as_ranks = as_pipelines = changed = 0
     for _ in range(400):
-        form = with_special(rng, byte_form(rng), most=3)
-        parts = rank_parts(form)
-        assert (rank_parts(form, resolve("native").by_rank) is None) == (parts is None)
-        if fault(form) is not None:
+        pipeline = with_special(rng, byte_form(rng), most=3)
+        parts = rank_parts(pipeline)
+        assert (rank_parts(pipeline, resolve("native").by_rank) is None) == (parts is None)
+        if fault(pipeline) is not None:
             assert parts is None
             continue
-        backend = FormBackend(form)
-        special = {token.id for token in form.added}
+        backend = PipelineBackend(pipeline)
+        special = {token.id for token in pipeline.added}
         ranks = None
         if parts is not None:
             table = resolve("reference").from_items(parts.items)
             ranks = ReferenceBackend(table, parts.pattern, parts.special_tokens)
-        as_ranks, as_forms = as_ranks + (parts is not None), as_forms + (parts is None)
-        publisher = FormBackend(replace(form, added=()))
+        as_ranks, as_pipelines = as_ranks + (parts is not None), as_pipelines + (parts is None)
+        publisher = PipelineBackend(replace(pipeline, added=()))
         for _ in range(12):
             text = "".join(rng.choices("aabbc ", k=rng.randrange(14)))
             empty = backend.special_set(NOBODY)
             ids = backend.encode(text, empty, empty)
-            assert special.isdisjoint(ids), (SEED, text, form)
-            assert backend.decode_bytes(ids) == text.encode(), (SEED, text, form)
+            assert special.isdisjoint(ids), (SEED, text, pipeline)
+            assert backend.decode_bytes(ids) == text.encode(), (SEED, text, pipeline)
             if ranks is not None:
                 none = ranks.special_set(NOBODY)
-                assert ranks.encode(text, none, none) == ids, (SEED, text, form)
+                assert ranks.encode(text, none, none) == ids, (SEED, text, pipeline)
             changed += ids != publisher.encode(text, empty, empty)
-    assert min(as_ranks, as_forms, changed) > 20, (as_ranks, as_forms, changed)
+    assert min(as_ranks, as_pipelines, changed) > 20, (as_ranks, as_pipelines, changed)
 
 
-def byte_form(rng: random.Random) -> Form:
+def byte_form(rng: random.Random) -> Pipeline:
     """All bytes, and tokens merged of two earlier ones."""
     tokens = {bytes([byte]): byte for byte in range(256)}
     letters = [b"a", b"b", b"c"]
@@ -134,7 +134,7 @@ def byte_form(rng: random.Random) -> Form:
                 pairs.append((left, right))
     if rng.random() < 0.2:
         rng.shuffle(pairs)
-    return Form(
+    return Pipeline(
         pre_tokenizers=(Split(r"[a-z]+| "),),
         model=Model(
             tokens=tokens,

@@ -17,8 +17,8 @@ from bytepair_engine import (
     UnknownTokenId,
     load_encoding,
 )
-from bytepair_engine.backends import BackendName
-from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hard_text import random_texts

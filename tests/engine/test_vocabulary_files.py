@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import tokenizers
 from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
-from bytepair_engine.backends import BackendName, resolve
-from bytepair_engine.builtin import BUILTINS, SHA256, builtin_table
+from bytepair_engine.backends.cores import BackendName, resolve
+from bytepair_engine.backends.reference import merge
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
-from bytepair_engine.rank_table import TableFault
-from bytepair_engine.reference import merge
+from bytepair_engine.vocabulary.builtin import BUILTINS, SHA256, builtin_table
+from bytepair_engine.vocabulary.rank_table import TableFault
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load

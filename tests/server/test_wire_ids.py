@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding
-from bytepair_engine.varint import pack, unpack, unpack_slowly
+from bytepair_engine.backends.varint import pack, unpack, unpack_slowly
 from bytepair_server.rpc.wire_fields import element, field
 from bytepair_server.rpc.wire_ids import take_ids, take_items
 from google.protobuf.message import DecodeError

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bytepair_engine import Encoding
-from bytepair_engine.backends import BackendName
+from bytepair_engine.backends.cores import BackendName
 
 #: `get_encoding` on one backend.
 Load = Callable[[str], Encoding]

@@ -7,7 +7,7 @@ import json
 from functools import cache
 from typing import Any, Final
 
-from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from tokenizers import AddedToken, Tokenizer, trainers
 
 from support.tokenizer_json import BYTE_TOKENS, CLIP, CORPUS

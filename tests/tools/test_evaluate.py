@@ -53,7 +53,7 @@ def by_definition(encoding: Encoding, text: str) -> Counts:
     ids, found = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
     starts = [min(start, size - 1) for start in found]
     assert ids == encoding.encode_ordinary(text)
-    unknown = None if encoding.form is None else encoding.form.model.unknown
+    unknown = None if encoding.pipeline is None else encoding.pipeline.model.unknown
     counts = Counts(size, len(text), len(ids), unknown=sum(i == unknown for i in ids))
     for _, block in Segmenter().blocks([text]):
         for spans in block.words.values() if block else ():

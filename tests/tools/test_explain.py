@@ -90,7 +90,7 @@ def test_a_token_that_is_not_merged(shell: Shell, tmp_path: Path) -> None:
     assert shell(*special) == '"<|endoftext|>", id 50256: it is not merged\n'
 
 
-def test_a_token_of_a_form_is_named_by_what_it_decodes_to(shell: Shell, tmp_path: Path) -> None:
+def test_a_token_of_a_pipeline_is_named_by_what_it_decodes_to(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
     usual = ("explain", "--encoding", "a.model", "--token")
     tree = shell(*usual, " hello").splitlines()

@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-from bytepair_engine.patterns import PATTERNS
-from bytepair_engine.reference import split
+from bytepair_engine.backends.reference import split
 from bytepair_engine.training import counting
 from bytepair_engine.training.counting import Counting, parts
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
 SEED = 20261121

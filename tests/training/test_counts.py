@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow
 import pytest
 from bytepair_engine import TrainingError
-from bytepair_engine.patterns import PATTERNS
 from bytepair_engine.training.counting import Counting
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from pyarrow import parquet
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 from support.in_process import Command

@@ -10,12 +10,12 @@ from pathlib import Path
 import bytepair_engine
 import pytest
 from bytepair_engine import InvalidOption, InvalidUnicode, TrainingError, VocabularyError
-from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.backends.reference import split
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
-from bytepair_engine.reference import split
 from bytepair_engine.training.counting import Counting, counts_of, text_batches
 from bytepair_engine.training.merging import Trained, merge_by_reference, merge_counts
 from bytepair_engine.training.settings import TrainingSettings
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,13 +17,13 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.extending import extend_encoding, ordinary_tokens
-from bytepair_engine.patterns import PATTERNS
 from bytepair_engine.training.counting import Counting
 from bytepair_engine.training.merging import Trained, merge_counts
 from bytepair_engine.training.output import configuration, rank_file
 from bytepair_engine.training.settings import TrainingSettings
 from bytepair_engine.training.tokenizer_json import tokenizer_json
 from bytepair_engine.training.training import encoding_of
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
 from tokenizers import Tokenizer
 

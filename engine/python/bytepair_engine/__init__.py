@@ -32,8 +32,8 @@ from bytepair_engine.loading import load_encoding
 from bytepair_engine.registry import aliases, get_encoding, list_encodings
 from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.stream_decoder import StreamDecoder
-from bytepair_engine.stream_encoder import StreamCounter, StreamEncoder, can_stream
+from bytepair_engine.streaming.decoder import StreamDecoder
+from bytepair_engine.streaming.encoder import StreamCounter, StreamEncoder, can_stream
 from bytepair_engine.training.training import train
 
 __all__ = [

@@ -4,15 +4,15 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, final
 
-from bytepair_engine.backend import DecodeErrors, OffsetUnit, Text
+from bytepair_engine.backends.interface import DecodeErrors, OffsetUnit, Text
 
 __all__ = [
     "UNICODE_VERSION",
     "Bpe",
     "CancelFlag",
-    "Form",
-    "FormNames",
     "MergeTrainer",
+    "Pipeline",
+    "PipelineNames",
     "PretokenCounter",
     "PretokenCounts",
     "RankTable",
@@ -191,14 +191,14 @@ class MergeTrainer:
         """How many tokens there are."""
 
 @final
-class FormNames:
-    """What `Form.names` compiles; see `backend.SpecialTokenSet`."""
+class PipelineNames:
+    """What `Pipeline.names` compiles; see `backend.SpecialTokenSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
 @final
-class Form:
-    """A form; `pipeline/native.py` gives its parts. See `backend.Backend` for each method."""
+class Pipeline:
+    """A pipeline; `pipeline/native.py` gives its parts. See `backend.Backend` for each method."""
 
     @staticmethod
     def build(
@@ -210,17 +210,21 @@ class Form:
         added: list[tuple[str, int, bool, str, bool, bool, bool, bool]],
         decoder: tuple[list[tuple[int, bytes]], tuple[Any, ...]],
         cache_bytes: int,
-    ) -> Form: ...
+    ) -> Pipeline: ...
     @staticmethod
-    def names(names: frozenset[str]) -> FormNames: ...
-    def encode(self, text: str, allowed: FormNames, disallowed: FormNames) -> list[int]: ...
-    def encode_array(self, text: str, allowed: FormNames, disallowed: FormNames) -> array[int]: ...
-    def encode_packed(self, text: Text, allowed: FormNames, disallowed: FormNames) -> bytes: ...
+    def names(names: frozenset[str]) -> PipelineNames: ...
+    def encode(self, text: str, allowed: PipelineNames, disallowed: PipelineNames) -> list[int]: ...
+    def encode_array(
+        self, text: str, allowed: PipelineNames, disallowed: PipelineNames
+    ) -> array[int]: ...
+    def encode_packed(
+        self, text: Text, allowed: PipelineNames, disallowed: PipelineNames
+    ) -> bytes: ...
     def encode_with_offsets(
-        self, text: str, unit: OffsetUnit, allowed: FormNames, disallowed: FormNames
+        self, text: str, unit: OffsetUnit, allowed: PipelineNames, disallowed: PipelineNames
     ) -> tuple[list[int], list[int]]: ...
     def count(
-        self, text: Text, allowed: FormNames, disallowed: FormNames, limit: int | None
+        self, text: Text, allowed: PipelineNames, disallowed: PipelineNames, limit: int | None
     ) -> int: ...
     def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str: ...
     def decode_bytes(self, ids: Sequence[int]) -> bytes: ...

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from bytepair_engine.backend import Backend
-from bytepair_engine.backends import Core
+from bytepair_engine.backends.cores import Core
+from bytepair_engine.backends.interface import Backend
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.pipeline.form import NO_TEMPLATE, Form, Split, Template
-from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.pipeline.definition import NO_TEMPLATE, Pipeline, Split, Template
 from bytepair_engine.resources import Resources
-from bytepair_engine.special_sets import SpecialSets
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
+from bytepair_engine.vocabulary.special_sets import SpecialSets
 
 
 def build_encoding(
@@ -78,14 +78,14 @@ def build_encoding(
     )
 
 
-def build_form_encoding(
-    core: Core, form: Form, *, name: str, source: str, resources: Resources
+def build_pipeline_encoding(
+    core: Core, pipeline: Pipeline, *, name: str, source: str, resources: Resources
 ) -> Encoding:
-    """Build the encoding of a form.
+    """Build the encoding of a pipeline.
 
     Args:
         core: The backend that will run it.
-        form: The form, as a loader made it.
+        pipeline: The pipeline, as a loader made it.
         name: The encoding's name.
         source: The encoding's `source`.
         resources: What it may take of the machine.
@@ -94,25 +94,25 @@ def build_form_encoding(
             being kept from a special token (see `pipeline.text_model`).
     """
     try:
-        backend = core.build_form(form, resources)
+        backend = core.build_pipeline(pipeline, resources)
     except VocabularyError as fault:
         # Backends know no files.
         where, problem = source.removeprefix("file:"), f"{fault.source}: {fault.problem}"
         raise VocabularyError(where, problem, fault.remedy) from None
-    special = {token.name: token.id for token in form.added if token.special}
+    special = {token.name: token.id for token in pipeline.added if token.special}
     return Encoding(
         name=name,
         source=source,
-        pattern="\n".join(s.pattern for s in form.pre_tokenizers if isinstance(s, Split)),
+        pattern="\n".join(s.pattern for s in pipeline.pre_tokenizers if isinstance(s, Split)),
         special_tokens=MappingProxyType(special),
-        max_token_id=max(form.decoder.middle),
+        max_token_id=max(pipeline.decoder.middle),
         resources=resources,
         _backend=backend,
         _special_sets=SpecialSets(backend, special),
         _special_ids=frozenset(special.values()),
-        form=form,
-        template=form.template,
-        template_names=_names(backend, special, form.template),
+        pipeline=pipeline,
+        template=pipeline.template,
+        template_names=_names(backend, special, pipeline.template),
     )
 
 

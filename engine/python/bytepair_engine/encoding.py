@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bytepair_engine.backend import Backend, DecodeErrors, OffsetUnit, Text
+from bytepair_engine.backends.interface import Backend, DecodeErrors, OffsetUnit, Text
+from bytepair_engine.backends.text_length import text_length
+from bytepair_engine.backends.varint import pack
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
-from bytepair_engine.fingerprint import with_template
-from bytepair_engine.pipeline.form import NO_TEMPLATE, Decoder, Form, Template
+from bytepair_engine.pipeline.definition import NO_TEMPLATE, Decoder, Pipeline, Template
 from bytepair_engine.resources import Resources
-from bytepair_engine.special_sets import SpecialSets, SpecialTokens
-from bytepair_engine.text_length import text_length
-from bytepair_engine.varint import pack
+from bytepair_engine.vocabulary.fingerprint import with_template
+from bytepair_engine.vocabulary.special_sets import SpecialSets, SpecialTokens
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -50,7 +50,7 @@ class Encoding:
         backend: "native" or "reference".
         resources: What it may take of the machine.
         splitter: The hand-written scanner that runs the pattern, or "general".
-        form: What it is where a table, a pattern and special tokens do not say it; else None.
+        pipeline: What it is where a table, a pattern and special tokens do not say it; else None.
         template: The ids that `add_special_tokens` puts before and after a text; none where the
             file does not say it, as only a tokenizer.json can.
         template_names: The names of these tokens, those before a text first: of one that is not
@@ -66,7 +66,7 @@ class Encoding:
     _backend: Backend[Any]
     _special_sets: SpecialSets
     _special_ids: frozenset[int]
-    form: Form | None = None
+    pipeline: Pipeline | None = None
     template: Template = NO_TEMPLATE
     template_names: tuple[str, ...] = ()
 
@@ -80,8 +80,8 @@ class Encoding:
     @property
     def fingerprint(self) -> str:
         plain = self._backend.fingerprint
-        # That of a form says it already.
-        return plain if self.form is not None else with_template(plain, self.template)
+        # That of a pipeline says it already.
+        return plain if self.pipeline is not None else with_template(plain, self.template)
 
     @property
     def backend(self) -> Literal["native", "reference"]:
@@ -95,7 +95,11 @@ class Encoding:
     def decoder(self) -> Decoder | None:
         """What tokens' bytes are where that depends on their place in a sequence; None where it
         does not."""
-        return None if self.form is None or self.form.decoder.is_plain else self.form.decoder
+        return (
+            None
+            if self.pipeline is None or self.pipeline.decoder.is_plain
+            else self.pipeline.decoder
+        )
 
     # Text to ids
 

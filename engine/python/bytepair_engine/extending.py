@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bytepair_engine.backends import resolve
+from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption, VocabularyError
-from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
 
 def extend_encoding(
@@ -42,7 +42,7 @@ def extend_encoding(
             raise InvalidOption("special_tokens", f"{repeated[0]!r} is given twice")
         special_tokens = {t: encoding.n_vocab + n for n, t in enumerate(special_tokens)}
     backend = encoding._backend
-    if encoding.form is not None:
+    if encoding.pipeline is not None:
         raise InvalidOption(
             "encoding",
             f"{encoding.name!r} is more than a rank table, so its special tokens are its file's",

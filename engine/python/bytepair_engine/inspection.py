@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Final
 
 from bytepair_engine import collector
-from bytepair_engine.backends import resolve
-from bytepair_engine.builtin import SHA256
+from bytepair_engine.backends.cores import resolve
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.formats.detect import Format
 from bytepair_engine.formats.reading import open_vocabulary
 from bytepair_engine.loading import load_opened
-from bytepair_engine.pipeline.form import Form, Merges, Scores
+from bytepair_engine.pipeline.definition import Merges, Pipeline, Scores
 from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.stream_encoder import can_stream
+from bytepair_engine.streaming.encoder import can_stream
+from bytepair_engine.vocabulary.builtin import SHA256
 
 #: How many characters of a regular expression or of another value a step may show.
 _LONGEST_VALUE: Final = 200
@@ -85,17 +85,17 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
         return inspection(spec=spec, encoding=None, missing=missing)
     with collector.paused():
         encoding = load_opened(resolve(None), spec, opened, Resources())
-    form = encoding.form
+    pipeline = encoding.pipeline
     return inspection(
         spec=spec,
         encoding=encoding,
         steps=(
-            *(_rank_steps(encoding) if form is None else _form_steps(form)),
+            *(_rank_steps(encoding) if pipeline is None else _pipeline_steps(pipeline)),
             *_template_steps(encoding),
         ),
         always_found=()
-        if form is None
-        else tuple(token.content for token in form.added if not token.special),
+        if pipeline is None
+        else tuple(token.content for token in pipeline.added if not token.special),
     )
 
 
@@ -114,17 +114,17 @@ def _rank_steps(encoding: Encoding) -> Iterator[str]:
     yield "merge bytes, the lowest rank first"
 
 
-def _form_steps(form: Form) -> Iterator[str]:
-    for step in (*form.normalisers, *form.pre_tokenizers):
+def _pipeline_steps(pipeline: Pipeline) -> Iterator[str]:
+    for step in (*pipeline.normalisers, *pipeline.pre_tokenizers):
         values = (f"{name}={_value(getattr(step, name))}" for name in step.__dataclass_fields__)
         yield f"{type(step).__name__}({', '.join(values)})"
     rule = {Merges: "by the list of merges", Scores: "the highest score first"}.get(
-        type(form.model.rule), "the lowest rank first"
+        type(pipeline.model.rule), "the lowest rank first"
     )
-    yield f"merge {form.model.units}, {rule}"
-    if form.model.byte_tokens:
+    yield f"merge {pipeline.model.units}, {rule}"
+    if pipeline.model.byte_tokens:
         yield "fall back to the tokens of single bytes"
-    if not form.decoder.is_plain:
+    if not pipeline.decoder.is_plain:
         yield "decode by the place in the sequence: the first token's space is not shown"
 
 

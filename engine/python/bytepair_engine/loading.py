@@ -6,17 +6,17 @@ import tomllib
 from pathlib import Path
 
 from bytepair_engine import collector
-from bytepair_engine.aliases import ALIASES
-from bytepair_engine.backends import BackendName, Core, resolve
-from bytepair_engine.building import build_encoding, build_form_encoding
-from bytepair_engine.builtin import BUILTINS, Builtin, builtin_table
+from bytepair_engine.backends.cores import BackendName, Core, resolve
+from bytepair_engine.building import build_encoding, build_pipeline_encoding
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import UnknownEncoding, VocabularyError
 from bytepair_engine.formats.ranked import Ranked
 from bytepair_engine.formats.reading import Opened, open_vocabulary, read_vocabulary
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.vocabulary_file import read_vocabulary_file
+from bytepair_engine.vocabulary.aliases import ALIASES
+from bytepair_engine.vocabulary.builtin import BUILTINS, Builtin, builtin_table
+from bytepair_engine.vocabulary.file import read_vocabulary_file
 
 
 def load_encoding(
@@ -54,7 +54,7 @@ def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resou
     vocabulary = read_vocabulary(core, spec, opened)
     source = f"file:{spec.file}"
     if not isinstance(vocabulary, Ranked):
-        encoding = build_form_encoding(
+        encoding = build_pipeline_encoding(
             core, vocabulary, name=spec.name, source=source, resources=resources
         )
     else:

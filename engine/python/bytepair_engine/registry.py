@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from bytepair_engine.aliases import ALIASES
-from bytepair_engine.backends import BackendName, resolve
+from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.building import build_encoding
-from bytepair_engine.builtin import BUILTINS, builtin_table
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.loading import find_builtin
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
+from bytepair_engine.vocabulary.aliases import ALIASES
+from bytepair_engine.vocabulary.builtin import BUILTINS, builtin_table
 
 
 def get_encoding(

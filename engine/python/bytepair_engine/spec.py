@@ -71,7 +71,7 @@ _KEYS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSpec:
-    """The declaration of one encoding, checked for its form and not yet for its files.
+    """The declaration of one encoding, checked for its pipeline and not yet for its files.
 
     Attributes:
         name: Its canonical name.

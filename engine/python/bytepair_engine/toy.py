@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from bytepair_engine.backends import resolve
+from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.resources import Resources

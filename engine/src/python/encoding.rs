@@ -1,4 +1,4 @@
-//! `_core.Bpe`: one encoding, as `backend.py` says what it owes.
+//! `_core.Bpe`: one encoding, as `backends/interface.py` says what it owes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::table::RankTable;
 use super::text::{decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, utf8};
 use crate::bpe;
 use crate::parallel::Sharing;
-use crate::special;
+use crate::vocabulary::special;
 
 /// A compiled set of special tokens.
 ///

@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyList};
 
 use super::guard::released;
-use crate::varint;
+use crate::output::varint;
 
 /// Python integers made once for each id: a list of them costs a third of making them anew.
 pub(super) struct Integers {

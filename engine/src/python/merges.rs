@@ -6,9 +6,9 @@ use pyo3::types::{PyAny, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::guard::{detached, guarded};
 use super::ids::array_of;
-use crate::form;
-use crate::form::Listed;
-use crate::rank_table::RankTable;
+use crate::pipeline;
+use crate::pipeline::Listed;
+use crate::vocabulary::rank_table::RankTable;
 
 /// See `as_ranks.merges_by_rank`; the columns of `merges` are lefts, rights and results.
 #[pyfunction]
@@ -25,7 +25,7 @@ pub(super) fn merges_by_rank(
     };
     detached(py, || {
         RankTable::from_items(ranks)
-            .is_ok_and(|ranks| form::merges_by_rank(&ranks, &list, whole_first))
+            .is_ok_and(|ranks| pipeline::merges_by_rank(&ranks, &list, whole_first))
     })
 }
 
@@ -53,7 +53,7 @@ pub(super) fn merge_columns<'py>(
         .collect::<PyResult<_>>()?;
     // A lone surrogate is in no token.
     let halves: Vec<Option<&str>> = halves.iter().map(|half| half.to_str().ok()).collect();
-    match guarded(py, || form::merge_columns(&halves, &vocabulary, prefix))? {
+    match guarded(py, || pipeline::merge_columns(&halves, &vocabulary, prefix))? {
         Err(index) => Ok(PyInt::new(py, index).into_any()),
         Ok(found) => {
             let columns = [found.priorities, found.results, found.lefts, found.rights];

@@ -5,10 +5,10 @@
 
 mod cancel;
 mod encoding;
-mod form;
 mod guard;
 mod ids;
 mod merges;
+mod pipeline;
 mod table;
 mod text;
 mod train;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 use cancel::CancelFlag;
 use encoding::{Bpe, SpecialSet};
-use form::{Form, FormNames};
+use pipeline::{Pipeline, PipelineNames};
 use table::RankTable;
 use train::{MergeTrainer, PretokenCounter, PretokenCounts};
 
@@ -35,8 +35,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<RankTable>()?;
     module.add_class::<SpecialSet>()?;
     module.add_class::<Bpe>()?;
-    module.add_class::<FormNames>()?;
-    module.add_class::<Form>()?;
+    module.add_class::<PipelineNames>()?;
+    module.add_class::<Pipeline>()?;
     module.add_class::<CancelFlag>()?;
     module.add_class::<PretokenCounter>()?;
     module.add_class::<PretokenCounts>()?;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 
 use super::guard::{guarded, raise, released};
-use crate::rank_table;
+use crate::vocabulary::rank_table;
 
 /// Tokens and their ids, from a rank file or from pairs.
 #[pyclass(frozen, module = "bytepair_engine._core")]
@@ -20,7 +20,12 @@ fn table_or_fault(
         Ok(table) => Ok(RankTable(Arc::new(table))),
         Err(fault) => {
             let args = (fault.fault.name(), fault.line);
-            Err(raise(py, "bytepair_engine.rank_table", "TableFault", args))
+            Err(raise(
+                py,
+                "bytepair_engine.vocabulary.rank_table",
+                "TableFault",
+                args,
+            ))
         }
     }
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
 use super::guard::{ERRORS, raise, released};
 use super::ids::{Integers, token_ids};
 use crate::bpe;
-use crate::offsets::OffsetUnit;
+use crate::output::offsets::OffsetUnit;
 
 /// The text's UTF-8, without a copy where CPython has it.
 pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {

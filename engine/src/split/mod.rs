@@ -1,22 +1,23 @@
 //! Splitting text into pre-tokens.
 
 mod blocks;
-mod borders;
 mod bytes;
 mod class;
 mod class_table;
 mod deepseek;
 mod piece;
 mod published;
+pub mod regex;
 mod rules;
+mod split_points;
 
-pub use borders::next_border;
 pub use class::class_of;
 pub use class_table::UNICODE_VERSION;
+pub use split_points::next_split_point;
 
 use std::sync::Arc;
 
-use crate::general::{Cursor, General};
+use crate::split::regex::{Cursor, Regex};
 use rules::{Cl100k, Family, Gpt2, Llama3, O200k, Qwen2, Tekken};
 
 /// How many ends one call of `Splitter::fill` finds at most.
@@ -100,7 +101,7 @@ pub enum Splitter {
     Qwen2,
     Tekken,
     DeepSeekV3,
-    General(Arc<General>),
+    Regex(Arc<Regex>),
 }
 
 /// Why a pattern cannot be run.
@@ -116,7 +117,7 @@ impl Splitter {
     pub fn for_pattern(pattern: &str) -> Result<Self, PatternFault> {
         match published::scanner_of(pattern) {
             Some(scanner) => Ok(scanner),
-            None => Ok(Splitter::General(Arc::new(General::new(pattern)?))),
+            None => Ok(Splitter::Regex(Arc::new(Regex::new(pattern)?))),
         }
     }
 
@@ -130,14 +131,14 @@ impl Splitter {
             Splitter::Qwen2 => "qwen2",
             Splitter::Tekken => "tekken",
             Splitter::DeepSeekV3 => "deepseek_v3",
-            Splitter::General(_) => "general",
+            Splitter::Regex(_) => "general",
         }
     }
 
-    /// Whether text that it splits can be cut at `next_border`: nothing is known of the borders
+    /// Whether text that it splits can be cut at `next_split_point`: nothing is known of the borders
     /// of other patterns.
-    pub fn has_borders(&self) -> bool {
-        !matches!(self, Splitter::General(_))
+    pub fn has_split_points(&self) -> bool {
+        !matches!(self, Splitter::Regex(_))
     }
 
     /// The pre-tokens of `text`.
@@ -166,12 +167,12 @@ impl Splitter {
             Splitter::Qwen2 => fill_family::<Qwen2>(text, start, ends),
             Splitter::Tekken => fill_family::<Tekken>(text, start, ends),
             Splitter::DeepSeekV3 => fill_by(text, start, ends, deepseek::piece_end),
-            Splitter::General(general) => fill_general(general, text, start, ends),
+            Splitter::Regex(general) => fill_regex(general, text, start, ends),
         }
     }
 }
 
-fn fill_general(general: &Arc<General>, text: &str, start: usize, ends: &mut Ends) {
+fn fill_regex(general: &Arc<Regex>, text: &str, start: usize, ends: &mut Ends) {
     ends.clear();
     let of = (
         Arc::as_ptr(general).addr(),

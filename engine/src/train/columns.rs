@@ -2,7 +2,7 @@
 //! add them up.
 
 use super::counts::Counts;
-use super::table::hash_of;
+use super::word_table::hash_of;
 
 /// Some words and their counts.
 pub struct Columns {

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::counts::Counts;
 use super::spill::{Record, merge_runs, write_run};
-use super::table::{WordTable, hash_of};
+use super::word_table::{WordTable, hash_of};
 use crate::split::{Ends, Splitter};
 
 /// Each thread's table is in so many parts, by hash, so that parts are joined on all threads.

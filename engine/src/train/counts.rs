@@ -1,6 +1,6 @@
 //! What counting comes to: every pre-token once, with its count, in the order of first sight.
 
-use super::table::{WordTable, hash_of};
+use super::word_table::{WordTable, hash_of};
 
 /// Pre-tokens and counts.
 #[derive(Clone, Default)]

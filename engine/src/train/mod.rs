@@ -12,8 +12,8 @@ mod counts;
 mod pairs;
 mod queue;
 mod spill;
-mod table;
 mod trainer;
+mod word_table;
 mod words;
 
 pub use columns::{Columns, buckets, read};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::hash::fold;
+use crate::vocabulary::hash::fold;
 
 /// Positions in `words`, ascending, in a chunk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +52,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        self.0 = crate::hash::hash(bytes);
+        self.0 = crate::vocabulary::hash::hash(bytes);
     }
 
     fn write_u64(&mut self, number: u64) {

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
-from bytepair_engine.aliases import ALIASES
-from bytepair_engine.builtin import BUILTINS
 from bytepair_engine.inspection import Inspection, inspect_file
+from bytepair_engine.vocabulary.aliases import ALIASES
+from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.failure import Failure
 

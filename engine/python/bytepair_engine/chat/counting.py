@@ -15,7 +15,7 @@ from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
-from bytepair_engine.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
 Tools = Sequence[Mapping[str, Any] | str | Tool] | None

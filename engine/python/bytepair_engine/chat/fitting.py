@@ -15,7 +15,7 @@ from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
-from bytepair_engine.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Whether a form is what a rank table, a split pattern and special tokens say: then it runs as the
-built-in encodings do, and has the fingerprint of the rank file of the same content.
+"""Whether a pipeline is what a rank table, a split pattern and special tokens say: then it runs as
+the built-in encodings do, and has the fingerprint of the rank file of the same content.
 
 The question is when merging by a list of pairs gives what merging by rank gives, for every text.
 docs/formats.md proves the answer that is computed here. A template, which no rank file can say, is
@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bytepair_engine.backends.reference import merge
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.pipeline.form import Form, Merges, Ranks, Split
+from bytepair_engine.pipeline.definition import Merges, Pipeline, Ranks, Split
 from bytepair_engine.pipeline.text_model import text_model
-from bytepair_engine.reference import merge
 
 _BYTES: Final = 256
 
@@ -38,33 +38,33 @@ class RankParts:
     special_tokens: dict[str, int]
 
 
-def rank_parts(form: Form, by_rank: ByRank | None = None) -> RankParts | None:
+def rank_parts(pipeline: Pipeline, by_rank: ByRank | None = None) -> RankParts | None:
     """What a rank table would hold.
 
     Args:
-        form: The form.
+        pipeline: The pipeline.
         by_rank: What answers `merges_by_rank`; that function by default.
     Returns:
-        The parts; None if it is not certain that they say the same as the form.
+        The parts; None if it is not certain that they say the same as the pipeline.
     """
-    pattern = _pattern(form)
-    model = form.model
-    special = {token.name: token.id for token in form.added}
+    pattern = _pattern(pipeline)
+    model = pipeline.model
+    special = {token.name: token.id for token in pipeline.added}
     if pattern is None or model.units != "bytes" or model.prefix or model.suffix:
         return None
     if not all(
         token.special and not (token.left_strip or token.right_strip or token.single_word)
-        for token in form.added
+        for token in pipeline.added
     ):
         return None
     try:
-        model = text_model(form)
+        model = text_model(pipeline)
     except VocabularyError:
         return None  # and whoever makes a backend of the form says why
     ranks = model.tokens
     if any(bytes([byte]) not in ranks for byte in range(_BYTES)):
         return None
-    if not _decodes_to_itself(form, ranks, special):
+    if not _decodes_to_itself(pipeline, ranks, special):
         return None
     if isinstance(model.rule, Merges):
         if not (by_rank or merges_by_rank)(ranks, model.rule, model.whole_first):
@@ -74,23 +74,25 @@ def rank_parts(form: Form, by_rank: ByRank | None = None) -> RankParts | None:
     return RankParts(sorted(ranks.items(), key=lambda item: item[1]), pattern, special)
 
 
-def _pattern(form: Form) -> str | None:
+def _pattern(pipeline: Pipeline) -> str | None:
     """The splits as one pattern; None if text is changed, or cut in another way."""
-    if form.normalisers or not form.pre_tokenizers:
+    if pipeline.normalisers or not pipeline.pre_tokenizers:
         return None
     lines = [
         step.pattern
-        for step in form.pre_tokenizers
+        for step in pipeline.pre_tokenizers
         if isinstance(step, Split) and step.behaviour == "isolated" and not step.inverted
     ]
-    whole = len(lines) == len(form.pre_tokenizers) and not any("\n" in line for line in lines)
+    whole = len(lines) == len(pipeline.pre_tokenizers) and not any("\n" in line for line in lines)
     return "\n".join(lines) if whole else None
 
 
-def _decodes_to_itself(form: Form, ranks: Mapping[bytes, int], special: Mapping[str, int]) -> bool:
-    middle = form.decoder.middle
+def _decodes_to_itself(
+    pipeline: Pipeline, ranks: Mapping[bytes, int], special: Mapping[str, int]
+) -> bool:
+    middle = pipeline.decoder.middle
     return (
-        form.decoder.is_plain
+        pipeline.decoder.is_plain
         and len(middle) == len(ranks) + len(set(special.values()))
         and all(middle[i] == token for token, i in ranks.items())
         and all(middle[i] == token.encode() for token, i in special.items())

@@ -13,14 +13,14 @@ from typing import Final
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.formats.json_file import read_json
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET, read_bytes
-from bytepair_engine.pipeline.form import AddedToken, Decoder, Form, Merges, Model, Split
-from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.pipeline.definition import AddedToken, Decoder, Merges, Model, Pipeline, Split
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
 _ENCODER_REMEDY: Final = "check that this is encoder.json or vocab.json, and that it is whole"
 _MERGES_REMEDY: Final = "fetch the original vocab.bpe or merges.txt"
 
 
-def gpt2_form(
+def gpt2_pipeline(
     merges: bytes,
     encoder: bytes,
     pattern: str,
@@ -28,7 +28,7 @@ def gpt2_form(
     *,
     merges_source: str,
     encoder_source: str,
-) -> Form:
+) -> Pipeline:
     """Read the two files.
 
     Args:
@@ -40,7 +40,7 @@ def gpt2_form(
         merges_source: The first file's name, for errors.
         encoder_source: The second file's name, for errors.
     Returns:
-        A form that merges by the list. Where that is merging by rank, a rank table says the same:
+        A pipeline that merges by the list. If that is merging by rank, a rank table says the same:
         see `as_ranks`.
     Raises:
         VocabularyError: A file is not what it must be, or the two do not agree.
@@ -82,7 +82,7 @@ def gpt2_form(
             )
     tokens = {read_bytes(token) or b"": ids[token] for token in made}
     lefts, rights = (array("I", (pair[side] for pair in pairs)) for side in (0, 1))
-    return Form(
+    return Pipeline(
         model=Model(
             tokens=tokens, rule=Merges.listed(lefts, rights, pairs.values()), units="bytes"
         ),

@@ -1,4 +1,4 @@
-"""Merges by how their halves are spelled, as the columns of `form.Merges`."""
+"""Merges by how their halves are spelled, as the columns of `pipeline.Merges`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from operator import add
 
-from bytepair_engine.pipeline.form import Columns, Merges
+from bytepair_engine.pipeline.definition import Columns, Merges
 
 #: What answers `columns_slowly`.
 _ToColumns = Callable[[list[str], Mapping[str, int], int], "Columns | int"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bytepair_engine.pipeline.form import NO_TEMPLATE, Template
+from bytepair_engine.pipeline.definition import NO_TEMPLATE, Template
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bytepair_engine.backends import Core
+from bytepair_engine.backends.cores import Core
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.formats.detect import FORMATS, Detected, detect
-from bytepair_engine.formats.gpt2_files import gpt2_form
+from bytepair_engine.formats.gpt2_files import gpt2_pipeline
 from bytepair_engine.formats.ranked import Ranked
-from bytepair_engine.formats.sentencepiece import sentencepiece_form
+from bytepair_engine.formats.sentencepiece import sentencepiece_pipeline
 from bytepair_engine.formats.tekken import parse_tekken
-from bytepair_engine.formats.tokenizer_json import form_of
-from bytepair_engine.patterns import resolve_pattern
-from bytepair_engine.pipeline.form import Form
-from bytepair_engine.rank_table import TableFault
+from bytepair_engine.formats.tokenizer_json import pipeline_of
+from bytepair_engine.pipeline.definition import Pipeline
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.vocabulary_file import check_sha256, read_vocabulary_file, refusal
+from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file, refusal
+from bytepair_engine.vocabulary.patterns import resolve_pattern
+from bytepair_engine.vocabulary.rank_table import TableFault
 
 #: The formats of files that carry neither a split pattern nor special tokens.
 _BARE: Final = ("tiktoken", "gpt2")
@@ -52,7 +52,7 @@ def open_vocabulary(spec: EncodingSpec) -> Opened:
     return Opened(data, _detected(spec, data, str(spec.file)))
 
 
-def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | Form:
+def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | Pipeline:
     """Read the vocabulary of a declaration that names a file.
 
     Args:
@@ -68,7 +68,7 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
         if detected.format == "tiktoken":
             return _with_pattern(spec, core.parse_tiktoken(data))
         if detected.format == "gpt2":
-            return _ranked_if_possible(core, _gpt2_form(spec, data, source))
+            return _ranked_if_possible(core, _gpt2_pipeline(spec, data, source))
         if detected.format == "tekken":
             assert detected.root is not None  # as it is JSON
             tekken = parse_tekken(detected.root)
@@ -77,18 +77,20 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
             return Ranked(table, pattern, tekken.special_tokens)
         if detected.format == "tokenizer.json":
             assert detected.root is not None  # as it is JSON
-            return _ranked_if_possible(core, form_of(detected.root, also_special=spec.also_special))
+            return _ranked_if_possible(
+                core, pipeline_of(detected.root, also_special=spec.also_special)
+            )
     except TableFault as fault:
         raise refusal(fault, source) from None
-    return sentencepiece_form(data, source, spec.also_special)
+    return sentencepiece_pipeline(data, source, spec.also_special)
 
 
-def _ranked_if_possible(core: Core, form: Form) -> Ranked | Form:
-    parts = rank_parts(form, core.by_rank)
+def _ranked_if_possible(core: Core, pipeline: Pipeline) -> Ranked | Pipeline:
+    parts = rank_parts(pipeline, core.by_rank)
     if parts is None:
-        return form
+        return pipeline
     table = core.from_items(parts.items)
-    return Ranked(table, parts.pattern, parts.special_tokens, form.template)
+    return Ranked(table, parts.pattern, parts.special_tokens, pipeline.template)
 
 
 def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
@@ -140,9 +142,9 @@ def _pattern(spec: EncodingSpec) -> str:
     return resolve_pattern(spec.pattern or "", f"encoding {spec.name!r}")
 
 
-def _gpt2_form(spec: EncodingSpec, data: bytes, source: str) -> Form:
+def _gpt2_pipeline(spec: EncodingSpec, data: bytes, source: str) -> Pipeline:
     assert spec.encoder_file is not None  # as `_check_keys` saw to it
-    return gpt2_form(
+    return gpt2_pipeline(
         data,
         read_vocabulary_file(spec.encoder_file),
         _pattern(spec),

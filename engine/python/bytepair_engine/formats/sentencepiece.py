@@ -1,7 +1,7 @@
-"""From a SentencePiece model to the internal form.
+"""From a SentencePiece model to the internal pipeline.
 
 Only models of type BPE: the others do not merge pairs. What the sentencepiece package refuses is
-refused here; so is what depends on more of the text than a form can say.
+refused here; so is what depends on more of the text than a pipeline can say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from bytepair_engine.formats.sentencepiece_file import (
     parse_sentencepiece,
 )
 from bytepair_engine.pipeline.charsmap import CharsMapFault, charsmap
-from bytepair_engine.pipeline.form import AddedToken, Decoder, Form, Model, Scores, Spacing
+from bytepair_engine.pipeline.definition import (
+    AddedToken,
+    Decoder,
+    Model,
+    Pipeline,
+    Scores,
+    Spacing,
+)
 
 #: What stands for a space in pieces.
 MARK: Final = "\u2581"
@@ -37,8 +44,10 @@ _MERGED: Final = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 _BYTE_NAMES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
 
-def sentencepiece_form(data: bytes, source: str, also_special: Collection[str] = ()) -> Form:
-    """Read a model file, and say in the terms of a form what it does.
+def sentencepiece_pipeline(
+    data: bytes, source: str, also_special: Collection[str] = ()
+) -> Pipeline:
+    """Read a model file, and say in the terms of a pipeline what it does.
 
     Args:
         data: The file, uncompressed.
@@ -49,7 +58,7 @@ def sentencepiece_form(data: bytes, source: str, also_special: Collection[str] =
         VocabularyError: It is no model, or none that can be served exactly.
     """
     file = parse_sentencepiece(data, source)
-    return _Loader(file, source, frozenset(also_special)).form()
+    return _Loader(file, source, frozenset(also_special)).pipeline()
 
 
 class _Loader:
@@ -61,7 +70,7 @@ class _Loader:
         self._also_special: Final = also_special
         self._ids: Final = {piece.text: i for i, piece in enumerate(file.pieces)}
 
-    def form(self) -> Form:
+    def pipeline(self) -> Pipeline:
         file = self._file
         if file.model_type is not ModelType.BPE:
             self._refuse(
@@ -70,7 +79,7 @@ class _Loader:
                 _UNSUPPORTED,
             )
         self._check_pieces()
-        return Form(
+        return Pipeline(
             model=Model(
                 tokens={p.text.encode(): i for i, p in self._of(*_MERGED)},
                 rule=Scores(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from bytepair_engine.formats.json_file import Node
-from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
 #: What to do about any fault in such a file.
 REMEDY: Final = "check that this is one of Mistral's tekken.json files, and that it is whole"

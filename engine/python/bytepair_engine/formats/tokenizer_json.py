@@ -1,4 +1,4 @@
-"""HuggingFace's tokenizer.json with a BPE model, to a form.
+"""HuggingFace's tokenizer.json with a BPE model, to a pipeline.
 
 The file holds everything that decides ids: normaliser, pre-tokenizer, model, added tokens,
 post-processor and decoder. `tokenizers` is the program that defines what it means; where one of its
@@ -18,12 +18,14 @@ from bytepair_engine.formats.tokenizer_json_model import read_model, read_vocabu
 from bytepair_engine.formats.tokenizer_json_normalisers import normalisers
 from bytepair_engine.formats.tokenizer_json_steps import pre_tokenizers
 from bytepair_engine.formats.tokenizer_json_template import read_template
-from bytepair_engine.pipeline.form import ByteAlphabet, Form, PreTokenizer
+from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, PreTokenizer
 
 _REMEDY: Final = "fetch the original file, or serve another vocabulary"
 
 
-def read_tokenizer_json(data: bytes, source: str, *, also_special: Collection[str] = ()) -> Form:
+def read_tokenizer_json(
+    data: bytes, source: str, *, also_special: Collection[str] = ()
+) -> Pipeline:
     """Read a file.
 
     Args:
@@ -31,16 +33,16 @@ def read_tokenizer_json(data: bytes, source: str, *, also_special: Collection[st
         source: Its name, for errors.
         also_special: Added tokens that are special although the file does not say so.
     Returns:
-        The form.
+        The pipeline.
     Raises:
         VocabularyError: It is not what it must be, or has something that is not known to be
             exact here; the error names the member.
     """
-    return form_of(read_json(data, source, _REMEDY), also_special=also_special)
+    return pipeline_of(read_json(data, source, _REMEDY), also_special=also_special)
 
 
-def form_of(root: Node, *, also_special: Collection[str] = ()) -> Form:
-    """The form of a file that is parsed already; see `read_tokenizer_json`."""
+def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
+    """The pipeline of a file that is parsed already; see `read_tokenizer_json`."""
     version = root.get("version")
     if version is not None and version.value != "1.0":
         version.refuse(f"it is {version.value!r}, and 1.0 is known")
@@ -57,7 +59,7 @@ def form_of(root: Node, *, also_special: Collection[str] = ()) -> Form:
     for token_id in (*template.before, *template.after):
         if token_id not in spellings:
             root["post_processor"].refuse(f"no token has the id {token_id}")
-    return Form(
+    return Pipeline(
         normalisers=normal,
         pre_tokenizers=_without_last_alphabet(root, steps),
         added=added,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.regex_budget import RegexBudget
-from bytepair_engine.pipeline.form import AddedToken, Normaliser, Replace
+from bytepair_engine.pipeline.definition import AddedToken, Normaliser, Replace
 from bytepair_engine.pipeline.normalising import normalise_text
 from bytepair_engine.pipeline.splitting import compiled
 

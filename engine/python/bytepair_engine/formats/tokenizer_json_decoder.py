@@ -11,7 +11,7 @@ from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.regex_budget import RegexBudget
 from bytepair_engine.formats.tokenizer_json_steps import flattened, regular_expression
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
-from bytepair_engine.pipeline.form import Decoder
+from bytepair_engine.pipeline.definition import Decoder
 from bytepair_engine.pipeline.splitting import compiled
 
 #: A token's text, whether it is the first and whether it is the last one, to its text.

@@ -10,8 +10,8 @@ from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.merge_list import merges_of, without_prefix
 from bytepair_engine.formats.tokenizer_json_steps import choice
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
-from bytepair_engine.pipeline.form import Merges, Model
-from bytepair_engine.rank_table import MAX_TOKEN_ID
+from bytepair_engine.pipeline.definition import Merges, Model
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
 _BYTES: Final = 256
 

@@ -1,4 +1,4 @@
-"""The normalisers of a tokenizer.json, as steps of a form."""
+"""The normalisers of a tokenizer.json, as steps of a pipeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bytepair_engine.formats.tokenizer_json_steps import (
     regular_expression,
 )
 from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
-from bytepair_engine.pipeline.form import (
+from bytepair_engine.pipeline.definition import (
     CharsMap,
     Lowercase,
     Normaliser,

@@ -1,4 +1,4 @@
-"""The pre-tokenizers of a tokenizer.json, as steps of a form; and what reads steps of any kind."""
+"""The pre-tokenizers of a tokenizer.json, as steps of a pipeline; and readers of any step."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import regex
 
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.oniguruma import PatternFault, translate
-from bytepair_engine.patterns import COVERING, PATTERNS
-from bytepair_engine.pipeline.form import (
+from bytepair_engine.pipeline.definition import (
     Behaviour,
     ByteAlphabet,
     Prefix,
@@ -23,6 +22,7 @@ from bytepair_engine.pipeline.unicode_tables import (
     MORE_NUMBERS,
     NO_MARKS,
 )
+from bytepair_engine.vocabulary.patterns import COVERING, PATTERNS
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
 
 
 def made(node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str) -> Iterator[T]:
-    """One step of a file, as steps of a form, by a table from its type."""
+    """One step of a file, as steps of a pipeline, by a table from its type."""
     name = node["type"].a(str)
     if name not in makers:
         node.refuse(f"the {kind} {name!r} is not supported; known are {', '.join(makers)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.tokenizer_json_steps import flattened
-from bytepair_engine.pipeline.form import NO_TEMPLATE, Template
+from bytepair_engine.pipeline.definition import NO_TEMPLATE, Template
 
 _KNOWN = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing, Sequence"
 

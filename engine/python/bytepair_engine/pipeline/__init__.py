@@ -1,2 +1,2 @@
-"""The internal form of every vocabulary that is more than a rank table, and its definition in
+"""The pipeline of every vocabulary that is more than a rank table, and its definition in
 plain Python. docs/formats.md has the mathematics."""

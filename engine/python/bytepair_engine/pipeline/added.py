@@ -8,7 +8,7 @@ from typing import Final
 
 import regex
 
-from bytepair_engine.pipeline.form import AddedToken
+from bytepair_engine.pipeline.definition import AddedToken
 
 _WORD_AFTER: Final = regex.compile(r"\w")
 _SPACE_AFTER: Final = regex.compile(r"\s*")

@@ -1,4 +1,4 @@
-"""The definition of a form, as a backend: slow, obvious, exact."""
+"""The definition of a pipeline, as a backend: slow, obvious, exact."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from itertools import accumulate
 from typing import Final
 
 from bytepair_engine import cancel
-from bytepair_engine.backend import OffsetUnit
-from bytepair_engine.derived_backend import DerivedBackend
+from bytepair_engine.backends.derived import DerivedBackend
+from bytepair_engine.backends.interface import OffsetUnit
+from bytepair_engine.backends.reference import SpecialSet, check_unicode
 from bytepair_engine.errors import SpecialTokenFound
 from bytepair_engine.pipeline.added import AddedTokens
 from bytepair_engine.pipeline.aligned import Aligned
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
 from bytepair_engine.pipeline.decoding import DecoderState
-from bytepair_engine.pipeline.fingerprint import form_fingerprint
-from bytepair_engine.pipeline.form import AddedToken, ByteAlphabet, Form
+from bytepair_engine.pipeline.definition import AddedToken, ByteAlphabet, Pipeline
+from bytepair_engine.pipeline.fingerprint import pipeline_fingerprint
 from bytepair_engine.pipeline.model import Tokenizer
 from bytepair_engine.pipeline.normalising import normalise
 from bytepair_engine.pipeline.splitting import pre_tokenize
 from bytepair_engine.pipeline.text_model import text_model
-from bytepair_engine.reference import SpecialSet, check_unicode
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,48 +35,48 @@ class NameSet:
         return self.spelled.is_in(data)
 
 
-class FormTable:
-    """What a form says of single tokens; see `backend.Backend` for each method.
+class PipelineTable:
+    """What a pipeline says of single tokens; see `backend.Backend` for each method.
 
     Attributes:
-        form: The form.
+        pipeline: The pipeline.
         fingerprint: Its fingerprint.
     """
 
-    def __init__(self, form: Form) -> None:
-        self.form: Final = form
-        self.fingerprint: Final = form_fingerprint(form)
-        self._always_found: Final = {t.name.encode(): t.id for t in form.added if not t.special}
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline: Final = pipeline
+        self.fingerprint: Final = pipeline_fingerprint(pipeline)
+        self._always_found: Final = {t.name.encode(): t.id for t in pipeline.added if not t.special}
 
     def token_id(self, token: bytes) -> int | None:
         found = self._always_found.get(token)
-        return self.form.model.tokens.get(token) if found is None else found
+        return self.pipeline.model.tokens.get(token) if found is None else found
 
     def token_bytes(self, token_id: int) -> bytes | None:
-        return self.form.decoder.middle.get(token_id)
+        return self.pipeline.decoder.middle.get(token_id)
 
     def token_byte_values(self) -> list[bytes]:
-        return sorted(self.form.model.tokens)
+        return sorted(self.pipeline.model.tokens)
 
 
-class FormBackend(FormTable, DerivedBackend[NameSet]):
-    """A form at work; see `backend.Backend` for each method."""
+class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
+    """A pipeline at work; see `backend.Backend` for each method."""
 
     name: Final = "reference"
     splitter: Final = "general"
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         """Prepare.
 
         Raises:
             VocabularyError: See `text_model`.
         """
-        super().__init__(form)
-        self._as_it_came: Final = AddedTokens([t for t in form.added if not t.normalised])
-        self._normalised: Final = AddedTokens([t for t in form.added if t.normalised])
+        super().__init__(pipeline)
+        self._as_it_came: Final = AddedTokens([t for t in pipeline.added if not t.normalised])
+        self._normalised: Final = AddedTokens([t for t in pipeline.added if t.normalised])
         self._tokenizer: Final = Tokenizer(
-            text_model(form),
-            written=any(isinstance(s, ByteAlphabet) for s in form.pre_tokenizers),
+            text_model(pipeline),
+            written=any(isinstance(s, ByteAlphabet) for s in pipeline.pre_tokenizers),
         )
 
     def special_set(self, names: frozenset[str]) -> NameSet:
@@ -95,7 +95,7 @@ class FormBackend(FormTable, DerivedBackend[NameSet]):
             if token is not None:
                 yield token.id, stretch.starts[0], 0
                 continue
-            for piece in pre_tokenize(stretch, self.form.pre_tokenizers):
+            for piece in pre_tokenize(stretch, self.pipeline.pre_tokenizers):
                 cancel.check()
                 places = list(self._places(text, piece))
                 for token_id, at in self._tokenizer.tokens(piece.text):
@@ -122,7 +122,7 @@ class FormBackend(FormTable, DerivedBackend[NameSet]):
             if token is not None:
                 yield stretch, token
             else:
-                yield from cut(normalise(stretch, self.form.normalisers), self._normalised)
+                yield from cut(normalise(stretch, self.pipeline.normalisers), self._normalised)
 
     def _places(self, text: str, piece: Aligned) -> Iterator[tuple[int, int]]:
         """For each byte of a piece, where it comes from: see `_tokens`."""
@@ -154,7 +154,7 @@ class FormBackend(FormTable, DerivedBackend[NameSet]):
         return ids, list(accumulate(offsets, max))
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        state = DecoderState(self.form.decoder)
+        state = DecoderState(self.pipeline.decoder)
         return state.feed(ids) + state.finish()
 
 

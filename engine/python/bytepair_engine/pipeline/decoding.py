@@ -7,7 +7,7 @@ from copy import copy
 from typing import Final
 
 from bytepair_engine.errors import UnknownTokenId
-from bytepair_engine.pipeline.form import Decoder
+from bytepair_engine.pipeline.definition import Decoder
 
 
 class DecoderState:

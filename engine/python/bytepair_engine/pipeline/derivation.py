@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from bytepair_engine.backends.reference import merge
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.pipeline.form import Model, Ranks, Scores
+from bytepair_engine.pipeline.definition import Model, Ranks, Scores
 from bytepair_engine.pipeline.model import Merger, id_rule, unit_rule
-from bytepair_engine.reference import merge
 
 #: Up to so many bytes, looking for the best pair anew each time is faster than a heap.
 _SHORT: Final = 16
@@ -111,7 +111,7 @@ class Derivations:
 
 def model_of(encoding: Encoding) -> Model:
     """The model of any encoding: a rank table's is that of `reference`."""
-    if encoding.form is not None:
-        return encoding.form.model
+    if encoding.pipeline is not None:
+        return encoding.pipeline.model
     tokens = {t: encoding.encode_single_token(t) for t in encoding.token_byte_values()}
     return Model(tokens=tokens, rule=Ranks(), units="bytes", whole_first=True)

@@ -1,4 +1,4 @@
-"""The fingerprint of a form: one name for everything that decides ids and text."""
+"""The fingerprint of a pipeline: one name for everything that decides ids and text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from struct import pack
 from sys import byteorder
 from typing import Any
 
-from bytepair_engine.pipeline.form import Form, Merges, Scores
+from bytepair_engine.pipeline.definition import Merges, Pipeline, Scores
 
 
-def form_fingerprint(form: Form) -> str:
-    """Hash a form: not its name, its file or its format.
+def pipeline_fingerprint(pipeline: Pipeline) -> str:
+    """Hash a pipeline: not its name, its file or its format.
 
     The hash runs over a text that can be read in one way only: "bytepair form 1\\n", and then
     fields, each its length in 8 bytes and its bytes; integers are little-endian. The first field
@@ -30,18 +30,18 @@ def form_fingerprint(form: Form) -> str:
         "sha256:" and 64 hexadecimal digits.
     """
     digest = hashlib.sha256(b"bytepair form 1\n")
-    for field in _fields(form):
+    for field in _fields(pipeline):
         digest.update(pack("<Q", len(field)) + field)
     return f"sha256:{digest.hexdigest()}"
 
 
-def _fields(form: Form) -> Iterator[bytes]:
-    model, decoder, rule = form.model, form.decoder, form.model.rule
+def _fields(pipeline: Pipeline) -> Iterator[bytes]:
+    model, decoder, rule = pipeline.model, pipeline.decoder, pipeline.model.rule
     settings = {
-        "normalisers": [_step(step) for step in form.normalisers],
-        "pre_tokenizers": [_step(step) for step in form.pre_tokenizers],
-        "added": sorted(map(_flat, form.added), key=_in_json),
-        "template": asdict(form.template),
+        "normalisers": [_step(step) for step in pipeline.normalisers],
+        "pre_tokenizers": [_step(step) for step in pipeline.pre_tokenizers],
+        "added": sorted(map(_flat, pipeline.added), key=_in_json),
+        "template": asdict(pipeline.template),
         "rule": type(rule).__name__,
         **{
             name: getattr(model, name)

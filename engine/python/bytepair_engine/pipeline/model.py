@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeVar
 
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
-from bytepair_engine.pipeline.form import Merges, Model, Scores
+from bytepair_engine.pipeline.definition import Merges, Model, Scores
 
 #: What merges: an id, or bytes that are looked up only afterwards.
 P = TypeVar("P", int, bytes)
@@ -17,7 +17,7 @@ Rule = Callable[[P, P], tuple[float, P] | None]
 
 
 class Tokenizer:
-    """The model of a form, ready to be applied.
+    """The model of a pipeline, ready to be applied.
 
     Attributes:
         written: Whether pieces come as `ByteAlphabet` writes them.

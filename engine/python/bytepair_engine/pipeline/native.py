@@ -1,4 +1,4 @@
-"""A form on the native core: the reference's twin."""
+"""A pipeline on the native core: the reference's twin."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import regex
 
-from bytepair_engine.backend import DecodeErrors, OffsetUnit, Text
-from bytepair_engine.derived_backend import DerivedBackend
-from bytepair_engine.pipeline.backend import FormTable
-from bytepair_engine.pipeline.form import (
+from bytepair_engine.backends.derived import DerivedBackend
+from bytepair_engine.backends.interface import DecodeErrors, OffsetUnit, Text
+from bytepair_engine.pipeline.backend import PipelineTable
+from bytepair_engine.pipeline.definition import (
     ByteAlphabet,
     CharsMap,
-    Form,
     Lowercase,
     Merges,
     Model,
     Normaliser,
+    Pipeline,
     Prefix,
     Prepend,
     PreTokenizer,
@@ -44,30 +44,32 @@ if TYPE_CHECKING:
 Step = tuple[str, tuple[Any, ...]]
 
 
-class NativeFormBackend(FormTable, DerivedBackend["_core.FormNames"]):
-    """A form on the core; see `backend.Backend` for each method."""
+class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]):
+    """A pipeline on the core; see `backend.Backend` for each method."""
 
     name: Final = "native"
     splitter: Final = "general"
 
-    def __init__(self, form: Form, core: _core.Form) -> None:
+    def __init__(self, pipeline: Pipeline, core: _core.Pipeline) -> None:
         """Use what `build` made."""
-        super().__init__(form)
+        super().__init__(pipeline)
         self._core: Final = core
 
-    def special_set(self, names: frozenset[str]) -> _core.FormNames:
+    def special_set(self, names: frozenset[str]) -> _core.PipelineNames:
         return self._core.names(names)
 
-    def encode(self, text: str, allowed: _core.FormNames, disallowed: _core.FormNames) -> list[int]:
+    def encode(
+        self, text: str, allowed: _core.PipelineNames, disallowed: _core.PipelineNames
+    ) -> list[int]:
         return self._core.encode(text, allowed, disallowed)
 
     def encode_array(
-        self, text: str, allowed: _core.FormNames, disallowed: _core.FormNames
+        self, text: str, allowed: _core.PipelineNames, disallowed: _core.PipelineNames
     ) -> array[int]:
         return self._core.encode_array(text, allowed, disallowed)
 
     def encode_packed(
-        self, text: Text, allowed: _core.FormNames, disallowed: _core.FormNames
+        self, text: Text, allowed: _core.PipelineNames, disallowed: _core.PipelineNames
     ) -> bytes:
         return self._core.encode_packed(text, allowed, disallowed)
 
@@ -75,16 +77,16 @@ class NativeFormBackend(FormTable, DerivedBackend["_core.FormNames"]):
         self,
         text: str,
         unit: OffsetUnit,
-        allowed: _core.FormNames,
-        disallowed: _core.FormNames,
+        allowed: _core.PipelineNames,
+        disallowed: _core.PipelineNames,
     ) -> tuple[list[int], list[int]]:
         return self._core.encode_with_offsets(text, unit, allowed, disallowed)
 
     def count(
         self,
         text: Text,
-        allowed: _core.FormNames,
-        disallowed: _core.FormNames,
+        allowed: _core.PipelineNames,
+        disallowed: _core.PipelineNames,
         limit: int | None,
     ) -> int:
         # No text has so many tokens.
@@ -98,19 +100,19 @@ class NativeFormBackend(FormTable, DerivedBackend["_core.FormNames"]):
         return self._core.decode_bytes(ids)
 
 
-def build(form: Form, cache_bytes: int) -> NativeFormBackend:
-    """A form on the core.
+def build(pipeline: Pipeline, cache_bytes: int) -> NativePipelineBackend:
+    """A pipeline on the core.
 
     Args:
-        form: The form.
+        pipeline: The pipeline.
         cache_bytes: What remembered pieces may take.
     Raises:
         VocabularyError: A pattern cannot be run in bounded time; or see `text_model`.
     """
     from bytepair_engine import _core
 
-    model, decoder = text_model(form), form.decoder
-    core = _core.Form.build(
+    model, decoder = text_model(pipeline), pipeline.decoder
+    core = _core.Pipeline.build(
         tokens=[(token, token_id) for token, token_id in model.tokens.items() if token],
         rule=_rule(model),
         model=(
@@ -122,8 +124,8 @@ def build(form: Form, cache_bytes: int) -> NativeFormBackend:
             model.prefix,
             model.suffix,
         ),
-        normalisers=([_normaliser(step) for step in form.normalisers], list(_younger())),
-        pre_tokenizers=[_pre_tokenizer(step) for step in form.pre_tokenizers],
+        normalisers=([_normaliser(step) for step in pipeline.normalisers], list(_younger())),
+        pre_tokenizers=[_pre_tokenizer(step) for step in pipeline.pre_tokenizers],
         added=[
             (
                 token.content,
@@ -135,7 +137,7 @@ def build(form: Form, cache_bytes: int) -> NativeFormBackend:
                 token.single_word,
                 token.normalised,
             )
-            for token in form.added
+            for token in pipeline.added
         ],
         decoder=(
             list(decoder.middle.items()),
@@ -150,7 +152,7 @@ def build(form: Form, cache_bytes: int) -> NativeFormBackend:
         ),
         cache_bytes=cache_bytes,
     )
-    return NativeFormBackend(form, core)
+    return NativePipelineBackend(pipeline, core)
 
 
 def _rule(model: Model) -> tuple[str, Any, Any]:

@@ -11,7 +11,7 @@ import regex
 
 from bytepair_engine.pipeline.aligned import Aligned
 from bytepair_engine.pipeline.charsmap import CharsMapTable, charsmap
-from bytepair_engine.pipeline.form import (
+from bytepair_engine.pipeline.definition import (
     CharsMap,
     Lowercase,
     Normaliser,
@@ -42,7 +42,7 @@ _LONG_CLUSTER: Final = 6
 
 
 def normalise(stretch: Aligned, steps: Iterable[Normaliser]) -> Aligned:
-    """Apply the steps of a form to one stretch of text."""
+    """Apply the steps of a pipeline to one stretch of text."""
     for step in steps:
         stretch = _apply(stretch, step)
     return stretch
@@ -123,7 +123,7 @@ def composes_forwards() -> frozenset[str]:
 
 def starts_cluster(character: str) -> bool:
     """Whether text before `character` and text from it on normalise each by itself, in every
-    form: it is a starter, and becomes one with nothing before it."""
+    pipeline: it is a starter, and becomes one with nothing before it."""
     return (
         character < "\u0300"
         or not (unicodedata.combining(character) or character in composes_backwards())

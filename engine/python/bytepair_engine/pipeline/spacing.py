@@ -9,7 +9,7 @@ from typing import Final
 
 from bytepair_engine.pipeline.aligned import Aligned
 from bytepair_engine.pipeline.charsmap import charsmap
-from bytepair_engine.pipeline.form import Spacing
+from bytepair_engine.pipeline.definition import Spacing
 
 _SPACE: Final = " "
 

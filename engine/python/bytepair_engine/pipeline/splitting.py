@@ -9,7 +9,7 @@ import regex
 
 from bytepair_engine.pipeline.aligned import Aligned
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
-from bytepair_engine.pipeline.form import (
+from bytepair_engine.pipeline.definition import (
     Behaviour,
     ByteAlphabet,
     Prefix,
@@ -20,7 +20,7 @@ from bytepair_engine.pipeline.form import (
 
 
 def pre_tokenize(piece: Aligned, steps: Iterable[PreTokenizer]) -> list[Aligned]:
-    """Apply the steps of a form to one stretch of normalised text.
+    """Apply the steps of a pipeline to one stretch of normalised text.
 
     Returns:
         Pieces that are not empty, in order.
@@ -62,7 +62,7 @@ def spans(text: str, step: Split) -> list[tuple[int, int]]:
 
 @lru_cache(1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """A regular expression of a form, compiled."""
+    """A regular expression of a pipeline, compiled."""
     return regex.compile(pattern)
 
 

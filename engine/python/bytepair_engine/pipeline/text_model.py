@@ -1,9 +1,9 @@
-"""The model that text meets: a form's, without the special tokens.
+"""The model that text meets: a pipeline's, without the special tokens.
 
 A publisher's model may hold special tokens, and may have merges that make one. To text they do not
 exist: it never becomes the id of what is not allowed, whatever the merges say. So an answer differs
-from the publisher's where the publisher's holds the id of a special token, and nowhere else; a form
-for which that cannot be said is refused. docs/formats.md has the proof.
+from the publisher's where the publisher's holds the id of a special token, and nowhere else; a
+pipeline for which that cannot be said is refused. docs/formats.md has the proof.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from itertools import compress
 from typing import Final, NoReturn
 
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.pipeline.form import (
-    Form,
+from bytepair_engine.pipeline.definition import (
     MergeRule,
     Merges,
     Model,
     Normaliser,
+    Pipeline,
     Prefix,
     Prepend,
     PreTokenizer,
@@ -39,11 +39,11 @@ _REMEDY: Final = (
 )
 
 
-def text_model(form: Form) -> Model:
+def text_model(pipeline: Pipeline) -> Model:
     """What turns text into ids, but for the added tokens that are found in it.
 
     Args:
-        form: The form.
+        pipeline: The pipeline.
     Returns:
         Its model without the special tokens and the merges that name one; the same model if it
         holds none. `byte_tokens` and `unknown` stay, special or not: they stand for text that has
@@ -53,12 +53,12 @@ def text_model(form: Form) -> Model:
             that does not spell it, or on the way to an ordinary token: without it, text that
             nobody takes for the token would become other ids. The error's source is the token.
     """
-    model = form.model
-    special = {token.id: token.name for token in form.added if token.special}
+    model = pipeline.model
+    special = {token.id: token.name for token in pipeline.added if token.special}
     hidden = {token: i for token, i in model.tokens.items() if i in special}
     if not hidden:
         return model
-    _check(form, hidden, special)
+    _check(pipeline, hidden, special)
     return replace(
         model,
         tokens={token: i for token, i in model.tokens.items() if i not in special},
@@ -79,8 +79,8 @@ def _columns(rule: Merges) -> tuple[array[int], array[int], array[int]]:
     return rule.results, rule.lefts, rule.rights
 
 
-def _check(form: Form, hidden: Mapping[bytes, int], special: Mapping[int, str]) -> None:
-    model = form.model
+def _check(pipeline: Pipeline, hidden: Mapping[bytes, int], special: Mapping[int, str]) -> None:
+    model = pipeline.model
     if isinstance(model.rule, Merges):
         merged, halves = _listed(model.rule, special.keys())
     else:
@@ -92,7 +92,7 @@ def _check(form: Form, hidden: Mapping[bytes, int], special: Mapping[int, str]) 
             _refuse(name, "it is a single byte or character, which text could not hold any more")
         if token_id in halves and (token_id in merged or token_id in stand_ins):
             _refuse(name, "an ordinary token is merged from it, so text that holds that needs it")
-        if (token_id in merged or model.whole_first) and not _is_spelled(form, token, name):
+        if (token_id in merged or model.whole_first) and not _is_spelled(pipeline, token, name):
             _refuse(name, "the model may make it of text that does not spell it")
 
 
@@ -106,13 +106,13 @@ def _is_unit(model: Model, token: bytes) -> bool:
     return any(len(body.decode()) == 1 for body in bodies)
 
 
-def _is_spelled(form: Form, token: bytes, name: str) -> bool:
+def _is_spelled(pipeline: Pipeline, token: bytes, name: str) -> bool:
     """Whether what becomes `token` is what spells it once it is normalised: no step puts one of its
     characters into text, as for a space or the end of a word."""
-    prefix, suffix = form.model.prefix, form.model.suffix
+    prefix, suffix = pipeline.model.prefix, pipeline.model.suffix
     if (prefix and name.startswith(prefix)) or (suffix and name.endswith(suffix)):
         return False
-    put = {c for step in (*form.normalisers, *form.pre_tokenizers) for c in _put(step)}
+    put = {c for step in (*pipeline.normalisers, *pipeline.pre_tokenizers) for c in _put(step)}
     return token == name.encode() and put.isdisjoint(name)
 
 

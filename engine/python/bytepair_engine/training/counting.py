@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from bytepair_engine import _core
-from bytepair_engine.borders import borders_of
 from bytepair_engine.errors import InvalidOption, TrainingError
 from bytepair_engine.resources import MAX_THREADS
-from bytepair_engine.special_names import SpecialNames
-from bytepair_engine.stream_splitter import StreamSplitter
+from bytepair_engine.streaming.split_points import split_points_of
+from bytepair_engine.streaming.splitter import StreamSplitter
+from bytepair_engine.vocabulary.special_names import SpecialNames
 
 #: What is counted at once: so many characters of texts together, on all threads.
 BATCH_CHARACTERS: Final = 8 * 2**20
@@ -184,7 +184,7 @@ def parts(pieces: Iterable[str], pattern: str | None) -> Iterator[str]:
         pattern: The split pattern. Where nothing is known of its borders, or it is None, the text
             is one part.
     """
-    borders = None if pattern is None else borders_of(pattern)
+    borders = None if pattern is None else split_points_of(pattern)
     # To cut what is short takes a third of the time of counting it, and no thread waits for a part.
     is_short = isinstance(pieces, tuple) and sum(map(len, pieces)) <= PART_CHARACTERS
     if borders is None or is_short:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bytepair_engine.patterns import PATTERNS
+from bytepair_engine.vocabulary.patterns import PATTERNS
 
 _BARE: Final = re.compile("[A-Za-z0-9_-]+")
 

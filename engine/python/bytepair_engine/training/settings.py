@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from bytepair_engine.errors import InvalidOption
-from bytepair_engine.patterns import resolve_pattern
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
+from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 Ties = Literal["lowest", "first-seen"]
 ByteOrder = Literal["gpt2", "value"]

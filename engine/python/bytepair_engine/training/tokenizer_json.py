@@ -17,9 +17,9 @@ import re
 from typing import Any, Final
 
 from bytepair_engine.errors import TrainingError
-from bytepair_engine.patterns import PATTERNS
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
 from bytepair_engine.training.merging import Trained
+from bytepair_engine.vocabulary.patterns import PATTERNS
 
 #: Where the named pattern's own spelling has signs that Oniguruma reads differently.
 _SPELLED: Final = {

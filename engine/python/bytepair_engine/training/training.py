@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bytepair_engine.backends import BackendName, resolve
+from bytepair_engine.backends.cores import BackendName, resolve
+from bytepair_engine.backends.reference import check_unicode, split
 from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
-from bytepair_engine.reference import check_unicode, split
 from bytepair_engine.resources import Resources
 from bytepair_engine.training.merging import (
     Progress,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from bytepair_engine import Encoding, SpecialTokenFound
-from bytepair_engine.text_length import text_length
+from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.errors import SpecialTokenInSegment

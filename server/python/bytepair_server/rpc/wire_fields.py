@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bytepair_engine.varint import pack
+from bytepair_engine.backends.varint import pack
 
 _LENGTH_DELIMITED: Final = 2
 

@@ -12,7 +12,7 @@ from array import array
 from typing import Final
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_engine.varint import unpack
+from bytepair_engine.backends.varint import unpack
 
 from bytepair_server.rpc.wire_fields import take
 

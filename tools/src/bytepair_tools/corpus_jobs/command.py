@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bytepair_engine import BytepairError
-from bytepair_engine.patterns import resolve_pattern
+from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bytepair_tools.corpus_jobs.encoding import COLUMNS
 from bytepair_tools.corpus_jobs.job import Job, Outcome

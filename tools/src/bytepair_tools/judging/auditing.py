@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bytepair_engine import Encoding
-from bytepair_engine.pipeline.form import Scores
+from bytepair_engine.pipeline.definition import Scores
 
 from bytepair_tools.judging.measures import ratio
 from bytepair_tools.judging.token_starts import id_stream
@@ -159,7 +159,7 @@ def _by_making(
     encoding, derivations = vocabulary.encoding, vocabulary.derivations
     rule, whole_first = derivations.model.rule, derivations.model.whole_first
     apart = rule.taken_apart if isinstance(rule, Scores) else {}
-    is_plain = encoding.form is None
+    is_plain = encoding.pipeline is None
     found: dict[str, list[Finding]] = {"unreachable": [], "only-whole": []}
     if is_plain:
         found["split"] = []

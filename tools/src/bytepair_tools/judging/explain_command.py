@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair_engine import Encoding
-from bytepair_engine.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.document_options import natural_number
 from bytepair_tools.encodings import ENCODING_HELP, add_file_options, one_encoding

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Final, Literal
 
 from bytepair_engine import Encoding
+from bytepair_engine.pipeline.definition import Merges, Scores
 from bytepair_engine.pipeline.derivation import Derivations, Part, model_of
-from bytepair_engine.pipeline.form import Merges, Scores
-from bytepair_engine.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.failure import Failure
 
@@ -122,7 +122,7 @@ class Explainer:
             UnknownToken: No token is it.
             Failure: Several are.
         """
-        form = self.encoding.form
+        form = self.encoding.pipeline
         data = text.encode(errors="surrogatepass")
         tokens = {} if form is None else form.decoder.middle
         found = [i for i, d in tokens.items() if d == data and i not in self._byte_ids]

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Final, Protocol
 
 from bytepair_engine import Encoding, StreamEncoder, can_stream
-from bytepair_engine.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 #: A document may hold any amount of text that can only be encoded together.
 _NO_LIMIT: Final = 2**62
@@ -73,10 +73,12 @@ class TokenStarts:
     def __init__(self, encoding: Encoding) -> None:
         """Prepare; `begin` comes before each document."""
         self._encoding: Final = encoding
-        self._unknown_id: Final = None if encoding.form is None else encoding.form.model.unknown
+        self._unknown_id: Final = (
+            None if encoding.pipeline is None else encoding.pipeline.model.unknown
+        )
         self._lengths: Final = {
             encoding.encode_single_token(token): len(token)
-            for token in ([] if encoding.form else encoding.token_byte_values())
+            for token in ([] if encoding.pipeline else encoding.token_byte_values())
         }
         self.begin()
 
@@ -86,7 +88,7 @@ class TokenStarts:
         self.unknown: list[int] = []
         self.known = 0
         self._pieces: list[str] = []
-        self._ids = None if self._encoding.form else id_stream(self._encoding)
+        self._ids = None if self._encoding.pipeline else id_stream(self._encoding)
 
     def feed(self, piece: str) -> None:
         """Take the next piece of the document."""

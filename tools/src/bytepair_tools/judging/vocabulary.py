@@ -51,7 +51,7 @@ class Vocabulary:
     def __init__(self, encoding: Encoding) -> None:
         """Look at all tokens of an encoding."""
         self.encoding: Final = encoding
-        model, form = model_of(encoding), encoding.form
+        model, form = model_of(encoding), encoding.pipeline
         self.derivations: Final = Derivations(model)
         added = () if form is None else form.added
         self.always_found: Final = {t.id: t.name or t.content for t in added if not t.special}

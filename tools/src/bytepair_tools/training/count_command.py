@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bytepair_engine import BytepairError
-from bytepair_engine.patterns import resolve_pattern
+from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bytepair_tools.document_options import documents_of
 from bytepair_tools.failure import FAILED, Failure

@@ -12,9 +12,9 @@ from bytepair_engine import (
     extend_encoding,
     get_encoding,
 )
-from bytepair_engine.builtin import BUILTINS
 from bytepair_engine.extending import ordinary_tokens
 from bytepair_engine.training.output import configuration, rank_file
+from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.encodings import declared_encodings, only_one
 from bytepair_tools.failure import Failure

@@ -1,0 +1,250 @@
+"""Where a text for a pipeline can be cut while it arrives: docs/formats.md has the proof.
+
+A border stands between two characters a and b, neither of which is looked at with more of the text:
+whatever comes before a and after b, nothing of the form reaches across. What follows is encoded
+with a before it, as the start of a text may be treated in another way than its middle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final
+
+import regex
+
+from bytepair_engine.pipeline.charsmap import charsmap
+from bytepair_engine.pipeline.definition import (
+    Lowercase,
+    Pipeline,
+    Prefix,
+    Prepend,
+    Replace,
+    Scores,
+    Spacing,
+    Split,
+    Strip,
+    Substitute,
+    UnicodeForm,
+)
+from bytepair_engine.pipeline.normalising import (
+    composes_forwards,
+    normalise_text,
+    starts_cluster,
+)
+from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
+
+#: Splits of which each piece ends by the characters on both sides of its end alone: at single
+#: characters, and between words and what is none.
+_WORDS: Final = r"\w+|[^\w\s]+"
+_ONE_CHARACTER: Final = regex.compile(
+    r"(?s)(?:\\?.|\\s|(?:\(\?!\[[^\[\]]*\]\))?\[(?:[^\[\]\\]|\\.)*\])"
+)
+
+#: Splits that leave no white space in any piece.
+_WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
+
+_BYTES: Final = 256
+
+#: How many characters are remembered for each pipeline, and how many pairs: texts choose which.
+_KEPT: Final = 4096
+
+Pair = Callable[[str, str], bool]
+
+
+def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
+    """The borders of a pipeline; None if they are not known for one of its steps."""
+    named = [
+        step
+        for step in pipeline.pre_tokenizers
+        if isinstance(step, Split) and step == Split(step.pattern) and split_points_of(step.pattern)
+    ]
+    others = [step for step in pipeline.pre_tokenizers if step not in named]
+    joined = _joined_pattern(pipeline)
+    if joined is not None and split_points_of(joined) is not None:
+        pattern, others = joined, []
+    elif len(named) == 1 and pipeline.pre_tokenizers[-1] in named:
+        pattern = named[0].pattern
+    else:
+        pattern = None
+        others = list(pipeline.pre_tokenizers)
+    if not all(_is_local(step) for step in others):
+        return None
+    pair = _pair_rule(pipeline) if pattern is None else _pattern_pair_rule(pipeline)
+    if pair is None:
+        return None
+    published = None if pattern is None else split_points_of(pattern)
+    return SplitPoints(_last(pair, published), _nothing_settled)
+
+
+def _joined_pattern(pipeline: Pipeline) -> str | None:
+    steps = [step for step in pipeline.pre_tokenizers if isinstance(step, Split)]
+    plain = len(steps) == len(pipeline.pre_tokenizers) and all(s == Split(s.pattern) for s in steps)
+    return "\n".join(step.pattern for step in steps) if plain else None
+
+
+def _is_local(step: object) -> bool:
+    if isinstance(step, Split):
+        return step.pattern == _WORDS or _ONE_CHARACTER.fullmatch(step.pattern) is not None
+    return isinstance(step, (Prefix, Substitute))
+
+
+def _last(pair: Pair, published: SplitPoints | None) -> Callable[[str, int], int]:
+    """The last border in a text: by pairs of characters, of those that a pattern allows."""
+
+    def last(text: str, end: int) -> int:
+        end = min(end, len(text))
+        while end > 1:
+            at = end - 1 if published is None else published.local(text, end)
+            if at < 1 or pair(text[at - 1], text[at]):
+                return max(at, 0)
+            end = at
+        return 0
+
+    return last
+
+
+def _nothing_settled(_text: str) -> int:
+    return 0
+
+
+def _added_rule(pipeline: Pipeline, normal: Callable[[str], str] = str) -> Pair:
+    """Whether no added token stands across, or ends there, or takes white space there: in the text
+    as it came, and where `normal` says what a character becomes, in normalised text."""
+    last = {token.content[-1] for token in pipeline.added} | {
+        token.name[-1:] for token in pipeline.added
+    }
+    across = _bigrams(token.content for token in pipeline.added)
+    across |= _bigrams(token.name for token in pipeline.added)
+
+    normal = lru_cache(_KEPT)(normal)
+
+    def apart(a: str, b: str) -> bool:
+        return not a.isspace() and a not in last and a + b not in across
+
+    def pair(a: str, b: str) -> bool:
+        if not apart(a, b):
+            return False
+        x, y = normal(a)[-1:], normal(b)[:1]
+        return (x, y) == (a, b) or apart(x, y)
+
+    return pair
+
+
+def _pattern_pair_rule(pipeline: Pipeline) -> Pair | None:
+    """For a published pattern, which sees characters by their classes: these are the same before
+    and after composition."""
+    if not pipeline.normalisers:
+        return _added_rule(pipeline)
+    if pipeline.normalisers != (UnicodeForm("NFC"),):
+        return None
+    added = _added_rule(pipeline, lambda c: normalise_text(c, pipeline.normalisers))
+    normalised = any(token.normalised for token in pipeline.added)
+
+    def pair(a: str, b: str) -> bool:
+        if not starts_cluster(b) or not added(a, b):
+            return False
+        return not normalised or (starts_cluster(a) and b not in composes_forwards())
+
+    return pair
+
+
+def _pair_rule(pipeline: Pipeline) -> Pair | None:
+    """Without a pattern that is known: no token holds what the two become."""
+    model = pipeline.model
+    if model.units != "characters" or not all(map(_is_known, pipeline.normalisers)):
+        return None
+    steps = [s for s in pipeline.normalisers if not isinstance(s, (Prepend, Strip, Spacing))]
+    marks = {s.mark for s in pipeline.normalisers if isinstance(s, Spacing)}
+    composing = any(isinstance(s, UnicodeForm) for s in steps)
+    removes = any(step in _WITHOUT_SPACE for step in pipeline.pre_tokenizers)
+    across = _bigrams(token.decode() for token in model.tokens)
+    across |= _bigrams(token.content for token in pipeline.added)
+    # What a byte or an unknown character becomes is spelled by tokens that start with these.
+    others = [i for i in (*model.byte_tokens.values(), model.unknown) if i is not None]
+    spelling = {i: token.decode() for token, i in model.tokens.items()}
+    by_score = isinstance(model.rule, Scores)  # where these are spelled when merging is over
+    starts = set() if by_score else {spelling[i][0] for i in others}
+    mapped = _mapped_rule(pipeline)
+
+    def normal(character: str) -> str:
+        text = normalise_text(character, steps)
+        return text.replace(" ", next(iter(marks))) if marks else text
+
+    def image(character: str) -> str:
+        text = normal(character)
+        for step in pipeline.pre_tokenizers:
+            if isinstance(step, Substitute):
+                text = text.replace(step.old, step.new)
+        return text
+
+    added = _added_rule(pipeline, normal)
+
+    @lru_cache(_KEPT)
+    def pair(a: str, b: str) -> bool:
+        if not added(a, b) or a in marks:
+            return False
+        if mapped is not None:
+            return mapped(a, b, across)
+        if composing and not (
+            starts_cluster(a) and starts_cluster(b) and b not in composes_forwards()
+        ):
+            return False
+        if removes and b.isspace() and image(b).isspace() and image(a):
+            return True  # white space is no part of any piece
+        x, y = image(a)[-1:], image(b)[:1]
+        if model.prefix or model.suffix or not x or not y or x.encode() not in model.tokens:
+            return False
+        known = y.encode() in model.tokens
+        if not known and model.unknown is None and len(model.byte_tokens) < _BYTES:
+            return False  # it may vanish, and what stands on both sides of it meets
+        after = {y} if known else {y, *starts}
+        return not any(x + c in across for c in after)
+
+    return pair
+
+
+def _mapped_rule(pipeline: Pipeline) -> Callable[[str, str, set[str]], bool] | None:
+    """Whether a map gives nothing across, and no token holds what it gives on both sides."""
+    step = pipeline.normalisers[0] if len(pipeline.normalisers) == 1 else None
+    if not isinstance(step, Spacing) or not step.table:
+        return None
+    model = pipeline.model
+    whole = len(model.byte_tokens) == _BYTES
+    items = [(key.decode(errors="replace"), value) for key, value in charsmap(step.table).items()]
+    keys = dict(items)
+    within = _bigrams([*keys, *step.kept])
+    before: defaultdict[str, set[str]] = defaultdict(set)
+    after: defaultdict[str, set[str]] = defaultdict(set)
+    for key, value in items:
+        before[key[-1]].add(value[-1:])
+        after[key[0]].add(value[:1].replace(" ", step.mark))
+
+    def rule(a: str, b: str, across: set[str]) -> bool:
+        ends = before[a] | (set() if a in keys else {a})
+        starts = after[b] | (set() if b in keys else {step.mark if b == " " else b})
+        if a + b in within or ends & {"", " ", step.mark} or "" in starts:
+            return False
+        if not whole and not all(start.encode() in model.tokens for start in starts):
+            return False  # two unknown characters would be one token
+        return not any(end + start in across for end in ends for start in starts)
+
+    return rule
+
+
+def _is_known(step: object) -> bool:
+    match step:
+        case Replace():
+            return len(step.pattern.removeprefix("\\")) == 1 and step.pattern not in (".", "^", "$")
+        case Spacing():
+            # What is kept is kept from the map, and from being tidied.
+            spaced = step.tidy and any(" " in string for string in step.kept)
+            return step.pad != "after" and not spaced
+        case Lowercase() | Prepend() | Strip() | UnicodeForm():
+            return True
+    return False
+
+
+def _bigrams(texts: Iterable[str]) -> set[str]:
+    return {text[i : i + 2] for text in texts for i in range(len(text) - 1)}

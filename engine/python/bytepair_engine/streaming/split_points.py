@@ -1,0 +1,192 @@
+r"""Where a text that is not complete can be cut: the safe borders of each split pattern.
+
+A position p of a text is a *safe border* if, whatever text follows, encoding what stands
+before p and what stands after it separately gives the ids of the whole. docs/streaming.md
+defines this and proves the rules below; here they are as short as they can be.
+
+Two kinds of rule find borders. A *local* rule looks at the characters beside p, so it costs
+next to nothing at any place in any text. Local rules find no border in some texts of many
+pre-tokens, such as digits that are split in threes; these are left to the *settled* part of
+a text: all pre-tokens for which the pattern cannot have looked beyond its end.
+
+Every pattern here splits the text that follows a pre-token as if nothing came before it, as
+none looks behind; and none but white space asks what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import regex
+
+from bytepair_engine.vocabulary.patterns import PATTERNS
+
+
+@dataclass(frozen=True)
+class SplitPoints:
+    """The safe borders of one split pattern.
+
+    Attributes:
+        local: The last border in a text by its neighbours alone, of those before an index; 0 if
+            there is none.
+        settled: The last border in a text that starts at one and holds no special token; 0
+            if there is none.
+    """
+
+    local: Callable[[str, int], int]
+    settled: Callable[[str], int]
+
+
+def split_points_of(pattern: str) -> SplitPoints | None:
+    """The borders of a split pattern; None if it is none of `patterns.PATTERNS`, because
+    nothing is known of its borders then, and none is guessed."""
+    return _BORDERS.get(pattern)
+
+
+def _local(*rules: str) -> Callable[[str, int], int]:
+    pattern = _backwards(*rules)
+
+    def local(text: str, end: int) -> int:
+        found = pattern.search(text, 0, end)
+        return found.start() if found else 0
+
+    return local
+
+
+def _backwards(*rules: str) -> regex.Pattern[str]:
+    return regex.compile("(?r)" + "|".join(rules))
+
+
+# Rules are written "behind the border, before the border". Letters, then anything that
+# continues no word:
+_AFTER_LETTER: Final = r"(?<=\p{L})(?=\P{L})"
+_AFTER_LETTER_OR_MARKS: Final = r"(?<=\p{L})(?=[^\p{L}\p{M}])"
+_AFTER_LETTER_OR_SUFFIX: Final = r"(?<=\p{L})(?=[^\p{L}\p{M}'])"
+# Numbers, then anything else; or anything at all, where each is a pre-token:
+_AFTER_NUMBER: Final = r"(?<=\p{N})(?=\P{N})"
+_AFTER_EACH_NUMBER: Final = r"(?<=\p{N})(?=\p{Any})"
+# Punctuation, then what neither belongs to it nor starts with it:
+_AFTER_PUNCTUATION: Final = r"(?<=[^\s\p{L}\p{N}])(?=\p{N}|[^\S\r\n])"
+# A new word in camel case, but not within the suffixes 're, 've and 'll:
+_AFTER_LOWER: Final = r"(?<=\p{Ll})(?=[\p{Lu}\p{Lt}])"
+_AFTER_LOWER_OF_WORD: Final = r"(?<=(?<!')\p{Ll})(?=[\p{Lu}\p{Lt}])"
+
+# Line ends that belong to the punctuation before them:
+_AFTER_LINE_ENDS: Final = r"(?<=[^\s\p{L}\p{N}][\r\n]+)(?=[^\r\n])"
+_AFTER_LINE_ENDS_OR_SLASHES: Final = r"(?<=[^\s\p{L}\p{N}\p{M}][\r\n]+)(?=[^\r\n/])"
+
+_LAST_NUMBERS: Final = regex.compile(r"(?r)\p{N}+")
+_HAN_OR_KANA: Final = "一-龥぀-ゟ゠-ヿ"
+
+
+def _nothing_settled(text: str) -> int:  # noqa: ARG001
+    return 0
+
+
+def _settled_runs(line_ends: str) -> Callable[[str], int]:
+    """For what the local rules leave: numbers in threes, and line ends that follow
+    punctuation and belong to it, which `line_ends` finds."""
+    after_line_ends = _backwards(line_ends)
+
+    def settled(text: str) -> int:
+        numbers = _LAST_NUMBERS.match(text)
+        length = len(numbers.group()) if numbers else 0
+        if length >= 3:
+            return len(text) - length % 3
+        found = after_line_ends.search(text)
+        return found.start() if found else 0
+
+    return settled
+
+
+# How far a match of the o200k family looks from where it starts, by the first alternative that
+# can match there: a word, a number, punctuation, white space; and how far beyond that ('re).
+_REACH: Final = regex.compile(
+    r"[^\r\n\p{L}\p{N}]?(?=[\p{L}\p{M}])"
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*+"
+    r"|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n/]*+"
+    r"|\s++"
+)
+_PEEK: Final = 3
+_NOT_SPACE: Final = regex.compile(r"\S")
+
+
+def _settled_words(pattern: str) -> Callable[[str], int]:
+    """For the o200k family, whose words depend on the case of letters ahead: where nothing
+    cheaper helps, split the text, as far as no more text can change it."""
+    split = regex.compile(pattern)
+    settled_runs = _settled_runs(_AFTER_LINE_ENDS_OR_SLASHES)
+
+    def settled(text: str) -> int:
+        start, border = 0, settled_runs(text)
+        if border:
+            return border
+        while (reach := _REACH.match(text, start)) and reach.end() + _PEEK <= len(text):
+            match = split.match(text, start)
+            assert match is not None  # as every character begins a match
+            if _NOT_SPACE.search(match.group()):
+                border = match.end()
+            start = match.end()
+        return border
+
+    return settled
+
+
+_BORDERS: Final[dict[str, SplitPoints]] = {
+    PATTERNS[name]: SplitPoints(local, settled)
+    for name, local, settled in (
+        (
+            "gpt2",
+            _local(
+                _AFTER_LETTER,
+                _AFTER_NUMBER,
+                r"(?<=[^\s\p{L}\p{N}'])(?=[\s\p{L}\p{N}])",
+                r"(?<=')(?=[\s\p{N}])",
+            ),
+            _nothing_settled,
+        ),
+        (
+            "cl100k_base",
+            _local(_AFTER_LETTER, _AFTER_NUMBER, _AFTER_PUNCTUATION),
+            _settled_runs(_AFTER_LINE_ENDS),
+        ),
+        (
+            "llama3",
+            _local(_AFTER_LETTER, _AFTER_NUMBER, _AFTER_PUNCTUATION),
+            _settled_runs(_AFTER_LINE_ENDS),
+        ),
+        (
+            "qwen2",
+            _local(_AFTER_LETTER, _AFTER_EACH_NUMBER, _AFTER_PUNCTUATION),
+            _settled_runs(_AFTER_LINE_ENDS),
+        ),
+        (
+            "o200k_base",
+            _local(
+                _AFTER_LETTER_OR_SUFFIX, _AFTER_NUMBER, _AFTER_PUNCTUATION, _AFTER_LOWER_OF_WORD
+            ),
+            _settled_words(PATTERNS["o200k_base"]),
+        ),
+        (
+            "tekken",
+            _local(_AFTER_LETTER_OR_MARKS, _AFTER_EACH_NUMBER, _AFTER_PUNCTUATION, _AFTER_LOWER),
+            _settled_words(PATTERNS["tekken"]),
+        ),
+        (
+            "deepseek_v3",
+            _local(
+                r"(?<=[\p{L}\p{M}])(?=[^\p{L}\p{M}])",
+                _AFTER_NUMBER,
+                r"(?<=\P{N})(?=\p{N})",
+                rf"(?<=[{_HAN_OR_KANA}])(?=[^{_HAN_OR_KANA}])",
+                rf"(?<=[^{_HAN_OR_KANA}])(?=[{_HAN_OR_KANA}])",
+                r"(?<=[\p{P}\p{S}])(?=[^\S\r\n]|[^\s\p{L}\p{M}\p{P}\p{S}])",
+                r"(?<=[^\s\p{L}\p{M}\p{N}\p{P}\p{S}])(?=[\s\p{P}\p{S}])",
+            ),
+            _settled_runs(rf"(?<=(?![{_HAN_OR_KANA}])[\p{{P}}\p{{S}}][\r\n]+)(?=[^\r\n])"),
+        ),
+    )
+}

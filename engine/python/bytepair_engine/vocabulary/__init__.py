@@ -1,0 +1,1 @@
+"""What a vocabulary consists of: rank tables, patterns, special tokens, names, fingerprints."""

@@ -1,0 +1,117 @@
+"""Vocabulary files: from bytes that nobody vouches for to a rank table, or a clear refusal."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from pathlib import Path
+from typing import Final
+
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID, TableFault
+
+#: No published vocabulary file is a fifth as large; what is larger, compressed or not, is refused.
+MAX_FILE_BYTES: Final = 256 * 2**20
+
+_GZIP: Final = b"\x1f\x8b"
+
+_FAULTS: Final[dict[str, tuple[str, str]]] = {
+    "empty_file": (
+        "the file is empty",
+        "fetch it again: it was probably cut off",
+    ),
+    "crlf": (
+        "the line ends in CR LF",
+        "fetch the original file, or convert its line ends with dos2unix",
+    ),
+    "malformed_line": (
+        "the line is not a token in base64, one space and a rank",
+        "check that this is a rank file in tiktoken's format, and that it is whole",
+    ),
+    "not_base64": (
+        "the token is not canonical base64",
+        "fetch the original file: this one was damaged or edited",
+    ),
+    "empty_token": (
+        "the token has no bytes",
+        "remove the line, or fetch the original file",
+    ),
+    "rank_not_a_number": (
+        "the rank is not a decimal number",
+        "check that this is a rank file in tiktoken's format",
+    ),
+    "rank_too_large": (
+        f"the rank is not within 0 and {MAX_TOKEN_ID}",
+        "check that this is a rank file in tiktoken's format",
+    ),
+    "duplicate_token": (
+        "the token stands in an earlier line too",
+        "keep one of the two: fetch the original file to see which",
+    ),
+    "duplicate_rank": (
+        "the rank stands in an earlier line too",
+        "keep one of the two: fetch the original file to see which",
+    ),
+}
+
+
+def read_vocabulary_file(path: Path) -> bytes:
+    """Read a file; one that is gzip, whatever its name is, is uncompressed.
+
+    Raises:
+        VocabularyError: It cannot be read, is too large, or is gzip that is cut off or damaged.
+    """
+    if "\0" in str(path):
+        raise VocabularyError(repr(str(path)), "a file name holds no NUL character", "correct it")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if data.startswith(_GZIP):
+            inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            data = inflate.decompress(data, MAX_FILE_BYTES + 1)
+            if not inflate.eof and len(data) <= MAX_FILE_BYTES:
+                raise VocabularyError(str(path), "it is cut off", "fetch it again")
+    except OSError as error:
+        raise VocabularyError(
+            str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
+        ) from None
+    except zlib.error as error:
+        raise VocabularyError(
+            str(path), f"it is gzip, and damaged: {error}", "fetch it again"
+        ) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise VocabularyError(
+            str(path),
+            f"it holds more than {MAX_FILE_BYTES} bytes",
+            "check that this is a vocabulary file",
+        )
+    return data
+
+
+def refusal(fault: TableFault, source: str) -> VocabularyError:
+    """Say of a fault in a table which file it is in and what to do about it."""
+    problem, remedy = _FAULTS[fault.kind]
+    return VocabularyError(source, problem, remedy, line=fault.line)
+
+
+def check_sha256(data: bytes, expected: str | None, source: str) -> None:
+    """Refuse a file whose hash is not the expected one.
+
+    Args:
+        data: The whole file, uncompressed.
+        expected: 64 hexadecimal digits, with or without "sha256:" before them; None for no
+            check.
+        source: What to blame.
+    Raises:
+        VocabularyError: It is another.
+    """
+    if expected is None:
+        return
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != expected.removeprefix("sha256:").lower():
+        raise VocabularyError(
+            source,
+            f"its sha256 is {actual}, and {expected} was expected",
+            "restore the original file, or correct sha256 in the declaration if the new "
+            "content is meant",
+        )

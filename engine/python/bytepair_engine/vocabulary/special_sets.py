@@ -1,0 +1,60 @@
+"""From `allowed_special` and `disallowed_special` to the two sets that a backend looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from bytepair_engine.backends.interface import Backend
+from bytepair_engine.errors import InvalidOption
+
+SpecialTokens = Literal["all"] | Collection[str]
+
+#: Compiled sets that an encoding keeps, so that callers who vary the options without end cost
+#: time and not memory.
+_KEPT_SETS: Final = 256
+
+
+class SpecialSets:
+    """The sets of special tokens of one encoding, compiled by its backend."""
+
+    def __init__(self, backend: Backend[Any], special_tokens: Mapping[str, int]) -> None:
+        self._names: Final = frozenset(special_tokens)
+        self._compiled: Final = lru_cache(_KEPT_SETS)(backend.special_set)
+        self._every: Final = backend.special_set(self._names)
+        self.none: Final = backend.special_set(frozenset())
+        self._default: Final = (self.none, self._every)
+        self._nothing: Final = (self.none, self.none)
+
+    def resolve(self, allowed: SpecialTokens, disallowed: SpecialTokens) -> tuple[Any, Any]:
+        """The allowed and the disallowed set, by tiktoken's meaning of the two options.
+
+        Raises:
+            InvalidOption: One is a string other than "all", or holds "".
+        """
+        if disallowed == "all":
+            if not allowed:
+                return self._default
+            if allowed == "all":
+                return self._every, self.none
+            names = self._allowed(allowed)
+            return self._compiled(names), self._compiled(self._names - names)
+        if not allowed and disallowed in ((), frozenset()):
+            return self._nothing
+        names = self._names if allowed == "all" else self._allowed(allowed)
+        rejected = _checked("disallowed_special", disallowed)
+        return self._compiled(names), self._compiled(rejected)
+
+    def _allowed(self, names: Collection[str]) -> frozenset[str]:
+        # As in tiktoken, a name that is no special token allows nothing; left in, it could
+        # take the text of one that is.
+        return _checked("allowed_special", names) & self._names
+
+
+def _checked(option: str, names: Collection[str]) -> frozenset[str]:
+    if isinstance(names, str):
+        raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
+    if "" in names:
+        raise InvalidOption(option, "holds an empty string, which every text spells")
+    return frozenset(names)

@@ -1,0 +1,316 @@
+//! What pre-tokens became, remembered: bounded, and owned by one thread at a time.
+
+pub mod lookup;
+pub mod recent;
+pub mod scratch;
+
+use crate::vocabulary::hash::hash;
+use crate::vocabulary::short_table::Key;
+
+/// How many neighbouring entries a short key may be in.
+const WAYS: usize = 4;
+
+/// Entries of a table when it is first needed.
+const FIRST_ENTRIES: usize = 1 << 10;
+
+/// The longest piece that is remembered, in bytes.
+pub const LONGEST_PIECE: usize = 255;
+
+/// How many ids an entry of a short key holds: what makes it one cache line.
+pub const MOST_IDS: usize = 11;
+
+/// A short piece and its ids.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Entry {
+    key: Key,
+    ids: [u32; MOST_IDS],
+    count: u32,
+}
+
+impl Entry {
+    /// None for too many ids.
+    pub fn new(key: Key, ids: &[u32]) -> Option<Self> {
+        let mut entry = Entry {
+            key,
+            ids: [0; MOST_IDS],
+            count: ids.len() as u32,
+        };
+        entry.ids.get_mut(..ids.len())?.copy_from_slice(ids);
+        Some(entry)
+    }
+
+    pub fn ids(&self) -> &[u32] {
+        &self.ids[..self.count as usize]
+    }
+}
+
+/// Ids of pre-tokens that are not one token.
+#[derive(Debug)]
+pub struct Cache {
+    short: Vec<Entry>,
+    short_used: usize,
+    most_short: usize,
+    long: LongCache,
+}
+
+impl Cache {
+    /// A cache that never takes more than about `bytes`; 0 for one that remembers nothing.
+    pub fn new(bytes: usize) -> Self {
+        let most_short = match bytes / 2 / size_of::<Entry>() {
+            0..FIRST_ENTRIES => 0,
+            // The greatest power of two that fits.
+            entries => 1 << entries.ilog2(),
+        };
+        // While the table grows, the old one of half its size is still there.
+        let short_bytes = most_short * size_of::<Entry>() * 3 / 2;
+        Cache {
+            short: Vec::new(),
+            short_used: 0,
+            most_short,
+            long: LongCache::new(bytes - short_bytes),
+        }
+    }
+
+    #[inline(always)]
+    pub fn find_short(&self, key: Key, hash: u64) -> Option<&Entry> {
+        if self.short.is_empty() {
+            return None;
+        }
+        let mask = self.short.len() - 1;
+        let first = (hash >> 32) as usize;
+        (0..WAYS)
+            .map(|way| &self.short[(first + way) & mask])
+            .find(|entry| entry.key == key)
+    }
+
+    /// Remember a key that was not found; it may take the place of another.
+    pub fn insert_short(&mut self, hash: u64, entry: Entry) {
+        if self.short_used * 2 >= self.short.len() && self.short.len() < self.most_short {
+            self.grow_short();
+        }
+        if self.short.is_empty() {
+            return;
+        }
+        let mask = self.short.len() - 1;
+        let first = (hash >> 32) as usize;
+        let free = (0..WAYS).find(|way| self.short[(first + way) & mask].key == Key::default());
+        // Which one goes is as good as random: the ids of the newcomer decide.
+        let way = free.unwrap_or(entry.ids[0] as usize % WAYS);
+        self.short_used += free.is_some() as usize;
+        self.short[(first + way) & mask] = entry;
+    }
+
+    fn grow_short(&mut self) {
+        let capacity = (self.short.len() * 2).max(FIRST_ENTRIES);
+        let old = std::mem::replace(&mut self.short, vec![Entry::default(); capacity]);
+        self.short_used = 0;
+        for entry in old.into_iter().filter(|entry| entry.key != Key::default()) {
+            self.insert_short(entry.key.hash(), entry);
+        }
+    }
+
+    /// The ids of a piece of 16 to `LONGEST_PIECE` bytes, or of a short one with too many ids.
+    #[inline]
+    pub fn find_long(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
+        self.long.find(piece, hash)
+    }
+
+    /// Remember a piece that was not found.
+    pub fn insert_long(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
+        self.long.insert(piece, hash, ids);
+    }
+}
+
+/// The hash that long pieces are looked up by.
+pub fn long_hash(piece: &[u8]) -> u64 {
+    hash(piece)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    tag: u32,
+    /// Where its ids and, after them, its bytes start.
+    at: u32,
+    len: u8,
+    ids: u8,
+}
+
+/// Open addressing over one arena; when it is full all is forgotten at once, which costs less
+/// than knowing what was used last.
+#[derive(Debug)]
+struct LongCache {
+    slots: Vec<Slot>,
+    used: usize,
+    most_slots: usize,
+    /// For each piece its ids, then its bytes, four to a word. The room for all of it is
+    /// reserved at first use: what is not written to costs no memory.
+    arena: Vec<u32>,
+    most_words: usize,
+}
+
+impl LongCache {
+    fn new(most: usize) -> Self {
+        // Slots take a quarter at the most, counting the old ones while they are copied.
+        let most_slots = match most / 6 / size_of::<Slot>() {
+            0..FIRST_ENTRIES => 0,
+            slots => 1 << slots.ilog2(),
+        };
+        let most_words = if most_slots == 0 {
+            0
+        } else {
+            most * 3 / 4 / size_of::<u32>()
+        };
+        LongCache {
+            slots: Vec::new(),
+            used: 0,
+            most_slots,
+            arena: Vec::new(),
+            most_words,
+        }
+    }
+
+    fn find(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = &self.slots[at];
+            if slot.len == 0 {
+                return None;
+            }
+            if slot.tag == (hash >> 32) as u32 && slot.len as usize == piece.len() {
+                let start = slot.at as usize;
+                let bytes = start + slot.ids as usize;
+                if same(piece, &self.arena[bytes..]) {
+                    return Some(&self.arena[start..bytes]);
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
+        let needed = ids.len() + piece.len().div_ceil(4);
+        if piece.len() > LONGEST_PIECE || needed > self.most_words {
+            return;
+        }
+        if self.used * 2 >= self.slots.len() && self.slots.len() < self.most_slots {
+            self.grow();
+        }
+        let full = self.arena.len() + needed > self.most_words;
+        if full || self.used * 2 >= self.slots.len() {
+            self.slots.fill(Slot::default());
+            self.used = 0;
+            self.arena.clear();
+        }
+        if self.arena.capacity() == 0 && self.arena.try_reserve_exact(self.most_words).is_err() {
+            // The system has not so much: do without, rather than end the process.
+            self.most_words = 0;
+            return;
+        }
+        let free = self.free_slot(hash);
+        self.slots[free] = Slot {
+            tag: (hash >> 32) as u32,
+            at: self.arena.len() as u32,
+            len: piece.len() as u8,
+            ids: ids.len() as u8,
+        };
+        self.used += 1;
+        self.arena.extend_from_slice(ids);
+        self.arena.extend(words(piece));
+    }
+
+    fn free_slot(&self, hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at].len != 0 {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        let capacity = (self.slots.len() * 2).max(FIRST_ENTRIES);
+        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); capacity]);
+        let mut piece = [0; LONGEST_PIECE + 1];
+        for slot in old.into_iter().filter(|slot| slot.len != 0) {
+            let len = slot.len as usize;
+            let start = slot.at as usize + slot.ids as usize;
+            for (four, word) in piece.chunks_exact_mut(4).zip(&self.arena[start..]) {
+                four.copy_from_slice(&word.to_le_bytes());
+            }
+            let free = self.free_slot(hash(&piece[..len]));
+            self.slots[free] = slot;
+        }
+    }
+}
+
+/// Whether the words begin with those of the piece.
+fn same(piece: &[u8], words: &[u32]) -> bool {
+    let (fours, rest) = piece.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    fours
+        .iter()
+        .zip(words)
+        .all(|(four, &word)| u32::from_le_bytes(*four) == word)
+        && (rest.is_empty() || words[fours.len()] == u32::from_le_bytes(last))
+}
+
+/// The bytes, four to a word, padded with zeros.
+fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
+    piece.chunks(4).map(|chunk| {
+        let mut four = [0; 4];
+        four[..chunk.len()].copy_from_slice(chunk);
+        u32::from_le_bytes(four)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Ids that a piece determines, so that a wrong answer shows.
+    fn ids_of(piece: &[u8], count: usize) -> Vec<u32> {
+        (0..count as u32)
+            .map(|i| hash(piece) as u32 >> 1 ^ i)
+            .collect()
+    }
+
+    #[test]
+    fn what_is_found_is_what_was_put_in_and_memory_is_bounded() {
+        let mut random = Random::new(7);
+        for bytes in [0, 100_000, 300_000] {
+            let mut cache = Cache::new(bytes);
+            for round in 0..if cfg!(miri) { 200 } else { 30_000 } {
+                let len = 1 + random.below(40);
+                let piece: Vec<u8> = (0..len).map(|_| random.below(3) as u8).collect();
+                let long = long_hash(&piece);
+                let ids = ids_of(&piece, 1 + len % 9);
+                match cache.find_long(&piece, long) {
+                    Some(found) => assert_eq!(found, ids, "round {round}"),
+                    None => cache.insert_long(&piece, long, &ids),
+                }
+                if len > 15 {
+                    continue;
+                }
+                let key = Key::of(&piece, 0, len);
+                let few = Entry::new(key, &ids_of(&piece, 1 + len % MOST_IDS)).expect("few");
+                match cache.find_short(key, key.hash()) {
+                    Some(found) => assert_eq!(found.ids, few.ids, "round {round}"),
+                    None => cache.insert_short(key.hash(), few),
+                }
+            }
+            let long = &cache.long;
+            let slots = long.slots.capacity() * size_of::<Slot>();
+            let short = cache.short.capacity() * size_of::<Entry>();
+            // With what was there when a table last grew.
+            let taken = (short + slots) * 3 / 2;
+            assert!(taken + long.arena.capacity() * size_of::<u32>() <= bytes);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Working scratch for encoding, kept between calls and never shared by two at once.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+
+use crate::cache::Cache;
+use crate::cache::recent::Recent;
+use crate::merge::Merger;
+use crate::split::Ends;
+
+/// What one call of encode works with.
+pub struct Scratch {
+    pub ends: Ends,
+    pub merger: Merger,
+    pub cache: Cache,
+    pub recent: Recent,
+}
+
+/// Something to work with that has a cache.
+pub trait NewScratch {
+    /// One whose cache takes at most `cache_bytes`.
+    fn new(cache_bytes: usize) -> Self;
+}
+
+impl NewScratch for Scratch {
+    fn new(cache_bytes: usize) -> Self {
+        let recent = Recent::new(cache_bytes / 4);
+        Scratch {
+            ends: Ends::new(),
+            merger: Merger::default(),
+            cache: Cache::new(cache_bytes - recent.most_bytes()),
+            recent,
+        }
+    }
+}
+
+/// A few scratches, each behind a lock that nobody waits for: a caller takes a free one, and
+/// where none is free works without a cache.
+pub struct Pool<R = Scratch> {
+    scratches: Vec<Mutex<Option<Box<R>>>>,
+    cache_bytes: usize,
+}
+
+impl<R: NewScratch> Pool<R> {
+    /// Rooms whose caches take at most `cache_bytes` together.
+    pub fn new(cache_bytes: usize) -> Self {
+        let scratches = 1 + thread::available_parallelism().map_or(1, usize::from);
+        Pool {
+            scratches: (0..scratches).map(|_| Mutex::new(None)).collect(),
+            cache_bytes: cache_bytes / scratches,
+        }
+    }
+
+    /// Work in a scratch.
+    pub fn with<T>(&self, work: impl FnOnce(&mut R) -> T) -> T {
+        match self.scratches.iter().find_map(try_lock) {
+            Some(mut scratch) => {
+                let bytes = self.cache_bytes;
+                work(scratch.get_or_insert_with(|| Box::new(R::new(bytes))))
+            }
+            None => work(&mut R::new(0)),
+        }
+    }
+}
+
+fn try_lock<R>(scratch: &Mutex<Option<Box<R>>>) -> Option<MutexGuard<'_, Option<Box<R>>>> {
+    match scratch.try_lock() {
+        Ok(scratch) => Some(scratch),
+        Err(TryLockError::WouldBlock) => None,
+        // A panic left it half-way: begin with a new one.
+        Err(TryLockError::Poisoned(poisoned)) => {
+            scratch.clear_poison();
+            let mut guard = poisoned.into_inner();
+            *guard = None;
+            Some(guard)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Bytes of tokens, joined: decoding is one copy of a fixed size for most tokens.
+
+pub mod short_tokens;
+
+use crate::decode::short_tokens::{SLOT, ShortTokens};
+
+/// How many tokens find room at once.
+const BATCH: usize = 64;
+
+pub struct Joined {
+    /// Anything past `len`.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Joined {
+    /// With room for what so many tokens usually are.
+    pub fn for_tokens(count: usize) -> Self {
+        Joined {
+            bytes: vec![0; 5 * count + BATCH * SLOT],
+            len: 0,
+        }
+    }
+
+    /// Add the tokens of the first ids, up to one that is not short; returns how many.
+    pub fn push_short(&mut self, known: &ShortTokens, ids: &[u32]) -> usize {
+        let mut done = 0;
+        for batch in ids.chunks(BATCH) {
+            self.reserve(BATCH * SLOT);
+            let bytes = &mut self.bytes[..];
+            let mut len = self.len;
+            let short = batch.iter().map_while(|&id| known.get(id));
+            let mut count = 0;
+            for token in short {
+                bytes[len..len + SLOT].copy_from_slice(&token.bytes);
+                len += token.len();
+                count += 1;
+            }
+            self.len = len;
+            done += count;
+            if count < batch.len() {
+                break;
+            }
+        }
+        done
+    }
+
+    pub fn push(&mut self, token: &[u8]) {
+        self.reserve(token.len());
+        self.bytes[self.len..self.len + token.len()].copy_from_slice(token);
+        self.len += token.len();
+    }
+
+    fn reserve(&mut self, more: usize) {
+        let needed = self.len + more;
+        if needed > self.bytes.len() {
+            self.bytes.resize(needed * 3 / 2, 0);
+        }
+    }
+
+    pub fn into_vec(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.len);
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::rank_table::RankTable;
+
+    #[test]
+    fn tokens_of_every_length_are_joined_whatever_room_there_was() {
+        let tokens: Vec<Vec<u8>> = (0..40).map(|i| vec![i as u8; i + 1]).collect();
+        let items = tokens.iter().zip(0..);
+        let table = RankTable::from_items(items).expect("no duplicates");
+        let short = ShortTokens::of(&table);
+        // The longest of the short first, so that the room runs out within a batch.
+        let ids: Vec<u32> = [14; 500].into_iter().chain(0..40).collect();
+        let mut joined = Joined::for_tokens(1);
+        let at = joined.push_short(&short, &ids);
+        assert_eq!(at, 515);
+        for &id in &ids[at..] {
+            joined.push(&tokens[id as usize]);
+        }
+        let expected: Vec<u8> = ids
+            .iter()
+            .flat_map(|&id| tokens[id as usize].clone())
+            .collect();
+        assert_eq!(joined.into_vec(), expected);
+    }
+}

@@ -1,0 +1,85 @@
+//! Short tokens by id, each in a slot of one size: decoding is one load and one store for most.
+
+use crate::vocabulary::rank_table::RankTable;
+
+/// Bytes in a slot, the last of which says how many of them are the token.
+pub const SLOT: usize = 16;
+
+/// The longest token that has a slot.
+const LONGEST: usize = SLOT - 1;
+
+/// What the length is where no short token has the id.
+const NONE: u8 = u8::MAX;
+
+/// A token and its length.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+pub struct ShortToken {
+    pub bytes: [u8; SLOT],
+}
+
+impl ShortToken {
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.bytes[LONGEST] as usize
+    }
+}
+
+/// By id, from 0 on, as far as the vocabulary is dense.
+#[derive(Debug)]
+pub struct ShortTokens(Box<[ShortToken]>);
+
+impl ShortTokens {
+    pub fn of(table: &RankTable) -> Self {
+        // Memory grows with the tokens, whatever ids they have.
+        let most = 2 * table.len();
+        let count = table.max_id().map_or(0, |id| (id as usize + 1).min(most));
+        let mut slots = vec![
+            ShortToken {
+                bytes: [NONE; SLOT]
+            };
+            count
+        ]
+        .into_boxed_slice();
+        for (token, id) in table.iter() {
+            if let Some(slot) = slots.get_mut(id as usize)
+                && token.len() <= LONGEST
+            {
+                slot.bytes[..token.len()].copy_from_slice(token);
+                slot.bytes[LONGEST] = token.len() as u8;
+            }
+        }
+        ShortTokens(slots)
+    }
+
+    /// None for the id of a long token and for one that is none.
+    #[inline(always)]
+    pub fn get(&self, id: u32) -> Option<&ShortToken> {
+        let slot = self.0.get(id as usize)?;
+        (slot.bytes[LONGEST] != NONE).then_some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_tokens_of_low_ids_have_slots_and_nothing_else() {
+        let items = [
+            (&b"a"[..], 0),
+            (b"fifteen bytes!!", 2),
+            (b"sixteen bytes!!!", 3),
+            (b"far away", 4_000_000),
+        ];
+        let table = RankTable::from_items(items).expect("no duplicates");
+        let short = ShortTokens::of(&table);
+        let found: Vec<Option<&[u8]>> = [0, 1, 2, 3, 4_000_000]
+            .map(|id| short.get(id).map(|slot| &slot.bytes[..slot.len()]))
+            .into();
+        assert_eq!(
+            found,
+            [Some(&b"a"[..]), None, Some(b"fifteen bytes!!"), None, None]
+        );
+    }
+}

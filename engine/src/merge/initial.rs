@@ -1,0 +1,235 @@
+//! With what merging may begin in place of single bytes: characters that are always made first.
+//!
+//! Most merges of text that is not ASCII only put the bytes of characters together again.
+//! `docs/algorithms.md` proves when they may be left out.
+
+use crate::merge::NO_RANK;
+use crate::vocabulary::rank_table::RankTable;
+
+/// The parts of one character: the first so many bytes, and the rest if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    pub first: usize,
+    pub len: usize,
+}
+
+const BYTE: Opening = Opening { first: 1, len: 1 };
+
+/// The lowest ranks of tokens that end or start within a character, by what they have of it
+/// and the byte beyond; and the tokens of characters.
+#[derive(Debug)]
+pub struct Characters {
+    /// By code point up to U+FFFF: the rank, `NO_RANK` where it is no token.
+    ranks: Box<[u32]>,
+    /// Whether merging must begin with the bytes of the character; two bits for each: after a
+    /// space, and after anything else.
+    banned: Box<[u64]>,
+    /// Tokens that end in any byte and a leading one.
+    end_one: Box<[u32]>,
+    /// Tokens that end in any byte, a leading and a trailing one; those with a space before
+    /// them come first.
+    end_two: Box<[u32]>,
+    /// Tokens that start with a trailing byte and one that is not.
+    start_one: Box<[u32]>,
+    /// Tokens that start with two trailing bytes and one that is not.
+    start_two: Box<[u32]>,
+}
+
+impl Characters {
+    /// Of a table, and the ranks of all strings of two bytes.
+    pub fn of(table: &RankTable, pairs: &[u32]) -> Self {
+        let ranks = |count| vec![NO_RANK; count].into_boxed_slice();
+        let mut characters = Characters {
+            ranks: ranks(1 << 16),
+            banned: vec![0; 1 << 11].into_boxed_slice(),
+            end_one: ranks(1 << 14),
+            end_two: ranks(1 << 13),
+            start_one: ranks(1 << 14),
+            start_two: ranks(1 << 12),
+        };
+        // In the order of ranks: what a place holds already is lower.
+        for (token, rank) in table.iter() {
+            if !token.is_ascii() {
+                characters.add(token, rank, pairs);
+            }
+        }
+        characters
+    }
+
+    fn add(&mut self, token: &[u8], rank: u32, pairs: &[u32]) {
+        let lower = |place: &mut u32| *place = rank.min(*place);
+        match *token {
+            [last, lead, ..] if is_trailing(last) && !is_trailing(lead) => {
+                lower(&mut self.start_one[start_one(last, lead)]);
+            }
+            [middle, last, lead, ..]
+                if is_trailing(middle) && is_trailing(last) && !is_trailing(lead) =>
+            {
+                lower(&mut self.start_two[two_bytes(middle, last)]);
+            }
+            _ => {}
+        }
+        match *token {
+            [.., before, lead] if is_leading(lead) => {
+                lower(&mut self.end_one[end_one(before, lead)]);
+            }
+            [.., before, lead, second] if is_leading(lead) && is_trailing(second) => {
+                lower(&mut self.end_two[end_two(before, lead, second)]);
+            }
+            _ => {}
+        }
+        let mut at = 0;
+        while at < token.len() {
+            let (point, len) = character(token, at);
+            at += len;
+            if len == 1 {
+                continue;
+            }
+            if len == token.len() {
+                self.ranks[point] = rank;
+                continue;
+            }
+            let start = at - len;
+            let bytes = &token[start..at];
+            // The token must come after its characters: they are what it is made of.
+            let formed = match (self.ranks[point], bytes) {
+                (NO_RANK, _) => NO_RANK,
+                (whole, &[first, second, third]) => {
+                    whole.max(pairs[pair(first, second)].min(pairs[pair(second, third)]))
+                }
+                (whole, _) => whole,
+            };
+            if rank <= formed {
+                // Only a character that it spells together with what is before it.
+                let after_space = start > 0 && token[start - 1] == b' ';
+                self.banned[point / 32] |= if after_space { 1 } else { 3 } << (point % 32 * 2);
+            }
+        }
+    }
+
+    /// With what the character at `start` may begin; its first byte, where `start` is not at one.
+    #[inline(always)]
+    pub fn opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
+        if text[start] < 0xc0 {
+            return BYTE;
+        }
+        self.wide_opening(pairs, text, start)
+    }
+
+    #[inline]
+    fn wide_opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
+        let (point, len) = character(text, start);
+        // At the start of the text anything else than a space will do.
+        let previous = match start {
+            0 => 0,
+            _ => text[start - 1],
+        };
+        let bit = point % 32 * 2 + (previous != b' ') as usize;
+        if len == 1 || self.banned[point / 32] >> bit & 1 == 1 {
+            return BYTE;
+        }
+        let end = start + len;
+        let (lead, last) = (text[start], text[end - 1]);
+        // Below these ranks nothing of the character merges with what is beyond it while its
+        // first and its last byte stand alone.
+        let before = match start {
+            0 => NO_RANK,
+            _ => self.end_one[end_one(previous, lead)],
+        };
+        let after = match text.get(end) {
+            None => NO_RANK,
+            Some(&next) if is_trailing(next) => return BYTE,
+            Some(&next) => self.start_one[start_one(last, next)],
+        };
+        let whole = self.ranks[point];
+        if len == 2 {
+            let made_first = whole < before.min(after);
+            return if made_first {
+                Opening { first: 2, len }
+            } else {
+                BYTE
+            };
+        }
+        let second = text[start + 1];
+        let (left, right) = (pairs[pair(lead, second)], pairs[pair(second, last)]);
+        let made = left.min(right);
+        if made >= before.min(after) {
+            return BYTE;
+        }
+        // What is beyond the character, for its part of two bytes; and for the other.
+        let (two, one, first) = if left <= right {
+            (self.end_two[end_two(previous, lead, second)], after, 2)
+        } else {
+            (self.start_two[two_bytes(second, last)], before, 1)
+        };
+        if whole < two.min(one) {
+            Opening { first: len, len }
+        } else if made < two {
+            Opening { first, len }
+        } else {
+            BYTE
+        }
+    }
+
+    /// The id of a character that is a token.
+    #[inline(always)]
+    pub fn id(&self, text: &[u8], start: usize) -> u32 {
+        self.ranks[character(text, start).0]
+    }
+}
+
+/// The character that starts here and its length, if it has two or three bytes; else (0, 1).
+///
+/// Whether the text is UTF-8 beyond that does not matter: no two strings are one character.
+#[inline(always)]
+fn character(text: &[u8], start: usize) -> (usize, usize) {
+    let byte = |i: usize| text.get(start + i).copied().unwrap_or(0);
+    let (first, second, third) = (byte(0), byte(1), byte(2));
+    let six = |byte: u8| (byte & 0x3f) as usize;
+    if !is_trailing(second) {
+        return (0, 1);
+    }
+    match first {
+        0xc2..=0xdf => ((first as usize & 0x1f) << 6 | six(second), 2),
+        0xe0..=0xef if is_trailing(third) => {
+            let point = (first as usize & 0x0f) << 12 | six(second) << 6 | six(third);
+            if point < 0x800 { (0, 1) } else { (point, 3) }
+        }
+        _ => (0, 1),
+    }
+}
+
+#[inline(always)]
+fn is_trailing(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+#[inline(always)]
+fn is_leading(byte: u8) -> bool {
+    byte >= 0xc0
+}
+
+#[inline(always)]
+fn pair(first: u8, second: u8) -> usize {
+    (first as usize) << 8 | second as usize
+}
+
+#[inline(always)]
+fn end_one(before: u8, lead: u8) -> usize {
+    (lead as usize & 0x3f) << 8 | before as usize
+}
+
+#[inline(always)]
+fn end_two(before: u8, lead: u8, second: u8) -> usize {
+    ((before != b' ') as usize) << 12 | two_bytes(lead, second)
+}
+
+#[inline(always)]
+fn start_one(last: u8, next: u8) -> usize {
+    (last as usize & 0x3f) << 8 | next as usize
+}
+
+#[inline(always)]
+fn two_bytes(first: u8, second: u8) -> usize {
+    (first as usize & 0x3f) << 6 | second as usize & 0x3f
+}

@@ -1,0 +1,314 @@
+//! Merging: the lowest-ranked pair of adjacent parts first, the leftmost among equals.
+//!
+//! A pair's rank is the id of the token that its bytes spell. Short pieces scan for the lowest
+//! at every step; longer ones keep the pairs in a heap; what is longer than a window is cut
+//! into windows that overlap, and joined where they agree (`docs/algorithms.md` proves why a
+//! token that two windows share is enough).
+
+mod heap;
+pub mod initial;
+mod short;
+
+use crate::cancel;
+use crate::merge::heap::HeapMerge;
+use crate::merge::short::{Parts, SHORT};
+use crate::vocabulary::Vocabulary;
+
+/// No token: greater than every rank.
+pub const NO_RANK: u32 = u32::MAX;
+
+/// Pieces longer than this are merged window by window, so that the heap stays in the
+/// processor's cache and memory does not grow with the piece.
+const WINDOW: usize = 4096;
+
+/// A token and the byte where it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub start: usize,
+    pub id: u32,
+}
+
+/// Buffers for merging, kept from piece to piece.
+#[derive(Debug, Default)]
+pub struct Merger {
+    ids: Vec<u32>,
+    heap: HeapMerge,
+    /// The tokens of one window and of the next.
+    windows: [Vec<Part>; 2],
+    /// Merges done: what the time of merging is proportional to, up to a logarithm.
+    pub merges: u64,
+}
+
+impl Merger {
+    /// The tokens of `piece`; anything if the work was cancelled and the piece is longer than
+    /// a window.
+    pub fn merge(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> &[u32] {
+        self.ids.clear();
+        if piece.len() <= SHORT {
+            self.merge_short(vocabulary, piece);
+        } else {
+            self.merge_windows(vocabulary, piece, WINDOW);
+        }
+        &self.ids
+    }
+
+    fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8]) {
+        // Padded, so that every key is read with one load.
+        let mut text = [0; SHORT + 16];
+        text[..piece.len()].copy_from_slice(piece);
+        let mut parts = Parts::of(vocabulary, &text, piece.len());
+        while let Some(at) = parts.lowest() {
+            parts.merge(vocabulary, &text, at);
+            self.merges += 1;
+        }
+        self.ids.extend(parts.ids());
+    }
+
+    fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) {
+        let mut window = window;
+        while !self.try_windows(vocabulary, piece, window) {
+            // Influence reaches across an overlap: larger windows. One that holds the whole
+            // piece cannot fail.
+            self.ids.clear();
+            window *= 4;
+        }
+    }
+
+    /// Whether every window shares a token with the next.
+    fn try_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) -> bool {
+        let [current, next] = &mut self.windows;
+        let mut end = piece.len().min(window);
+        self.merges += self.heap.run(vocabulary, piece, 0..end, current);
+        // The first token of `current` that is not in `ids` yet.
+        let mut first = 0;
+        while end < piece.len() && !cancel::is_set() {
+            // Only the tokens near the end may still change.
+            let overlap = current.partition_point(|part| part.start < end - window / 8);
+            let Some(base) = current.get(overlap).map(|part| part.start) else {
+                return false;
+            };
+            end = piece.len().min(base + window);
+            self.merges += self.heap.run(vocabulary, piece, base..end, next);
+            let Some((i, j)) = first_common(&current[overlap..], next) else {
+                return false;
+            };
+            self.ids
+                .extend(current[first..overlap + i].iter().map(|part| part.id));
+            std::mem::swap(current, next);
+            first = j;
+        }
+        self.ids.extend(current[first..].iter().map(|part| part.id));
+        true
+    }
+}
+
+/// Where two lists of tokens of one text, each by start, first have the same token.
+fn first_common(a: &[Part], b: &[Part]) -> Option<(usize, usize)> {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
+        if left == right {
+            return Some((i, j));
+        }
+        if left.start <= right.start {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::random::Random;
+    use crate::vocabulary::rank_table::RankTable;
+
+    /// The definition, word by word.
+    fn merge_by_definition(table: &RankTable, piece: &[u8]) -> Vec<u32> {
+        let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
+        loop {
+            let pairs = parts.windows(2).enumerate();
+            let ranked = pairs.filter_map(|(i, pair)| Some((table.id_of(&pair.concat())?, i)));
+            let Some((_, i)) = ranked.min() else { break };
+            let second = parts.remove(i + 1);
+            parts[i].extend(second);
+        }
+        parts.iter().filter_map(|part| table.id_of(part)).collect()
+    }
+
+    /// A vocabulary of random strings of few letters in random order: no training made it,
+    /// so that nothing but the definition can be relied on.
+    fn hostile(random: &mut Random) -> Vocabulary {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        let letters = 1 + random.below(3);
+        for _ in 0..random.below(60) {
+            let most = if random.below(4) == 0 { 24 } else { 4 };
+            let len = 2 + random.below(most);
+            let token = (0..len)
+                .map(|_| b'a' + random.below(letters) as u8)
+                .collect();
+            if !tokens.contains(&token) {
+                let at = random.below(tokens.len() + 1);
+                tokens.insert(at, token);
+            }
+        }
+        let items = tokens.into_iter().zip(0..);
+        Vocabulary::new(Arc::new(
+            RankTable::from_items(items).expect("no duplicates"),
+        ))
+    }
+
+    fn text(random: &mut Random, len: usize) -> Vec<u8> {
+        let letters = 1 + random.below(3);
+        (0..len)
+            .map(|_| b'a' + random.below(letters) as u8)
+            .collect()
+    }
+
+    #[test]
+    fn every_way_of_merging_is_the_definition() {
+        let mut random = Random::new(3);
+        for _ in 0..if cfg!(miri) { 3 } else { 300 } {
+            let vocabulary = hostile(&mut random);
+            let mut merger = Merger::default();
+            for _ in 0..8 {
+                let len = random.below(200);
+                let piece = text(&mut random, len);
+                let expected = merge_by_definition(vocabulary.table(), &piece);
+                assert_eq!(merger.merge(&vocabulary, &piece), expected, "{piece:?}");
+                let window = 16 << random.below(4);
+                merger.ids.clear();
+                merger.merge_windows(&vocabulary, &piece, window);
+                assert_eq!(merger.ids, expected, "windows of {window}: {piece:?}");
+            }
+        }
+    }
+
+    /// Characters whose bytes make each other's, what stands before words, and an "é" that is
+    /// too long to be UTF-8.
+    const WIDE: [&[u8]; 11] = [
+        "あ".as_bytes(),
+        "い".as_bytes(),
+        "ぁ".as_bytes(),
+        "아".as_bytes(),
+        "é".as_bytes(),
+        "è".as_bytes(),
+        "д".as_bytes(),
+        b"\xe0\x83\xa9",
+        "𐍈".as_bytes(),
+        b" ",
+        b"a",
+    ];
+
+    fn wide_text(random: &mut Random, kinds: usize, len: usize) -> Vec<u8> {
+        (0..len)
+            .flat_map(|_| WIDE[random.below(kinds)])
+            .copied()
+            .collect()
+    }
+
+    /// Any stretches of bytes of such text, whole characters or not; in random order, or short
+    /// ones first, as training has them.
+    fn hostile_to_characters(random: &mut Random, kinds: usize) -> Vocabulary {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        for _ in 0..random.below(80) {
+            let text = wide_text(random, kinds, 4);
+            let start = random.below(4);
+            let most = if random.below(3) == 0 { 9 } else { 3 };
+            let len = 2 + random.below(most);
+            let token = text[start.min(text.len() - 1)..text.len().min(start + len)].to_vec();
+            if !tokens.contains(&token) {
+                let at = random.below(tokens.len() + 1);
+                tokens.insert(at, token);
+            }
+        }
+        if random.below(2) == 0 {
+            tokens.sort_by_key(Vec::len);
+        }
+        let items = tokens.into_iter().zip(0..);
+        Vocabulary::new(Arc::new(
+            RankTable::from_items(items).expect("no duplicates"),
+        ))
+    }
+
+    #[test]
+    fn merging_that_begins_with_characters_is_the_definition() {
+        let mut random = Random::new(11);
+        let mut openings = [0; 4];
+        for _ in 0..if cfg!(miri) { 3 } else { 3_000 } {
+            let kinds = 1 + random.below(WIDE.len());
+            let vocabulary = hostile_to_characters(&mut random, kinds);
+            let mut merger = Merger::default();
+            for _ in 0..8 {
+                let most = if random.below(4) == 0 { 40 } else { 8 };
+                let len = 1 + random.below(most);
+                let mut piece = wide_text(&mut random, kinds, len);
+                // Windows cut anywhere.
+                piece.drain(..random.below(3).min(piece.len() - 1));
+                piece.truncate(piece.len() - random.below(3).min(piece.len() - 1));
+                if random.below(4) == 0 && piece.len() > 1 {
+                    piece.remove(random.below(piece.len()));
+                }
+                for start in 0..piece.len() {
+                    let opening = vocabulary.opening(&piece, start);
+                    openings[opening.len] += 1;
+                    openings[0] += (opening.first < opening.len) as usize;
+                }
+                let expected = merge_by_definition(vocabulary.table(), &piece);
+                assert_eq!(merger.merge(&vocabulary, &piece), expected, "{piece:?}");
+                merger.ids.clear();
+                merger.merge_windows(&vocabulary, &piece, 16);
+                assert_eq!(merger.ids, expected, "windows: {piece:?}");
+            }
+        }
+        // In two parts, as bytes, and of two and three bytes: each was tried.
+        assert!(
+            openings.iter().all(|&count| count > 100 || cfg!(miri)),
+            "{openings:?}"
+        );
+    }
+
+    #[test]
+    fn a_token_that_its_bytes_do_not_merge_to_is_still_a_whole_pre_token() {
+        let mut items: Vec<(Vec<u8>, u32)> = (0..=255u8).map(|b| (vec![b], b as u32)).collect();
+        // "abc" would need "ab" or "bc".
+        items.extend([
+            (b"abc".to_vec(), 256),
+            (b"de".to_vec(), 257),
+            (b"def".to_vec(), 258),
+        ]);
+        let table = RankTable::from_items(items).expect("no duplicates");
+        let vocabulary = Vocabulary::new(Arc::new(table));
+        let whole = |piece: &[u8]| {
+            let key = crate::vocabulary::short_table::Key::of(piece, 0, piece.len());
+            vocabulary.whole_short(key, key.hash())
+        };
+        assert_eq!(whole(b"abc"), Some(256));
+        assert_eq!(whole(b"def"), Some(258));
+        assert_eq!(vocabulary.unreachable_ids(), [256]);
+    }
+
+    #[test]
+    fn the_work_grows_as_the_piece_does() {
+        let mut random = Random::new(5);
+        for round in 0..if cfg!(miri) { 0 } else { 30 } {
+            let vocabulary = hostile(&mut random);
+            let unit_len = 1 + random.below(40);
+            let unit = text(&mut random, unit_len);
+            let work = |len: usize| {
+                let piece: Vec<u8> = unit.iter().copied().cycle().take(len).collect();
+                let mut merger = Merger::default();
+                merger.merge(&vocabulary, &piece);
+                merger.merges
+            };
+            let (once, twice) = (work(50_000), work(100_000));
+            assert!(
+                twice as f64 <= 2.3 * once as f64 + 100.0,
+                "round {round}: {once}, {twice}"
+            );
+        }
+    }
+}

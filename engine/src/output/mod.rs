@@ -1,0 +1,247 @@
+//! Where token ids go: a list, a packed wire field, or only a count.
+
+pub mod offsets;
+pub mod varint;
+
+use crate::cache::Entry;
+use crate::cache::recent::{FEW, Slot};
+use crate::vocabulary::rank_table::RankTable;
+
+/// Takes the ids of a text in order.
+pub trait Sink {
+    fn push(&mut self, id: u32);
+
+    /// The ids of a recent pre-token.
+    #[inline(always)]
+    fn put_few(&mut self, slot: &Slot) {
+        for &id in &slot.ids()[..slot.count()] {
+            self.push(id);
+        }
+    }
+
+    /// The ids of an entry of the cache.
+    #[inline(always)]
+    fn put_entry(&mut self, entry: &Entry) {
+        self.extend(entry.ids());
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        ids.iter().for_each(|&id| self.push(id));
+    }
+
+    /// The id of a special token, which its spelling at `start` became.
+    fn push_special(&mut self, id: u32, _start: usize, _end: usize) {
+        self.push(id);
+    }
+
+    /// Whether further ids change nothing.
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+/// All ids, one after the other.
+#[derive(Default)]
+pub struct List {
+    /// Zeros past `len`, so that an entry's ids are written at once whatever their number.
+    ids: Vec<u32>,
+    len: usize,
+}
+
+impl List {
+    /// A list with room for what a text of so many bytes usually becomes.
+    pub fn for_bytes(bytes: usize) -> Self {
+        List {
+            ids: vec![0; bytes / 3 + FEW],
+            len: 0,
+        }
+    }
+
+    pub fn into_vec(mut self) -> Vec<u32> {
+        self.ids.truncate(self.len);
+        self.ids
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, more: usize) {
+        // Growing by half wastes less of a large buffer than doubling.
+        let len = (self.len + more).max(self.ids.len() * 3 / 2);
+        self.ids.resize(len, 0);
+    }
+}
+
+impl Sink for List {
+    fn push(&mut self, id: u32) {
+        self.extend(&[id]);
+    }
+
+    #[inline(always)]
+    fn put_few(&mut self, slot: &Slot) {
+        match self.ids.get_mut(self.len..self.len + FEW) {
+            Some(room) => {
+                room.copy_from_slice(slot.ids());
+                self.len += slot.count();
+            }
+            None => self.extend(&slot.ids()[..slot.count()]),
+        }
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        if self.ids.len() - self.len < ids.len() {
+            self.grow(ids.len() + FEW);
+        }
+        self.ids[self.len..self.len + ids.len()].copy_from_slice(ids);
+        self.len += ids.len();
+    }
+}
+
+/// All ids, to be looked at between two of them.
+#[derive(Default)]
+pub struct Ids(pub Vec<u32>);
+
+impl Sink for Ids {
+    fn push(&mut self, id: u32) {
+        self.0.push(id);
+    }
+}
+
+/// Ids, and the byte where each token starts.
+pub struct Located<'a> {
+    table: &'a RankTable,
+    pub ids: Vec<u32>,
+    pub starts: Vec<usize>,
+    at: usize,
+}
+
+impl<'a> Located<'a> {
+    pub fn new(table: &'a RankTable) -> Self {
+        Located {
+            table,
+            ids: Vec::new(),
+            starts: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl Sink for Located<'_> {
+    fn push(&mut self, id: u32) {
+        self.ids.push(id);
+        self.starts.push(self.at);
+        self.at += self.table.token(id).map_or(0, <[u8]>::len);
+    }
+
+    fn push_special(&mut self, id: u32, start: usize, end: usize) {
+        self.ids.push(id);
+        self.starts.push(start);
+        self.at = end;
+    }
+}
+
+/// Counts ids, up to one more than a limit.
+pub struct Count {
+    count: usize,
+    limit: usize,
+}
+
+impl Count {
+    /// `usize::MAX` for no limit.
+    pub fn new(limit: usize) -> Self {
+        Count { count: 0, limit }
+    }
+
+    /// The count, or the limit + 1 when there were more.
+    pub fn result(&self) -> usize {
+        self.count.min(self.limit.saturating_add(1))
+    }
+}
+
+impl Sink for Count {
+    fn push(&mut self, _id: u32) {
+        self.count += 1;
+    }
+
+    #[inline(always)]
+    fn put_few(&mut self, slot: &Slot) {
+        self.count += slot.count();
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        self.count += ids.len();
+    }
+
+    fn is_full(&self) -> bool {
+        self.count > self.limit
+    }
+}
+
+/// Base-128 varints one after the other: a packed `repeated uint32`.
+pub struct Packed {
+    /// Zeros past `len`, so that a varint is written at once whatever its length.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Packed {
+    /// With room for what a text of so many bytes usually becomes.
+    pub fn for_bytes(bytes: usize) -> Self {
+        Packed {
+            bytes: vec![0; bytes / 2 + size_of::<u64>()],
+            len: 0,
+        }
+    }
+
+    pub fn into_vec(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.len);
+        self.bytes
+    }
+}
+
+impl Sink for Packed {
+    #[inline(always)]
+    fn push(&mut self, id: u32) {
+        let (varint, len) = varint::of(id);
+        if self.bytes.len() - self.len < size_of::<u64>() {
+            self.bytes
+                .resize(self.bytes.len() * 3 / 2 + size_of::<u64>(), 0);
+        }
+        self.bytes[self.len..self.len + size_of::<u64>()].copy_from_slice(&varint.to_le_bytes());
+        self.len += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::recent::Recent;
+    use crate::vocabulary::short_table::Key;
+
+    #[test]
+    fn a_list_grows_whatever_is_put_in() {
+        let mut list = List::for_bytes(0);
+        let mut recent = Recent::new(1 << 20);
+        let key = Key::of(b"abc", 0, 3);
+        recent.insert(key, key.hash(), &[7, 8, 9]);
+        let mut expected = Vec::new();
+        for round in 0..200u32 {
+            let ids: Vec<u32> = (0..round % 7).collect();
+            list.extend(&ids);
+            expected.extend(ids);
+            list.put_few(recent.find(key, key.hash()).expect("it was put in"));
+            expected.extend([7, 8, 9]);
+            list.push(round);
+            expected.push(round);
+        }
+        assert_eq!(list.into_vec(), expected);
+    }
+
+    #[test]
+    fn a_count_stops_one_past_its_limit() {
+        for (pushed, limit, expected) in [(0, 0, 0), (3, 2, 3), (9, 2, 3), (2, 2, 2)] {
+            let mut count = Count::new(limit);
+            (0..pushed).for_each(|id| count.push(id));
+            assert_eq!(count.result(), expected);
+        }
+    }
+}

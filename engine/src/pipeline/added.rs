@@ -1,0 +1,114 @@
+//! Where added tokens stand in a text: steps 1 and 3 of docs/formats.md.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::split::regex::{CharSet, word_characters};
+
+/// One added token; `pipeline/definition.py` says what each part means.
+pub struct AddedToken {
+    pub content: String,
+    pub id: u32,
+    pub special: bool,
+    pub name: String,
+    pub left_strip: bool,
+    pub right_strip: bool,
+    pub single_word: bool,
+}
+
+/// Added tokens that are looked for in one kind of text.
+pub struct AddedTokens {
+    tokens: Vec<AddedToken>,
+    search: Option<AhoCorasick>,
+    word: CharSet,
+    only_special: bool,
+}
+
+/// A special token that is disallowed stands in the text.
+pub struct Disallowed {
+    pub name: String,
+    /// The byte at which it starts.
+    pub at: usize,
+}
+
+impl AddedTokens {
+    pub fn new(tokens: Vec<AddedToken>) -> Self {
+        let contents: Vec<&str> = tokens.iter().map(|token| token.content.as_str()).collect();
+        let search = (!contents.is_empty()).then(|| {
+            AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(&contents)
+                .expect("as many strings as a vocabulary has")
+        });
+        AddedTokens {
+            search,
+            word: CharSet::new(&word_characters()),
+            only_special: tokens.iter().all(|token| token.special),
+            tokens,
+        }
+    }
+
+    /// Call `work` with each part of a text, in order: the text between tokens, or a token's id,
+    /// until it says that it has enough.
+    pub fn each_part(
+        &self,
+        text: &str,
+        allowed: &HashSet<String>,
+        disallowed: &HashSet<String>,
+        mut work: impl FnMut(Range<usize>, Option<u32>) -> bool,
+    ) -> Result<(), Disallowed> {
+        let nothing_counts = self.only_special && allowed.is_empty() && disallowed.is_empty();
+        let Some(search) = self.search.as_ref().filter(|_| !nothing_counts) else {
+            if !text.is_empty() {
+                work(0..text.len(), None);
+            }
+            return Ok(());
+        };
+        let mut end = 0;
+        for found in search.find_iter(text) {
+            let token = &self.tokens[found.pattern()];
+            let (mut start, mut stop) = (found.start(), found.end());
+            if token.special {
+                if disallowed.contains(&token.name) {
+                    return Err(Disallowed {
+                        name: token.name.clone(),
+                        at: start,
+                    });
+                }
+                if !allowed.contains(&token.name) {
+                    continue;
+                }
+            }
+            if token.single_word && self.is_in_word(text, start, stop) {
+                continue;
+            }
+            if token.left_strip {
+                let taken = end.min(start); // white space may be within what was taken
+                start = text[..start].trim_end().len().max(taken);
+            }
+            if token.right_strip {
+                stop = text.len() - text[stop..].trim_start().len();
+            }
+            if end < start && !work(end..start, None) {
+                return Ok(());
+            }
+            if !work(start..stop, Some(token.id)) {
+                return Ok(());
+            }
+            end = stop;
+        }
+        if end < text.len() {
+            work(end..text.len(), None);
+        }
+        Ok(())
+    }
+
+    fn is_in_word(&self, text: &str, start: usize, stop: usize) -> bool {
+        let before = text[..start].chars().next_back();
+        let after = text[stop..].chars().next();
+        let is_word = |character: char| self.word.contains(u32::from(character));
+        before.is_some_and(is_word) || after.is_some_and(is_word)
+    }
+}

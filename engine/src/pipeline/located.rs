@@ -1,0 +1,176 @@
+//! Ids and where their tokens start: as encoding to ids, over texts that remember where in the
+//! original each of their characters comes from.
+
+use std::ops::Range;
+
+use super::origins::{Aligned, Origins};
+use super::pre_tokenise;
+use super::{NameSet, Pipeline, PipelineScratch};
+use crate::bpe::SpecialFound;
+use crate::output::offsets::{OffsetUnit, in_units};
+
+impl Pipeline {
+    /// The ids, and where in the text each token starts: in bytes exactly where the character that
+    /// it starts in is as it came, and else where what that was made from starts; but never before
+    /// the token that it stands behind, as an unknown one may behind bytes that come after it.
+    pub fn encode_with_offsets(
+        &self,
+        text: &str,
+        unit: OffsetUnit,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+    ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
+        let (mut ids, mut starts) = (Vec::new(), Vec::new());
+        let mut last = 0;
+        self.check_spelled(text, disallowed)?;
+        self.pool.with(|scratch| {
+            self.locate(text, allowed, disallowed, scratch, &mut |id, start| {
+                last = start.max(last);
+                ids.push(id);
+                starts.push(last);
+                true
+            })
+        })?;
+        Ok((ids, in_units(text, starts, unit)))
+    }
+
+    /// Call `give` with each id of a text and where it starts, until it says that it has enough.
+    ///
+    /// A special token that is disallowed is an error also if it is spelled in normalised text
+    /// alone. The caller saw to the text as it came.
+    pub(super) fn locate(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        scratch: &mut PipelineScratch,
+        give: &mut impl FnMut(u32, usize) -> bool,
+    ) -> Result<(), SpecialFound> {
+        let mut outcome = Ok(true);
+        let (names, not) = (&allowed.names, &disallowed.names);
+        let found = self.as_it_came.each_part(text, names, not, |part, token| {
+            outcome = match token {
+                Some(id) => Ok(give(id, part.start)),
+                None => self.locate_stretch(text, part, allowed, disallowed, scratch, give),
+            };
+            matches!(outcome, Ok(true))
+        });
+        outcome?;
+        found.map_err(|stranger| SpecialFound {
+            token: stranger.name,
+            byte_offset: stranger.at,
+        })
+    }
+
+    /// Returns: whether `give` wants more.
+    fn locate_stretch(
+        &self,
+        text: &str,
+        stretch: Range<usize>,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        scratch: &mut PipelineScratch,
+        give: &mut impl FnMut(u32, usize) -> bool,
+    ) -> Result<bool, SpecialFound> {
+        let stretch = Aligned::original(text, stretch);
+        let Aligned {
+            text: normal,
+            starts,
+        } = self.normalisers.apply_traced(stretch, text);
+        let mut wanted = true;
+        let (names, not) = (&allowed.names, &disallowed.names);
+        let found = self
+            .normalised
+            .each_part(&normal, names, not, |part, token| {
+                wanted = match token {
+                    Some(id) => give(id, starts[part.start]),
+                    None => {
+                        let origins = Origins::of(&starts[part.clone()]);
+                        self.locate_pieces(text, &normal[part], origins, scratch, give)
+                    }
+                };
+                wanted
+            });
+        match found {
+            Ok(()) => Ok(wanted),
+            Err(stranger) => Err(SpecialFound {
+                token: stranger.name,
+                byte_offset: starts[stranger.at],
+            }),
+        }
+    }
+
+    /// Returns: whether `give` wants more.
+    fn locate_pieces(
+        &self,
+        text: &str,
+        normal: &str,
+        origins: Origins<'_>,
+        scratch: &mut PipelineScratch,
+        give: &mut impl FnMut(u32, usize) -> bool,
+    ) -> bool {
+        let PipelineScratch {
+            merging,
+            cache,
+            bytes,
+        } = scratch;
+        let written = self.has_byte_alphabet();
+        let mut wanted = true;
+        pre_tokenise::each_piece(
+            &self.pre_tokenizers,
+            normal,
+            origins,
+            &mut |piece, origins| {
+                let starts = origins.starts().unwrap_or_default();
+                if written {
+                    let places = written_places(text, piece, starts);
+                    pre_tokenise::read(piece, bytes);
+                    self.model.locate(bytes, merging, cache, |id, at| {
+                        wanted = give(id, places[at.min(places.len() - 1)]);
+                        wanted
+                    });
+                } else {
+                    self.model
+                        .locate(piece.as_bytes(), merging, cache, |id, at| {
+                            wanted = give(id, place(text, piece, starts, at.min(piece.len() - 1)));
+                            wanted
+                        });
+                }
+                wanted && !merging.is_cancelled()
+            },
+        );
+        wanted
+    }
+}
+
+/// Where the byte at `at` of a piece comes from.
+fn place(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
+    let start = starts[at];
+    let boundary = (0..=at).rev().find(|&byte| piece.is_char_boundary(byte));
+    let Some(character) = boundary.filter(|&byte| byte < at) else {
+        return start;
+    };
+    let as_it_came = text[start..].chars().next() == piece[character..].chars().next();
+    start + if as_it_came { at - character } else { 0 }
+}
+
+/// The same for each byte that a piece of `ByteAlphabet`'s characters stands for.
+fn written_places(text: &str, piece: &str, starts: &[usize]) -> Vec<usize> {
+    let mut before = None;
+    let mut within = 0;
+    let places = piece.char_indices().map(|(at, character)| {
+        let start = starts[at];
+        within = if before == Some(start) { within + 1 } else { 0 };
+        before = Some(start);
+        let came = text[start..].chars().next();
+        let mut buffer = [0; 4];
+        let came: &str = came.map_or("", |c| c.encode_utf8(&mut buffer));
+        let came = came
+            .as_bytes()
+            .get(within)
+            .copied()
+            .map(pre_tokenise::written);
+        start + if came == Some(character) { within } else { 0 }
+    });
+    places.collect()
+}

@@ -1,0 +1,284 @@
+//! Vocabularies of other formats at work: a *form*, as docs/formats.md defines it and
+//! `pipeline/backend.py` says it in plain Python.
+//!
+//! A text walks through `added` (cut out added tokens), `normalise`, `added` again, `pre_tokenise`
+//! (cut the rest into pieces) and `model` (merge each piece) into a sink.
+
+mod added;
+mod by_rank;
+mod char_table;
+mod charsmap;
+mod concatenations;
+mod decoder;
+mod double_array;
+mod located;
+mod merge_list;
+mod model;
+mod model_parts;
+mod normalise;
+mod origins;
+mod pair_merge;
+mod pre_tokenise;
+mod rule;
+mod search;
+mod spacing;
+mod split_points;
+mod tokens;
+mod unicode;
+mod units;
+
+use std::collections::HashSet;
+
+pub use added::{AddedToken, AddedTokens};
+pub use by_rank::{Listed, merges_by_rank};
+pub use charsmap::CharsMap;
+pub use decoder::{Decoder, Middle};
+pub use merge_list::merge_columns;
+pub use model::Model;
+pub use model_parts::Parts;
+pub use normalise::{Normaliser, Normalisers};
+pub use pre_tokenise::{Behaviour, PreTokenizer};
+pub use rule::{MOST_PAIRS, Rule};
+pub use search::Search;
+pub use spacing::{Pad, Spacing};
+pub use unicode::UnicodeForm;
+pub use units::Units;
+
+use crate::bpe::SpecialFound;
+use crate::cache::Cache;
+use crate::cache::scratch::{NewScratch, Pool};
+use crate::output::{Count, List, Packed, Sink};
+use crate::split::regex::CharSet;
+use crate::vocabulary::special::SpecialSet;
+use model::Merging;
+use origins::Origins;
+
+/// Special tokens of a request: their names, and the same ready to be found in text.
+pub struct NameSet {
+    pub names: HashSet<String>,
+    pub spelled: SpecialSet,
+}
+
+impl NameSet {
+    pub fn new(names: Vec<String>) -> Self {
+        NameSet {
+            spelled: SpecialSet::new(names.clone(), |_| None),
+            names: names.into_iter().collect(),
+        }
+    }
+}
+
+/// A text spells a special token that is disallowed once it is normalised.
+struct SpelledOnceNormalised;
+
+/// What a form consists of.
+pub struct Pipeline {
+    pub model: Model,
+    pub normalisers: Normalisers,
+    pub pre_tokenizers: Vec<PreTokenizer>,
+    pub as_it_came: AddedTokens,
+    pub normalised: AddedTokens,
+    pub decoder: Decoder,
+    pub pool: Pool<PipelineScratch>,
+}
+
+/// What one call works with.
+pub struct PipelineScratch {
+    merging: Merging,
+    cache: Cache,
+    bytes: Vec<u8>,
+}
+
+impl NewScratch for PipelineScratch {
+    fn new(cache_bytes: usize) -> Self {
+        PipelineScratch {
+            merging: Merging::default(),
+            cache: Cache::new(cache_bytes),
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl Pipeline {
+    pub fn encode(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+    ) -> Result<Vec<u32>, SpecialFound> {
+        let mut list = List::for_bytes(text.len());
+        self.encode_into(text, allowed, disallowed, &mut list)?;
+        Ok(list.into_vec())
+    }
+
+    pub fn encode_packed(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+    ) -> Result<Vec<u8>, SpecialFound> {
+        let mut packed = Packed::for_bytes(text.len());
+        self.encode_into(text, allowed, disallowed, &mut packed)?;
+        Ok(packed.into_vec())
+    }
+
+    /// The number of ids, or `limit` + 1 when there are more.
+    pub fn count(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        limit: Option<usize>,
+    ) -> Result<usize, SpecialFound> {
+        let mut count = Count::new(limit.unwrap_or(usize::MAX));
+        self.encode_into(text, allowed, disallowed, &mut count)?;
+        Ok(count.result())
+    }
+
+    fn encode_into<S: Sink>(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        sink: &mut S,
+    ) -> Result<(), SpecialFound> {
+        self.check_spelled(text, disallowed)?;
+        let needs_all = !disallowed.names.is_empty();
+        self.pool.with(|scratch| {
+            if self.needs_origins() {
+                return self.locate(text, allowed, disallowed, scratch, &mut |id, _| {
+                    sink.push(id);
+                    needs_all || !sink.is_full()
+                });
+            }
+            match self.walk(text, allowed, disallowed, scratch, sink) {
+                Ok(()) => Ok(()),
+                // Where in the original it stands is found the slow way.
+                Err(SpelledOnceNormalised) => {
+                    self.locate(text, allowed, disallowed, scratch, &mut |_, _| true)
+                }
+            }
+        })
+    }
+
+    /// What is disallowed is looked for first, and all through the text.
+    fn check_spelled(&self, text: &str, disallowed: &NameSet) -> Result<(), SpecialFound> {
+        match disallowed.spelled.first(text) {
+            None => Ok(()),
+            Some((token, byte_offset)) => Err(SpecialFound {
+                token: token.to_owned(),
+                byte_offset,
+            }),
+        }
+    }
+
+    /// Whether a step asks where a piece comes from, and a step before it changes that.
+    fn needs_origins(&self) -> bool {
+        let asks = |step: &PreTokenizer| {
+            matches!(
+                step,
+                PreTokenizer::Prefix {
+                    first_only: true,
+                    ..
+                }
+            )
+        };
+        let Some(at) = self.pre_tokenizers.iter().rposition(asks) else {
+            return false;
+        };
+        let changes = |step: &PreTokenizer| {
+            matches!(
+                step,
+                PreTokenizer::Prefix { .. } | PreTokenizer::ByteAlphabet
+            )
+        };
+        !self.normalisers.steps.is_empty() || self.pre_tokenizers[..at].iter().any(changes)
+    }
+
+    fn has_byte_alphabet(&self) -> bool {
+        let is_one = |step: &PreTokenizer| matches!(step, PreTokenizer::ByteAlphabet);
+        self.pre_tokenizers.iter().any(is_one)
+    }
+
+    /// All steps, one after the other. After an error the sink has what came before it.
+    fn walk<S: Sink>(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        scratch: &mut PipelineScratch,
+        sink: &mut S,
+    ) -> Result<(), SpelledOnceNormalised> {
+        let mut refused = Ok(());
+        let (names, not) = (&allowed.names, &disallowed.names);
+        let found = self.as_it_came.each_part(text, names, not, |part, token| {
+            if let Some(id) = token {
+                sink.push(id);
+            } else {
+                let at_start = part.start == 0;
+                refused = self.stretch(&text[part], at_start, allowed, disallowed, scratch, sink);
+            }
+            // What is disallowed is an error wherever it stands, even past a limit.
+            refused.is_ok() && !(sink.is_full() && not.is_empty())
+        });
+        refused?;
+        found.map_err(|_| SpelledOnceNormalised)
+    }
+
+    fn stretch<S: Sink>(
+        &self,
+        stretch: &str,
+        at_start: bool,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        scratch: &mut PipelineScratch,
+        sink: &mut S,
+    ) -> Result<(), SpelledOnceNormalised> {
+        let text = self.normalisers.apply(stretch);
+        let (allowed, disallowed) = (&allowed.names, &disallowed.names);
+        let found = self
+            .normalised
+            .each_part(&text, allowed, disallowed, |part, token| {
+                match token {
+                    Some(id) => sink.push(id),
+                    None if sink.is_full() => {}
+                    None => {
+                        let at_start = at_start && part.start == 0;
+                        self.pieces(&text[part], at_start, scratch, sink);
+                    }
+                }
+                !(sink.is_full() && disallowed.is_empty())
+            });
+        found.map_err(|_| SpelledOnceNormalised)
+    }
+
+    fn pieces<S: Sink>(
+        &self,
+        text: &str,
+        at_start: bool,
+        scratch: &mut PipelineScratch,
+        sink: &mut S,
+    ) {
+        let PipelineScratch {
+            merging,
+            cache,
+            bytes,
+        } = scratch;
+        let written = self.has_byte_alphabet();
+        let origins = Origins::untold(at_start);
+        pre_tokenise::each_piece(&self.pre_tokenizers, text, origins, &mut |piece, _| {
+            if written {
+                pre_tokenise::read(piece, bytes);
+                self.model.encode(bytes, merging, cache, sink);
+            } else {
+                self.model.encode(piece.as_bytes(), merging, cache, sink);
+            }
+            !(sink.is_full() || merging.is_cancelled())
+        });
+    }
+}
+
+/// A set of the characters of these ranges, both ends included.
+pub fn characters(ranges: &[(u32, u32)]) -> CharSet {
+    CharSet::of_ranges(ranges)
+}

@@ -1,0 +1,359 @@
+//! How a piece becomes ids: step 5 of docs/formats.md.
+
+use std::collections::HashMap;
+
+use super::char_table::CharTable;
+use super::model_parts::Parts;
+use super::pair_merge::{NO_SYMBOL, PairMerger, Pairs, Part};
+use super::rule::{Rule, TooManyPairs, rank_pairs, score_pairs, single_characters};
+use super::split_points::Joined;
+use super::tokens::Tokens;
+use super::units::{LookedUp, Unit, Units};
+use crate::cache::{Cache, Entry, LONGEST_PIECE, long_hash};
+use crate::cancel;
+use crate::output::{Ids, Sink};
+use crate::vocabulary::short_table::{Key, LONGEST};
+
+/// A model, ready.
+pub struct Model {
+    pub(super) tokens: Tokens,
+    pairs: Pairs,
+    units: Units,
+    whole_first: bool,
+    pub(super) byte_tokens: [Option<u32>; 256],
+    pub(super) unknown: Option<u32>,
+    pub(super) fuse_unknown: bool,
+    /// Whether a cut must have a token on each side: see the function.
+    needs_known: bool,
+    prefix: Vec<u8>,
+    suffix: Vec<u8>,
+    /// Under scores: the symbol of each string that can merge, and what is taken apart.
+    strings: Option<Strings>,
+    /// Symbols of characters: their ids, or under scores what merging calls them.
+    symbols: CharTable,
+    /// Ids of the characters that are tokens, when they stand alone.
+    alone: CharTable,
+    joined: Option<Joined>,
+    /// How many bytes of a piece each id stands for; 0 where the id does not tell.
+    lengths: Box<[u32]>,
+}
+
+/// What is looked up under scores.
+pub struct Strings {
+    pub(super) taken_apart: HashMap<u32, [Vec<u8>; 2]>,
+}
+
+/// What one call works with.
+#[derive(Default)]
+pub struct Merging {
+    merger: PairMerger,
+    /// What the last piece became, each with where it starts.
+    parts: Vec<Part>,
+    units: Vec<Part>,
+    ids: Vec<u32>,
+    /// Parts so far.
+    count: usize,
+}
+
+/// Whether the work was cancelled is asked once in so many parts.
+const ASK_EVERY: usize = 1024;
+
+impl Merging {
+    /// Whether nobody waits for the rest.
+    pub fn is_cancelled(&mut self) -> bool {
+        self.count += 1;
+        self.count.is_multiple_of(ASK_EVERY) && cancel::is_set()
+    }
+}
+
+impl Model {
+    pub fn new(parts: Parts) -> Result<Self, TooManyPairs> {
+        let tokens = Tokens::new(&parts.tokens);
+        let mut byte_tokens = [None; 256];
+        for &(byte, id) in &parts.byte_tokens {
+            byte_tokens[byte as usize] = Some(id);
+        }
+        let joined = parts.joined();
+        let lengths = parts.lengths();
+        let needs_known = parts.needs_known();
+        let (pairs, characters, strings) = match parts.rule {
+            Rule::Ranks => {
+                let pairs = rank_pairs(&parts.tokens)?;
+                (pairs, single_characters(&parts.tokens), None)
+            }
+            Rule::Merges(pairs) => (pairs, single_characters(&parts.tokens), None),
+            Rule::Scores(scores, taken_apart) => {
+                let (pairs, characters) = score_pairs(&parts.tokens, &scores)?;
+                (pairs, characters, Some(Strings { taken_apart }))
+            }
+        };
+        // What stands for text without spelling it may merge with any neighbour.
+        let is_stand_in =
+            |id: u32| Some(id) == parts.unknown || parts.byte_tokens.iter().any(|b| b.1 == id);
+        let joined = joined.filter(|_| {
+            strings.is_some()
+                || !pairs
+                    .iter()
+                    .any(|&(left, right, _, _)| is_stand_in(left) || is_stand_in(right))
+        });
+        let pairs = Pairs::new(&pairs);
+        let alone = single_characters(&parts.tokens)
+            .into_iter()
+            .filter(|(_, id)| match &strings {
+                Some(strings) => !strings.taken_apart.contains_key(id),
+                None => true,
+            });
+        let alone = CharTable::new(alone);
+        let symbols = CharTable::new(characters);
+        Ok(Model {
+            tokens,
+            pairs,
+            units: parts.units,
+            whole_first: parts.whole_first,
+            byte_tokens,
+            unknown: parts.unknown,
+            fuse_unknown: parts.fuse_unknown,
+            needs_known,
+            prefix: parts.prefix.into_bytes(),
+            suffix: parts.suffix.into_bytes(),
+            strings,
+            symbols,
+            alone,
+            joined,
+            lengths,
+        })
+    }
+
+    /// Give the ids of a piece to the sink. In units of characters the piece is UTF-8.
+    pub fn encode<S: Sink>(
+        &self,
+        piece: &[u8],
+        merging: &mut Merging,
+        cache: &mut Cache,
+        sink: &mut S,
+    ) {
+        if self.whole_first
+            && let Some(id) = self.tokens.get(piece)
+        {
+            sink.push(id);
+            return;
+        }
+        self.each_part(piece, |_, part, single| {
+            match single {
+                Some(character) => self.encode_character(character, part, merging, cache, sink),
+                None => self.encode_part(part, merging, cache, sink),
+            }
+            !(sink.is_full() || merging.is_cancelled())
+        });
+    }
+
+    /// As `encode`; `give` is told each id and the byte at which it starts, and says whether it
+    /// wants more.
+    pub fn locate(
+        &self,
+        piece: &[u8],
+        merging: &mut Merging,
+        cache: &mut Cache,
+        mut give: impl FnMut(u32, usize) -> bool,
+    ) {
+        if self.whole_first
+            && let Some(id) = self.tokens.get(piece)
+        {
+            give(id, 0);
+            return;
+        }
+        let mut found = Ids::default();
+        self.each_part(piece, |at, part, _| {
+            found.0.clear();
+            self.encode_part(part, merging, cache, &mut found);
+            let ids = &found.0;
+            let length = |&id: &u32| self.lengths.get(id as usize).copied().unwrap_or(0) as usize;
+            let told = ids.iter().all(|id| length(id) > 0)
+                && ids.iter().map(length).sum::<usize>() == part.len();
+            let wanted = if told {
+                let mut start = at;
+                ids.iter().all(|id| {
+                    let here = start;
+                    start += length(id);
+                    give(*id, here)
+                })
+            } else {
+                self.merge(part, merging);
+                merging
+                    .parts
+                    .iter()
+                    .all(|found| give(found.symbol, at + found.start as usize))
+            };
+            wanted && !merging.is_cancelled()
+        });
+    }
+
+    /// Call `work` with each part of a piece that is merged by itself, and where it starts, until
+    /// it says that it has enough. A part that is one character, and not the last, is told as such.
+    #[inline]
+    fn each_part(&self, piece: &[u8], mut work: impl FnMut(usize, &[u8], Option<char>) -> bool) {
+        let (Some(joined), Ok(text)) = (&self.joined, std::str::from_utf8(piece)) else {
+            work(0, piece, None);
+            return;
+        };
+        let mut start = 0;
+        let mut before = None;
+        for (at, character) in text.char_indices() {
+            if let Some(before) = before
+                && !joined.has(before, character)
+                && (!self.needs_known || (self.is_token(before) && self.is_token(character)))
+            {
+                let part = &piece[start..at];
+                let single = (part.len() == before.len_utf8()).then_some(before);
+                if !work(start, part, single) {
+                    return;
+                }
+                start = at;
+            }
+            before = Some(character);
+        }
+        work(start, &piece[start..], None);
+    }
+
+    /// As `encode_part`, for one character: most that are merged with nothing are tokens, or
+    /// spelled in bytes.
+    #[inline]
+    fn encode_character<S: Sink>(
+        &self,
+        character: char,
+        part: &[u8],
+        merging: &mut Merging,
+        cache: &mut Cache,
+        sink: &mut S,
+    ) {
+        let id = self.alone.get(character);
+        if id != NO_SYMBOL {
+            sink.push(id);
+            return;
+        }
+        let mut spelled = [0; 4];
+        for (id, &byte) in spelled.iter_mut().zip(part) {
+            match self.byte_tokens[byte as usize] {
+                Some(token) => *id = token,
+                None => return self.encode_part(part, merging, cache, sink),
+            }
+        }
+        if self.has_taken_apart() {
+            return self.encode_part(part, merging, cache, sink);
+        }
+        sink.extend(&spelled[..part.len()]);
+    }
+
+    fn is_token(&self, character: char) -> bool {
+        self.alone.get(character) != NO_SYMBOL
+    }
+
+    fn has_taken_apart(&self) -> bool {
+        self.strings
+            .as_ref()
+            .is_some_and(|strings| !strings.taken_apart.is_empty())
+    }
+
+    /// As `encode`, for a piece or a part of one that is merged by itself.
+    fn encode_part<S: Sink>(
+        &self,
+        part: &[u8],
+        merging: &mut Merging,
+        cache: &mut Cache,
+        sink: &mut S,
+    ) {
+        if part.is_empty() {
+            return;
+        }
+        let key = (part.len() <= LONGEST).then(|| Key::of(part, 0, part.len()));
+        if let Some(key) = key
+            && let Some(entry) = cache.find_short(key, key.hash())
+        {
+            sink.put_entry(entry);
+            return;
+        }
+        if part.len() > LONGEST_PIECE {
+            self.merge(part, merging);
+            sink.extend(&merging.ids);
+            return;
+        }
+        let long = long_hash(part);
+        if let Some(ids) = cache.find_long(part, long) {
+            sink.extend(ids);
+            return;
+        }
+        self.merge(part, merging);
+        match key.and_then(|key| Some((key, Entry::new(key, &merging.ids)?))) {
+            Some((key, entry)) => cache.insert_short(key.hash(), entry),
+            None if merging.ids.len() <= part.len() => {
+                cache.insert_long(part, long, &merging.ids);
+            }
+            None => {}
+        }
+        sink.extend(&merging.ids);
+    }
+
+    /// The ids of a piece, in `merging.ids`, and where they start, in `merging.parts`.
+    fn merge(&self, piece: &[u8], merging: &mut Merging) {
+        let Merging {
+            merger,
+            parts,
+            units,
+            ids,
+            ..
+        } = merging;
+        if let Some(strings) = &self.strings {
+            units.clear();
+            self.units.each(piece, |start, unit| {
+                let symbol = match unit {
+                    Unit::Character(c) => self.symbols.get(c),
+                    Unit::Byte(_) => NO_SYMBOL,
+                };
+                units.push(Part {
+                    symbol,
+                    start: start as u32,
+                });
+            });
+            merger.merge(&self.pairs, units);
+            let mut found = LookedUp::into(self, parts);
+            for (i, unit) in units.iter().enumerate() {
+                let end = units.get(i + 1).map_or(piece.len(), |p| p.start as usize);
+                found.push_apart(&piece[unit.start as usize..end], unit.start, strings);
+            }
+            found.finish();
+        } else {
+            let mut found = LookedUp::into(self, parts);
+            self.units.each(piece, |start, unit| {
+                self.look_up(piece, start, unit, &mut found)
+            });
+            found.finish();
+            merger.merge(&self.pairs, parts);
+        }
+        ids.clear();
+        ids.extend(parts.iter().map(|part| part.symbol));
+    }
+
+    #[inline]
+    fn look_up(&self, piece: &[u8], start: usize, unit: Unit, found: &mut LookedUp<'_>) {
+        let mut buffer = [0; 4];
+        if self.prefix.is_empty() && self.suffix.is_empty() {
+            match unit {
+                Unit::Character(c) if self.symbols.get(c) != NO_SYMBOL => {
+                    found.known(self.symbols.get(c), start as u32);
+                }
+                _ => found.push(unit.bytes(&mut buffer), start as u32),
+            }
+            return;
+        }
+        let bytes = unit.bytes(&mut buffer);
+        let mut affixed = Vec::new();
+        if start > 0 {
+            affixed.extend_from_slice(&self.prefix);
+        }
+        affixed.extend_from_slice(bytes);
+        if start + bytes.len() == piece.len() {
+            affixed.extend_from_slice(&self.suffix);
+        }
+        found.push(&affixed, start as u32);
+    }
+}

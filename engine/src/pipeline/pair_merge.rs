@@ -1,0 +1,299 @@
+//! Merging by pairs: which two neighbouring symbols become one, and in which order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::cancel;
+use crate::vocabulary::hash::fold;
+
+/// A symbol that is in no pair.
+pub const NO_SYMBOL: u32 = u32::MAX;
+
+/// Up to so many symbols the best pair is looked for anew each time: a heap costs more.
+const FEW: usize = 40;
+
+/// Whether the work was cancelled is asked once in so many steps.
+const ASK_EVERY: u64 = 4096;
+
+/// No pair: greater than every priority.
+const NONE: u64 = u64::MAX;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    pair: u64,
+    /// The priority in the upper half, the result in the lower one.
+    merge: u64,
+}
+
+/// Pairs of symbols, each with a priority, the lowest first, and what it becomes.
+///
+/// A hash table with open addressing, at most half full.
+pub struct Pairs {
+    entries: Box<[Entry]>,
+}
+
+impl Pairs {
+    /// A table of (left, right, priority, result); of a pair that is given twice the first counts.
+    pub fn new(pairs: &[(u32, u32, u32, u32)]) -> Self {
+        let capacity = (pairs.len() * 2).next_power_of_two().max(2);
+        let free = Entry {
+            pair: NONE,
+            merge: NONE,
+        };
+        let mut entries = vec![free; capacity].into_boxed_slice();
+        for &(left, right, priority, result) in pairs {
+            let pair = u64::from(left) << 32 | u64::from(right);
+            let mut at = place(pair, capacity);
+            while entries[at].pair != NONE && entries[at].pair != pair {
+                at = (at + 1) & (capacity - 1);
+            }
+            if entries[at].pair == NONE {
+                let merge = u64::from(priority) << 32 | u64::from(result);
+                entries[at] = Entry { pair, merge };
+            }
+        }
+        Pairs { entries }
+    }
+
+    /// The priority and the result of a pair, or `NONE`.
+    #[inline(always)]
+    fn merge(&self, left: u32, right: u32) -> u64 {
+        if left == NO_SYMBOL || right == NO_SYMBOL {
+            return NONE;
+        }
+        let pair = u64::from(left) << 32 | u64::from(right);
+        let mask = self.entries.len() - 1;
+        let mut at = place(pair, self.entries.len());
+        loop {
+            let entry = &self.entries[at];
+            if entry.pair == pair || entry.pair == NONE {
+                return entry.merge;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+#[inline(always)]
+fn place(pair: u64, capacity: usize) -> usize {
+    fold(pair ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03) as usize & (capacity - 1)
+}
+
+/// A symbol of the piece that is being merged, and the byte where it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub symbol: u32,
+    pub start: u32,
+}
+
+/// Merges the best pair of neighbours, the leftmost of several, until none can merge.
+#[derive(Default)]
+pub struct PairMerger {
+    merges: Vec<u64>,
+    next: Vec<u32>,
+    previous: Vec<u32>,
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Merges and looks at the heap so far: what work is measured by.
+    pub steps: u64,
+}
+
+const END: u32 = u32::MAX;
+
+impl PairMerger {
+    /// Merge `parts` in place. Takes time O(n log n) for n parts: each merge leaves one part fewer
+    /// and puts at most two pairs on the heap.
+    pub fn merge(&mut self, pairs: &Pairs, parts: &mut Vec<Part>) {
+        if parts.len() <= FEW {
+            self.merge_few(pairs, parts);
+        } else {
+            self.merge_many(pairs, parts);
+        }
+    }
+
+    fn merge_few(&mut self, pairs: &Pairs, parts: &mut Vec<Part>) {
+        let of = |parts: &[Part], at: usize| match parts.get(at..at + 2) {
+            Some(two) => pairs.merge(two[0].symbol, two[1].symbol),
+            None => NONE,
+        };
+        self.merges.clear();
+        self.merges.extend((0..parts.len()).map(|at| of(parts, at)));
+        loop {
+            let (mut best, mut at) = (NONE, 0);
+            for (i, &merge) in self.merges.iter().enumerate() {
+                // The priority alone decides; of equal ones the first stays.
+                if merge >> 32 < best >> 32 {
+                    (best, at) = (merge, i);
+                }
+            }
+            self.steps += 1;
+            if best == NONE {
+                return;
+            }
+            parts[at].symbol = best as u32;
+            parts.remove(at + 1);
+            self.merges.remove(at + 1);
+            self.merges[at] = of(parts, at);
+            if at > 0 {
+                self.merges[at - 1] = of(parts, at - 1);
+            }
+        }
+    }
+
+    /// The heap holds each pair that could merge when it came to be; one that is no longer there,
+    /// because a part of it has merged since, is passed over.
+    fn merge_many(&mut self, pairs: &Pairs, parts: &mut Vec<Part>) {
+        let count = parts.len() as u32;
+        self.next.clear();
+        self.next.extend((1..count).chain([END]));
+        self.previous.clear();
+        self.previous.extend([END].into_iter().chain(0..count - 1));
+        self.merges.clear();
+        self.merges.resize(parts.len(), NONE);
+        self.heap.clear();
+        for at in 0..count {
+            self.consider(pairs, parts, at);
+        }
+        let before = self.steps;
+        while let Some(Reverse((key, merge))) = self.heap.pop() {
+            self.steps += 1;
+            // Counted for each piece: a short one, which is remembered, is never left half done.
+            if (self.steps - before).is_multiple_of(ASK_EVERY) && cancel::is_set() {
+                break;
+            }
+            let at = key as u32;
+            if self.merges[at as usize] != merge {
+                continue;
+            }
+            let gone = self.next[at as usize];
+            parts[at as usize].symbol = merge as u32;
+            parts[gone as usize].symbol = NO_SYMBOL;
+            self.merges[gone as usize] = NONE;
+            let after = self.next[gone as usize];
+            self.next[at as usize] = after;
+            self.next[gone as usize] = gone;
+            if after != END {
+                self.previous[after as usize] = at;
+            }
+            self.consider(pairs, parts, at);
+            if self.previous[at as usize] != END {
+                self.consider(pairs, parts, self.previous[at as usize]);
+            }
+        }
+        let next = &self.next;
+        let mut at = 0;
+        parts.retain(|_| {
+            at += 1;
+            next[at - 1] != (at - 1) as u32
+        });
+    }
+
+    /// Note what the pair that starts at `at` may become.
+    fn consider(&mut self, pairs: &Pairs, parts: &[Part], at: u32) {
+        let next = self.next[at as usize];
+        let merge = if next == END {
+            NONE
+        } else {
+            pairs.merge(parts[at as usize].symbol, parts[next as usize].symbol)
+        };
+        self.merges[at as usize] = merge;
+        if merge != NONE {
+            let key = merge >> 32 << 32 | u64::from(at);
+            self.heap.push(Reverse((key, merge)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    fn symbols(parts: &[Part]) -> Vec<u32> {
+        parts.iter().map(|part| part.symbol).collect()
+    }
+
+    /// Merging as it is defined: look at all pairs, each time.
+    fn merged(pairs: &Pairs, parts: &[Part]) -> Vec<Part> {
+        let mut parts = parts.to_vec();
+        loop {
+            let candidates = parts.windows(2).enumerate();
+            let candidates = candidates.map(|(at, two)| {
+                let merge = pairs.merge(two[0].symbol, two[1].symbol);
+                (merge >> 32, at, merge)
+            });
+            match candidates.min() {
+                Some((_, at, merge)) if merge != NONE => {
+                    parts[at].symbol = merge as u32;
+                    parts.remove(at + 1);
+                }
+                _ => return parts,
+            }
+        }
+    }
+
+    #[test]
+    fn short_and_long_pieces_merge_as_defined() {
+        let mut random = Random::new(20_261_121);
+        for round in 0..if cfg!(miri) { 10 } else { 400 } {
+            let symbols_in_use = 2 + random.below(5) as u32;
+            let table: Vec<_> = (0..random.below(30))
+                .map(|i| {
+                    let mut any = || random.below(symbols_in_use as usize + i) as u32;
+                    // Equal priorities too: then the leftmost pair merges.
+                    (any(), any(), any() / 2, symbols_in_use + i as u32)
+                })
+                .collect();
+            let pairs = Pairs::new(&table);
+            let parts: Vec<Part> = (0..random.below(if round % 4 == 0 { 300 } else { 60 }))
+                .map(|start| Part {
+                    symbol: match random.below(12) {
+                        0 => NO_SYMBOL,
+                        _ => random.below(symbols_in_use as usize) as u32,
+                    },
+                    start: start as u32,
+                })
+                .collect();
+            let expected = merged(&pairs, &parts);
+            let mut merger = PairMerger::default();
+            for work in [PairMerger::merge_few, PairMerger::merge_many] {
+                let mut found = parts.clone();
+                if !found.is_empty() {
+                    work(&mut merger, &pairs, &mut found);
+                }
+                assert_eq!(found, expected, "round {round}");
+            }
+        }
+    }
+
+    /// What is remembered is short, and must be right even if the call that merged it is given up.
+    #[test]
+    fn short_pieces_are_merged_to_the_end_whoever_waits() {
+        let pairs = Pairs::new(&[(0, 0, 0, 1), (1, 1, 1, 2)]);
+        let parts: Vec<Part> = (0..200).map(|start| Part { symbol: 0, start }).collect();
+        let expected = merged(&pairs, &parts);
+        let flag = cancel::Flag::default();
+        flag.set();
+        cancel::work_under(Some(flag));
+        let mut merger = PairMerger::default();
+        for round in 0..100 {
+            let mut found = parts.clone();
+            merger.merge(&pairs, &mut found);
+            assert_eq!(found, expected, "round {round}");
+        }
+        cancel::work_under(None);
+    }
+
+    #[test]
+    fn one_letter_without_end_merges_in_few_steps() {
+        let pairs = Pairs::new(&[(0, 0, 0, 1), (1, 1, 1, 2), (2, 2, 2, 3)]);
+        for count in [1000, 100_000] {
+            let one = |start| Part { symbol: 0, start };
+            let mut parts: Vec<Part> = (0..count).map(one).collect();
+            let mut merger = PairMerger::default();
+            merger.merge(&pairs, &mut parts);
+            assert_eq!(parts.len(), count as usize / 8);
+            assert_eq!(symbols(&parts[..1]), [3]);
+            assert!(merger.steps <= 3 * u64::from(count));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The successive matches of a regular expression in a piece.
+
+use memchr::memmem::Finder;
+
+use crate::split::PatternFault;
+use crate::split::regex::{Regex, Searcher};
+
+/// A pattern: a plain string, or a program.
+pub enum Search {
+    Literal(Box<Finder<'static>>, usize),
+    Program(Box<Regex>),
+}
+
+impl Search {
+    /// A pattern of docs/patterns.md that matches something.
+    pub fn new(pattern: &str) -> Result<Self, PatternFault> {
+        if let Some(text) = literal(pattern) {
+            return Ok(Search::Literal(
+                Box::new(Finder::new(text.as_bytes()).into_owned()),
+                text.len(),
+            ));
+        }
+        let fault = |problem: &str| PatternFault {
+            position: 0,
+            problem: problem.to_owned(),
+        };
+        if pattern.contains('\n') {
+            return Err(fault("a line break would begin another split"));
+        }
+        let general = Regex::new(pattern)?;
+        if general.may_match_nothing() {
+            return Err(fault(
+                "it may match nothing, and engines differ in what comes then",
+            ));
+        }
+        Ok(Search::Program(Box::new(general)))
+    }
+
+    /// Call `work` with the start and the end of each match, in order.
+    pub fn each_match(&self, piece: &str, mut work: impl FnMut(usize, usize)) {
+        match self {
+            Search::Literal(finder, length) => {
+                for start in finder.find_iter(piece.as_bytes()) {
+                    work(start, start + length);
+                }
+            }
+            Search::Program(general) => {
+                let mut searcher = Searcher::default();
+                let mut at = 0;
+                while let Some((start, end)) = searcher.next(general, piece.as_bytes(), at) {
+                    work(start, end);
+                    at = end;
+                }
+            }
+        }
+    }
+}
+
+/// The only string that a pattern matches, if it says so plainly.
+fn literal(pattern: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                let escaped = characters.next()?;
+                if escaped.is_alphanumeric() || escaped == '_' {
+                    return None;
+                }
+                text.push(escaped);
+            }
+            '.' | '^' | '$' | '*' | '+' | '?' | '{' | '}' | '[' | ']' | '|' | '(' | ')' => {
+                return None;
+            }
+            _ => text.push(character),
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, piece: &str) -> Vec<(usize, usize)> {
+        let search = Search::new(pattern).expect("a pattern that runs here");
+        let mut found = Vec::new();
+        search.each_match(piece, |start, end| found.push((start, end)));
+        found
+    }
+
+    #[test]
+    fn matches_are_found_in_order() {
+        assert_eq!(matches(" ", "a b  c"), [(1, 2), (3, 4), (4, 5)]);
+        assert_eq!(matches(r"\.", "a.b"), [(1, 2)]);
+        assert_eq!(matches(r"\d+", "1é22"), [(0, 1), (3, 5)]);
+        assert_eq!(matches(r"\d+", ""), []);
+    }
+
+    #[test]
+    fn what_may_match_nothing_is_not_run_here() {
+        for pattern in ["a*", "(?=a)", "", "[a\n]b", "("] {
+            assert!(Search::new(pattern).is_err(), "{pattern:?}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! `_core.Pipeline`: a vocabulary of another format, as `pipeline/native.py` gives it.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
+
+use super::guard::{ERRORS, guarded, pattern_error, raise, released};
+use super::ids::{Integers, array_of};
+use super::merges::integers;
+use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
+use crate::cache::scratch::Pool;
+use crate::pipeline;
+use crate::pipeline::{
+    AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,
+    Normalisers, Pad, Parts, PreTokenizer, Rule, Search, Spacing, UnicodeForm, Units, characters,
+};
+use crate::split::Splitter;
+
+/// A compiled set of special tokens' names.
+///
+/// Boxed for the reason that `SpecialSet` is.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct PipelineNames(Box<NameSet>);
+
+#[pymethods]
+impl PipelineNames {
+    fn is_in(&self, data: &Bound<'_, PyBytes>) -> PyResult<bool> {
+        let bytes = data.as_bytes();
+        released(data.py(), bytes.len(), || self.0.spelled.is_in(bytes))
+    }
+}
+
+/// One form.
+#[pyclass(frozen, module = "bytepair_engine._core")]
+pub(super) struct Pipeline {
+    core: Box<pipeline::Pipeline>,
+    integers: Integers,
+}
+
+/// What a piece starts as (bytes or not), `whole_first`, byte tokens, the unknown id,
+/// `fuse_unknown`, prefix and suffix.
+type ModelParts = (
+    bool,
+    bool,
+    Vec<(u8, u32)>,
+    Option<u32>,
+    bool,
+    String,
+    String,
+);
+
+/// The parts of a step as Python has them: its kind, and what belongs to it.
+type Step<'py> = (String, Bound<'py, PyTuple>);
+
+type Added = (String, u32, bool, String, bool, bool, bool, bool);
+
+#[pymethods]
+impl Pipeline {
+    /// The parts of a form: see `pipeline/native.py`. Raises VocabularyError for a pattern that
+    /// cannot be run in bounded time.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)]
+    fn build(
+        py: Python<'_>,
+        tokens: Vec<(Vec<u8>, u32)>,
+        rule: (String, Bound<'_, PyAny>, Bound<'_, PyAny>),
+        model: ModelParts,
+        normalisers: (Vec<Step<'_>>, Vec<(u32, u32)>),
+        pre_tokenizers: Vec<Step<'_>>,
+        added: Vec<Added>,
+        decoder: (Vec<(u32, Vec<u8>)>, Bound<'_, PyTuple>),
+        cache_bytes: usize,
+    ) -> PyResult<Self> {
+        let rule = rule_of(&rule)?;
+        let (bytes, whole_first, byte_tokens, unknown, fuse_unknown, prefix, suffix) = model;
+        if bytes && matches!(rule, Rule::Scores(..)) {
+            return Err(unknown_part(py, "scores of bytes"));
+        }
+        let (steps, younger) = normalisers;
+        let steps = steps.iter().map(normaliser).collect::<PyResult<_>>()?;
+        let pre_tokenizers = pre_tokenizers
+            .iter()
+            .map(pre_tokenizer)
+            .collect::<PyResult<_>>()?;
+        let decoder = decoder_of(decoder)?;
+        let most = decoder.middle.max_id();
+        let parts = Parts {
+            tokens,
+            rule,
+            units: if bytes {
+                Units::Bytes
+            } else {
+                Units::Characters
+            },
+            whole_first,
+            byte_tokens,
+            unknown,
+            fuse_unknown,
+            prefix,
+            suffix,
+        };
+        let (normalised, as_it_came) = added.into_iter().partition::<Vec<Added>, _>(|t| t.7);
+        let model = guarded(py, || Model::new(parts))?.map_err(|_| too_many_pairs(py))?;
+        let core = guarded(py, || pipeline::Pipeline {
+            model,
+            normalisers: Normalisers {
+                steps,
+                younger: characters(&younger),
+            },
+            pre_tokenizers,
+            as_it_came: added_tokens(as_it_came),
+            normalised: added_tokens(normalised),
+            decoder,
+            pool: Pool::new(cache_bytes),
+        })?;
+        Ok(Pipeline {
+            core: Box::new(core),
+            integers: Integers::up_to(most),
+        })
+    }
+
+    #[staticmethod]
+    fn names(py: Python<'_>, names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineNames> {
+        let strings = names_in_text(names)?;
+        Ok(PipelineNames(Box::new(guarded(py, || {
+            NameSet::new(strings)
+        })?)))
+    }
+
+    fn encode<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed: &PipelineNames,
+        disallowed: &PipelineNames,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ids = on_text(text, |text| {
+            self.core.encode(text, &allowed.0, &disallowed.0)
+        })?;
+        self.integers.list(text.py(), &ids)
+    }
+
+    fn encode_array<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed: &PipelineNames,
+        disallowed: &PipelineNames,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ids = on_text(text, |text| {
+            self.core.encode(text, &allowed.0, &disallowed.0)
+        })?;
+        array_of(text.py(), &ids)
+    }
+
+    fn encode_packed<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        allowed: &PipelineNames,
+        disallowed: &PipelineNames,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
+        Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
+    }
+
+    fn encode_with_offsets<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        unit: &str,
+        allowed: &PipelineNames,
+        disallowed: &PipelineNames,
+    ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
+        located(text, unit, &self.integers, |text, unit| {
+            self.core
+                .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
+        })
+    }
+
+    fn count(
+        &self,
+        text: &Bound<'_, PyAny>,
+        allowed: &PipelineNames,
+        disallowed: &PipelineNames,
+        limit: Option<usize>,
+    ) -> PyResult<usize> {
+        on_utf8(text, |text| {
+            self.core.count(text, &allowed.0, &disallowed.0, limit)
+        })
+    }
+
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        errors: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        python_text(py, &self.joined(ids)?, errors)
+    }
+
+    fn decode_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.joined(ids)?))
+    }
+}
+
+impl Pipeline {
+    fn joined(&self, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        decoded(ids, |ids| self.core.decoder.decode(ids))
+    }
+}
+
+fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<Rule> {
+    Ok(match kind.as_str() {
+        "ranks" => Rule::Ranks,
+        "merges" => {
+            let columns = first.cast::<PyTuple>()?;
+            let column = |index| integers(&columns.get_item(index)?);
+            let (lefts, rights) = (column(0)?, column(1)?);
+            let (priorities, results) = (column(2)?, column(3)?);
+            let halves = lefts.into_iter().zip(rights);
+            let merges = halves.zip(priorities.into_iter().zip(results));
+            Rule::Merges(merges.map(|((l, r), (p, m))| (l, r, p, m)).collect())
+        }
+        "scores" => {
+            let apart: Vec<(u32, Vec<u8>, Vec<u8>)> = second.extract()?;
+            let apart = apart
+                .into_iter()
+                .map(|(id, left, right)| (id, [left, right]));
+            Rule::Scores(first.extract()?, apart.collect())
+        }
+        other => return Err(unknown_part(first.py(), other)),
+    })
+}
+
+/// The error for what `pipeline/native.py` gives and this file does not know.
+fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
+    let problem = format!("the core knows no {part}");
+    let args = ("the vocabulary", problem, "this is a bug: report it");
+    raise(py, ERRORS, "VocabularyError", args)
+}
+
+fn too_many_pairs(py: Python<'_>) -> PyErr {
+    let most = pipeline::MOST_PAIRS;
+    let problem = format!("there are more than {most} ways to put its tokens together from two");
+    let args = (
+        "the vocabulary",
+        problem,
+        "serve a vocabulary of fewer long tokens",
+    );
+    raise(py, ERRORS, "VocabularyError", args)
+}
+
+fn search(py: Python<'_>, pattern: &str) -> PyResult<Search> {
+    Search::new(pattern).map_err(|fault| pattern_error(py, fault))
+}
+
+fn normaliser((kind, parts): &Step<'_>) -> PyResult<Normaliser> {
+    let unknown = || unknown_part(parts.py(), kind);
+    Ok(match kind.as_str() {
+        "unicode" => {
+            let (name,): (String,) = parts.extract()?;
+            Normaliser::Unicode(UnicodeForm::named(&name).ok_or_else(unknown)?)
+        }
+        "lowercase" => {
+            let (lower,): (HashMap<char, String>,) = parts.extract()?;
+            Normaliser::Lowercase(lower)
+        }
+        "prepend" => {
+            let (text,) = parts.extract()?;
+            Normaliser::Prepend(text)
+        }
+        "replace" => {
+            let (pattern, content): (String, String) = parts.extract()?;
+            Normaliser::Replace(search(parts.py(), &pattern)?, content)
+        }
+        "surround" => {
+            let (pattern, content): (String, String) = parts.extract()?;
+            Normaliser::Surround(search(parts.py(), &pattern)?, content)
+        }
+        "strip" => {
+            let (left, right) = parts.extract()?;
+            Normaliser::Strip { left, right }
+        }
+        "charsmap" => {
+            let (table,): (Vec<u8>,) = parts.extract()?;
+            Normaliser::CharsMap(Box::new(CharsMap::new(&table).ok_or_else(unknown)?))
+        }
+        "spacing" => {
+            let (table, kept, tidy, pad, mark): (Vec<u8>, Vec<String>, bool, String, char) =
+                parts.extract()?;
+            let pad = match pad.as_str() {
+                "before" => Pad::Before,
+                "after" => Pad::After,
+                _ => Pad::Nowhere,
+            };
+            let spacing = Spacing::new(&table, &kept, tidy, pad, mark).ok_or_else(unknown)?;
+            Normaliser::Spacing(Box::new(spacing))
+        }
+        _ => return Err(unknown()),
+    })
+}
+
+fn pre_tokenizer((kind, parts): &Step<'_>) -> PyResult<PreTokenizer> {
+    Ok(match kind.as_str() {
+        "split" => {
+            let (pattern, behaviour, inverted): (String, String, bool) = parts.extract()?;
+            split(parts.py(), &pattern, &behaviour, inverted)?
+        }
+        "substitute" => {
+            let (old, new) = parts.extract()?;
+            PreTokenizer::Substitute(old, new)
+        }
+        "prefix" => {
+            let (character, first_only) = parts.extract()?;
+            PreTokenizer::Prefix {
+                character,
+                first_only,
+            }
+        }
+        "byte_alphabet" => PreTokenizer::ByteAlphabet,
+        _ => return Err(unknown_part(parts.py(), kind)),
+    })
+}
+
+fn split(py: Python<'_>, pattern: &str, behaviour: &str, inverted: bool) -> PyResult<PreTokenizer> {
+    let behaviour = match behaviour {
+        // Isolated matches and the stretches between them are what a scanner gives.
+        "isolated" if !pattern.contains('\n') => {
+            let splitter = Splitter::for_pattern(pattern);
+            return match splitter {
+                Ok(splitter) => Ok(PreTokenizer::Scan(splitter)),
+                Err(fault) => Err(pattern_error(py, fault)),
+            };
+        }
+        "isolated" => Behaviour::Isolated,
+        "removed" => Behaviour::Removed,
+        "merged_with_previous" => Behaviour::MergedWithPrevious,
+        "merged_with_next" => Behaviour::MergedWithNext,
+        "contiguous" => Behaviour::Contiguous,
+        other => return Err(unknown_part(py, other)),
+    };
+    Ok(PreTokenizer::Split {
+        search: search(py, pattern)?,
+        behaviour,
+        inverted,
+    })
+}
+
+fn added_tokens(tokens: Vec<Added>) -> AddedTokens {
+    let tokens = tokens.into_iter().map(
+        |(content, id, special, name, left_strip, right_strip, single_word, _)| AddedToken {
+            content,
+            id,
+            special,
+            name,
+            left_strip,
+            right_strip,
+            single_word,
+        },
+    );
+    AddedTokens::new(tokens.collect())
+}
+
+fn decoder_of((middle, ends): (Vec<(u32, Vec<u8>)>, Bound<'_, PyTuple>)) -> PyResult<Decoder> {
+    type Table = HashMap<u32, Vec<u8>>;
+    let (first, first_until_text, last, only, strip_start, strip_end): (
+        Table,
+        bool,
+        Table,
+        Table,
+        (String, usize),
+        (String, usize),
+    ) = ends.extract()?;
+    Ok(Decoder {
+        first,
+        first_until_text,
+        last,
+        only,
+        strip_start,
+        strip_end,
+        middle: Middle::new(&middle),
+    })
+}

@@ -1,0 +1,173 @@
+//! Sets of characters for the matcher: asked for by byte where a byte decides.
+
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+
+/// What the first byte of a character says about it.
+const OUT: u8 = 0;
+const IN: u8 = 1;
+const ASK: u8 = 2;
+
+const CODE_POINTS: usize = 0x11_0000;
+const ROW: usize = 128;
+
+/// A set of characters.
+pub struct CharSet {
+    by_first_byte: [u8; 256],
+    /// Which of `rows` holds the 128 code points from 128 × the index.
+    index: Vec<u16>,
+    rows: Vec<u128>,
+}
+
+impl CharSet {
+    pub fn new(class: &ClassUnicode) -> Self {
+        let mut bits = vec![0u128; CODE_POINTS / ROW];
+        for range in class.iter() {
+            fill(&mut bits, range.start() as usize, range.end() as usize);
+        }
+        let mut rows: Vec<u128> = Vec::new();
+        let mut index = Vec::with_capacity(bits.len());
+        let mut seen = std::collections::HashMap::new();
+        for row in bits {
+            let next = rows.len() as u16;
+            index.push(*seen.entry(row).or_insert_with(|| {
+                rows.push(row);
+                next
+            }));
+        }
+        let mut set = CharSet {
+            by_first_byte: [ASK; 256],
+            index,
+            rows,
+        };
+        for byte in 0..0x80 {
+            set.by_first_byte[byte] = if set.has(byte as u32) { IN } else { OUT };
+        }
+        for byte in first_bytes(class).iter().enumerate().skip(0x80) {
+            if !byte.1 {
+                set.by_first_byte[byte.0] = OUT;
+            }
+        }
+        set
+    }
+
+    /// The set of the characters in these ranges of code points, both ends included; what is no
+    /// character is left out.
+    pub fn of_ranges(ranges: &[(u32, u32)]) -> Self {
+        let end = |code_point, other| char::from_u32(code_point).unwrap_or(other);
+        let ranges = ranges.iter().map(|&(start, last)| {
+            ClassUnicodeRange::new(end(start, '\u{e000}'), end(last, '\u{d7ff}'))
+        });
+        Self::new(&ClassUnicode::new(ranges))
+    }
+
+    /// Whether it has the character of this code point, which is below 0x110000.
+    pub fn contains(&self, code_point: u32) -> bool {
+        self.has(code_point)
+    }
+
+    fn has(&self, code_point: u32) -> bool {
+        let row = self.rows[self.index[code_point as usize / ROW] as usize];
+        row >> (code_point as usize % ROW) & 1 == 1
+    }
+
+    /// The length of the character at `at` if there is one in the set, or else 0.
+    #[inline(always)]
+    pub fn step(&self, text: &[u8], at: usize) -> usize {
+        match text.get(at) {
+            Some(&first) => match self.by_first_byte[first as usize] {
+                OUT => 0,
+                IN => 1,
+                _ => self.wide_step(text, at),
+            },
+            None => 0,
+        }
+    }
+
+    #[inline(never)]
+    fn wide_step(&self, text: &[u8], at: usize) -> usize {
+        let (code_point, len) = decode(text, at);
+        if self.has(code_point) { len } else { 0 }
+    }
+
+    /// Where the longest run of at most `max` characters of the set from `at` ends, and how many
+    /// they are.
+    #[inline(always)]
+    pub fn run(&self, text: &[u8], mut at: usize, max: u32) -> (usize, u32) {
+        let mut count = 0;
+        while count < max {
+            let step = self.step(text, at);
+            if step == 0 {
+                break;
+            }
+            at += step;
+            count += 1;
+        }
+        (at, count)
+    }
+
+    /// Where the run of characters of the set from `at` ends, or `stop` if that is nearer, which
+    /// is a border of characters.
+    #[inline(always)]
+    pub fn run_until(&self, text: &[u8], mut at: usize, stop: usize) -> usize {
+        while at < stop {
+            let step = self.step(text, at);
+            if step == 0 {
+                break;
+            }
+            at += step;
+        }
+        at
+    }
+}
+
+fn fill(bits: &mut [u128], start: usize, end: usize) {
+    for (row, bits) in bits
+        .iter_mut()
+        .enumerate()
+        .take(end / ROW + 1)
+        .skip(start / ROW)
+    {
+        let low = if row == start / ROW { start % ROW } else { 0 };
+        let high = if row == end / ROW { end % ROW } else { ROW - 1 };
+        *bits |= (u128::MAX >> (ROW - 1 - high)) & (u128::MAX << low);
+    }
+}
+
+/// The first bytes that the characters of `class` have.
+pub fn first_bytes(class: &ClassUnicode) -> [bool; 256] {
+    let first = |character: char| {
+        let mut encoded = [0; 4];
+        character.encode_utf8(&mut encoded);
+        encoded[0] as usize
+    };
+    let mut bytes = [false; 256];
+    for range in class.iter() {
+        bytes[first(range.start())..=first(range.end())].fill(true);
+    }
+    bytes
+}
+
+/// The character at `at` of valid UTF-8, which is not its end, and its length.
+pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
+    let low = |k: usize| text[at + k] as u32 & 0x3f;
+    let first = text[at] as u32;
+    match first {
+        0..0x80 => (first, 1),
+        0x80..0xe0 => ((first & 0x1f) << 6 | low(1), 2),
+        0xe0..0xf0 => ((first & 0x0f) << 12 | low(1) << 6 | low(2), 3),
+        _ => (
+            (first & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3),
+            4,
+        ),
+    }
+}
+
+/// The start of the character that ends at `at`, which is not 0.
+#[inline]
+pub fn before(text: &[u8], mut at: usize) -> usize {
+    at -= 1;
+    while text[at] & 0xc0 == 0x80 {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,36 @@
+//! What the matcher asks of a place without moving: assertions, and what stands before it.
+
+use super::ast::Assertion;
+use super::char_set::before;
+use super::matcher::Subject;
+
+/// Whether a sequence of single characters ends at `at`.
+pub fn ends_at(subject: &Subject, sequence: &[u32], mut at: usize) -> bool {
+    sequence.iter().rev().all(|&set| {
+        at > 0 && {
+            at = before(subject.text, at);
+            subject.program.sets[set as usize].step(subject.text, at) > 0
+        }
+    })
+}
+
+/// Whether what an assertion says is so at `at`.
+pub fn holds(subject: &Subject, assertion: Assertion, at: usize) -> bool {
+    let text = subject.text;
+    let newline_at = |at: usize| text.get(at) == Some(&b'\n');
+    let word = &subject.program.sets[subject.program.word as usize];
+    let is_border = || {
+        let left = at > 0 && word.step(text, before(text, at)) > 0;
+        let right = word.step(text, at) > 0;
+        left != right
+    };
+    match assertion {
+        Assertion::Start => at == 0,
+        Assertion::End => at == text.len(),
+        Assertion::EndOrLastNewline => at == text.len() || (at + 1 == text.len() && newline_at(at)),
+        Assertion::LineStart => at == 0 || newline_at(at - 1),
+        Assertion::LineEnd => at == text.len() || newline_at(at),
+        Assertion::WordBoundary => is_border(),
+        Assertion::NotWordBoundary => !is_border(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Walks a text: which pre-token comes next.
+
+use super::Regex;
+use super::matcher::Matcher;
+use super::program::Program;
+
+/// Where one text is, in each of the splits in sequence; remembers what matching it has shown.
+#[derive(Default)]
+pub struct Cursor {
+    stages: Vec<Stage>,
+    /// The end of the last pre-token.
+    at: usize,
+}
+
+/// One split: the piece that it splits, and how far it is.
+#[derive(Default)]
+struct Stage {
+    start: usize,
+    end: usize,
+    at: usize,
+    /// A match that was found behind a stretch that no match covers: it is next.
+    found: Option<usize>,
+    matcher: Matcher,
+}
+
+impl Cursor {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begin a text.
+    pub fn reset(&mut self, general: &Regex) {
+        self.stages.resize_with(general.lines.len(), Stage::default);
+        for stage in &mut self.stages {
+            (stage.start, stage.end, stage.at, stage.found) = (0, 0, 0, None);
+        }
+        self.at = 0;
+    }
+
+    /// The end of the last pre-token.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Steps that the matchers took for the pieces that they are in.
+    pub fn steps(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.matcher.steps).sum()
+    }
+
+    /// Remember from the first step on.
+    #[cfg(test)]
+    pub fn always_remember(&mut self) {
+        for stage in &mut self.stages {
+            stage.matcher.always_remembers = true;
+        }
+    }
+
+    /// The end of the next pre-token of `text`, which is the text since `reset`.
+    #[inline]
+    pub fn next_end(&mut self, general: &Regex, text: &[u8]) -> Option<usize> {
+        if self.at == text.len() {
+            return None;
+        }
+        self.at = next_end(&mut self.stages, &general.lines, text, self.at);
+        Some(self.at)
+    }
+}
+
+/// The end of the piece of the last of `lines` that starts at `from`, which is not the end.
+fn next_end(stages: &mut [Stage], lines: &[Program], text: &[u8], from: usize) -> usize {
+    let (Some((stage, earlier)), Some((program, before))) =
+        (stages.split_last_mut(), lines.split_last())
+    else {
+        return text.len();
+    };
+    if stage.at == stage.end {
+        let end = next_end(earlier, before, text, from);
+        stage.begin(from, end);
+    }
+    stage.next(program, text)
+}
+
+impl Stage {
+    fn begin(&mut self, start: usize, end: usize) {
+        (self.start, self.end, self.at, self.found) = (start, end, start, None);
+        self.matcher.reset();
+    }
+
+    /// The end of the next piece of this stage's own piece.
+    #[inline]
+    fn next(&mut self, program: &Program, text: &[u8]) -> usize {
+        if let Some(end) = self.found.take() {
+            self.at = end;
+            return end;
+        }
+        let piece = &text[self.start..self.end];
+        let from = self.at - self.start;
+        self.at = match first_match(&mut self.matcher, program, piece, from) {
+            Some((place, end)) if place > from => {
+                self.found = Some(self.start + end);
+                self.start + place
+            }
+            Some((_, end)) => self.start + end,
+            None => self.end,
+        };
+        self.at
+    }
+}
+
+/// The start and the end of the first match at or after `from`.
+#[inline]
+fn first_match(
+    matcher: &mut Matcher,
+    program: &Program,
+    piece: &[u8],
+    from: usize,
+) -> Option<(usize, usize)> {
+    let mut place = from;
+    while place < piece.len() {
+        if let Some(end) = matcher.match_at(program, piece, place) {
+            return Some((place, end));
+        }
+        place += 1;
+        while place < piece.len() && piece[place] & 0xc0 == 0x80 {
+            place += 1;
+        }
+    }
+    None
+}
+
+/// Finds the successive matches of a pattern of one line in one piece.
+#[derive(Default)]
+pub struct Searcher {
+    matcher: Matcher,
+}
+
+impl Searcher {
+    /// The start and the end of the first match at or after `from`, which never falls.
+    pub fn next(&mut self, general: &Regex, piece: &[u8], from: usize) -> Option<(usize, usize)> {
+        first_match(&mut self.matcher, general.lines.first()?, piece, from)
+    }
+}

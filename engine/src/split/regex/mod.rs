@@ -1,0 +1,70 @@
+//! Split patterns that have no scanner of their own: any pattern, in bounded time.
+//!
+//! `parser` makes a tree (`ast`) of a pattern's line, `simplify` an equal tree that `program`
+//! compiles, and `matcher` runs; `Cursor` walks a text by them. docs/patterns.md says which syntax
+//! is supported and proves the bound.
+
+mod ast;
+mod case;
+mod char_set;
+mod class_parser;
+mod condition;
+mod cursor;
+mod first;
+mod group;
+mod lookbehind;
+mod matcher;
+mod memo;
+mod parser;
+mod program;
+mod property;
+mod quantifier;
+mod run;
+mod simplify;
+#[cfg(test)]
+mod tests;
+
+pub use char_set::CharSet;
+pub use cursor::{Cursor, Searcher};
+
+use regex_syntax::hir::ClassUnicode;
+
+use crate::split::PatternFault;
+use program::Program;
+
+/// A compiled pattern: a program for each of its lines.
+pub struct Regex {
+    lines: Vec<Program>,
+    may_match_nothing: bool,
+}
+
+/// The set of what `\w` matches.
+pub fn word_characters() -> ClassUnicode {
+    property::perl('w')
+}
+
+impl Regex {
+    /// Compile `pattern`, in the syntax of the package `regex`.
+    pub fn new(pattern: &str) -> Result<Self, PatternFault> {
+        let mut offset = 0;
+        let mut lines = Vec::new();
+        let mut may_match_nothing = false;
+        for line in pattern.split('\n') {
+            let characters: Vec<char> = line.chars().collect();
+            let tree = parser::parse(&characters, offset)?;
+            may_match_nothing |= tree.is_nullable();
+            let tree = simplify::simplify(tree)?;
+            lines.push(program::compile(&tree, offset)?);
+            offset += characters.len() + 1;
+        }
+        Ok(Regex {
+            lines,
+            may_match_nothing,
+        })
+    }
+
+    /// Whether an empty string matches somewhere, which isolates nothing.
+    pub fn may_match_nothing(&self) -> bool {
+        self.may_match_nothing
+    }
+}

@@ -1,0 +1,124 @@
+//! Runs of characters of one set, as the matcher goes through them: the longest form first.
+
+use super::char_set::before;
+use super::matcher::{Frame, Matcher, Subject};
+use super::program::Pc;
+
+/// Runs of at least so many bytes are remembered.
+const LONG_RUN: usize = 64;
+
+/// How a run began.
+pub enum Entered {
+    At(usize),
+    Failed,
+    /// The body's match, known from before, ends here.
+    Won(usize),
+}
+
+impl Matcher {
+    /// Match the longest form of a run, and note that it can be shortened.
+    #[inline(always)]
+    pub fn enter_run(
+        &mut self,
+        subject: &Subject,
+        pc: Pc,
+        at: usize,
+        (set, min, max, possessive, slot): (u32, u32, u32, bool, u32),
+    ) -> Entered {
+        let chars = &subject.program.sets[set as usize];
+        let unbounded = max == u32::MAX;
+        let (mut end, least);
+        if unbounded {
+            least = if min == 0 {
+                at
+            } else {
+                let (least, count) = chars.run(subject.text, at, min);
+                if count < min {
+                    return Entered::Failed;
+                }
+                least
+            };
+            end = if self.remembering {
+                self.remembered_run(subject, set, least)
+            } else {
+                chars.run_until(subject.text, least, subject.text.len())
+            };
+            self.steps += (end - least) as u64 * u64::from(!self.remembering);
+        } else {
+            if self.remembering && !possessive && self.memo.has_failed(slot, at) {
+                return Entered::Failed;
+            }
+            let count;
+            (end, count) = chars.run(subject.text, at, max);
+            self.steps += u64::from(count);
+            if count < min {
+                return Entered::Failed;
+            }
+            least = if possessive || min == count {
+                end
+            } else {
+                chars.run(subject.text, at, min).0
+            };
+        }
+        if possessive || (least == end && !self.remembering) {
+            return Entered::At(end);
+        }
+        let mut key = at;
+        if unbounded {
+            key = end;
+            if let Some(known) = self
+                .remembering
+                .then(|| self.memo.shortened(slot, key))
+                .flatten()
+            {
+                if let Some((place, won)) = known.won {
+                    return if least <= place {
+                        Entered::Won(won)
+                    } else {
+                        Entered::Failed
+                    };
+                }
+                if known.failed_from <= least {
+                    return Entered::Failed;
+                }
+                if known.failed_from <= end {
+                    end = before(subject.text, known.failed_from);
+                }
+            }
+        }
+        self.frames.push(Frame {
+            pc,
+            at: end,
+            rest: least as u64,
+            key,
+        });
+        Entered::At(end)
+    }
+
+    /// As `run_until`, but never twice over the same long run.
+    fn remembered_run(&mut self, subject: &Subject, set: u32, at: usize) -> usize {
+        let chars = &subject.program.sets[set as usize];
+        let text = subject.text;
+        let mut soon = (at + LONG_RUN).min(text.len());
+        while soon < text.len() && text[soon] & 0xc0 == 0x80 {
+            soon += 1;
+        }
+        let end = chars.run_until(text, at, soon);
+        self.steps += (end - at) as u64;
+        if end < soon || end == text.len() {
+            return end;
+        }
+        let (known, from) = self.memo.run_end(set, end);
+        if let Some(known) = known {
+            return known;
+        }
+        let stop = from.min(text.len());
+        let reached = chars.run_until(text, end, stop);
+        self.steps += (reached - end) as u64;
+        self.memo.keep_run(set, end, reached);
+        match self.memo.run_end(set, end) {
+            (Some(whole), _) => whole,
+            (None, _) => reached,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Where ordinary text can be cut so that its parts split as the whole does.
+//!
+//! The rules are those that the published patterns have in common, of the local ones that
+//! `docs/streaming.md` proves: each looks at the two characters beside the border alone.
+
+use super::class::*;
+
+const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
+
+/// The first safe border of any published pattern at or after byte `from` and inside `text`.
+pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
+    let mut at = from.saturating_sub(1).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let mut behind = char_at(text.as_bytes(), at)?;
+    loop {
+        at += behind.len;
+        let ahead = char_at(text.as_bytes(), at)?;
+        if at >= from && is_border(behind, ahead) {
+            return Some(at);
+        }
+        behind = ahead;
+    }
+}
+
+/// Whether no match of a published pattern holds the two characters one after the other, and
+/// none that ends between them has looked ahead.
+fn is_border(behind: Seen, ahead: Seen) -> bool {
+    match behind.class {
+        SPACE | NEWLINE => false,
+        NUMBER => ahead.class != NUMBER,
+        // The apostrophe may begin the suffix of a word.
+        UPPER | LOWER | CASELESS => {
+            !LETTERS_AND_MARKS.has(ahead.class) && ahead.code_point != u32::from(b'\'')
+        }
+        _ => ahead.class == SPACE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Splitter, tests::HARD};
+    use super::*;
+    use crate::random::Random;
+
+    const PUBLISHED: &[Splitter] = &[
+        Splitter::Gpt2,
+        Splitter::Cl100k,
+        Splitter::O200k,
+        Splitter::Llama3,
+        Splitter::Qwen2,
+        Splitter::Tekken,
+        Splitter::DeepSeekV3,
+    ];
+
+    /// Cut `text` at each of its borders; how many there are.
+    fn check(text: &str) -> usize {
+        let mut found = 0;
+        let mut from = 0;
+        while let Some(border) = next_split_point(text, from) {
+            assert!(border >= from && border > 0 && border < text.len());
+            for splitter in PUBLISHED {
+                let (left, right) = text.split_at(border);
+                let parts = [splitter.pieces(left), splitter.pieces(right)].concat();
+                assert_eq!(parts, splitter.pieces(text), "{text:?} cut at {border}");
+            }
+            found += 1;
+            from = border + 1;
+        }
+        found
+    }
+
+    #[test]
+    fn every_text_of_a_few_hard_characters_can_be_cut_at_its_borders() {
+        // One for each thing that a pattern can tell apart.
+        const ALPHABET: &[&str] = &[
+            "a", "A", "r", "あ", "\u{301}", "1", " ", "\n", "'", "/", ".", "\0", "・",
+        ];
+        let length = if cfg!(miri) { 2 } else { 4 };
+        let mut found = 0;
+        for mut number in 0..ALPHABET.len().pow(length) {
+            let mut text = String::new();
+            for _ in 0..length {
+                text += ALPHABET[number % ALPHABET.len()];
+                number /= ALPHABET.len();
+            }
+            found += check(&text);
+        }
+        assert!(found > 10);
+    }
+
+    #[test]
+    fn random_hard_texts_can_be_cut_at_their_borders() {
+        let mut random = Random::new(20_261_121);
+        for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
+            let parts = 2 + random.below(30);
+            let text: String = (0..parts).map(|_| HARD[random.below(HARD.len())]).collect();
+            check(&text);
+        }
+    }
+
+    #[test]
+    fn the_first_border_is_at_or_after_the_place_asked_for_and_inside_the_text() {
+        for (text, from, expected) in [
+            ("", 0, None),
+            ("a", 0, None),
+            ("ab cd", 0, Some(2)),
+            ("ab cd", 2, Some(2)),
+            ("ab cd", 3, None),
+            ("ab ", 2, Some(2)),
+            ("中文 a", 1, Some(6)),
+            ("中文 a", 6, Some(6)),
+            ("don't", 0, None),
+            ("12a", 9, None),
+        ] {
+            assert_eq!(
+                next_split_point(text, from),
+                expected,
+                "{text:?} from {from}"
+            );
+        }
+    }
+}

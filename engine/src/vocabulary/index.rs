@@ -1,0 +1,62 @@
+//! From a token's bytes to its position: open addressing over positions.
+
+use crate::vocabulary::hash::hash;
+use crate::vocabulary::rank_table::Tokens;
+
+/// An index over `Tokens`, which it does not hold.
+#[derive(Debug)]
+pub struct TokenIndex {
+    /// A piece of the hash in the upper half, the position + 1 in the lower; 0 is free.
+    slots: Vec<u64>,
+}
+
+impl TokenIndex {
+    /// Index the tokens; also the first position that repeats an earlier token.
+    pub fn of(tokens: &Tokens) -> (Self, Option<usize>) {
+        let capacity = (tokens.len() * 2).next_power_of_two().max(2);
+        let mut index = TokenIndex {
+            slots: vec![0; capacity],
+        };
+        let mut repeated = None;
+        for position in 0..tokens.len() {
+            let token = tokens.get(position);
+            match index.probe(token, tokens) {
+                Ok(_) => {
+                    repeated.get_or_insert(position);
+                }
+                Err(free) => {
+                    index.slots[free] = tag(hash(token)) | (position as u64 + 1);
+                }
+            }
+        }
+        (index, repeated)
+    }
+
+    pub fn find(&self, token: &[u8], tokens: &Tokens) -> Option<usize> {
+        self.probe(token, tokens).ok()
+    }
+
+    /// The position of the token, or the free slot where it would be.
+    fn probe(&self, token: &[u8], tokens: &Tokens) -> Result<usize, usize> {
+        let hash = hash(token);
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return Err(at);
+            }
+            let position = (slot as u32 - 1) as usize;
+            if slot & TAG == tag(hash) && tokens.get(position) == token {
+                return Ok(position);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+const TAG: u64 = 0xffff_ffff << 32;
+
+fn tag(hash: u64) -> u64 {
+    hash & TAG
+}

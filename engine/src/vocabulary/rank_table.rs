@@ -1,0 +1,342 @@
+//! A rank table: the tokens of a vocabulary and their ids, and the reader of rank files.
+
+use std::collections::HashSet;
+
+use crate::vocabulary::index::TokenIndex;
+
+/// The greatest id that a table may hold.
+pub const MAX_ID: u32 = i32::MAX as u32;
+
+/// The tokens of a vocabulary, in id order, their bytes one after the other.
+#[derive(Debug)]
+pub struct RankTable {
+    tokens: Tokens,
+    ids: Vec<u32>,
+    index: TokenIndex,
+}
+
+/// Byte strings, one after the other.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    bytes: Vec<u8>,
+    /// Where each one ends.
+    ends: Vec<u32>,
+}
+
+impl Tokens {
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn get(&self, i: usize) -> &[u8] {
+        &self.bytes[self.start(i)..self.ends[i] as usize]
+    }
+
+    fn start(&self, i: usize) -> usize {
+        if i == 0 { 0 } else { self.ends[i - 1] as usize }
+    }
+
+    fn push(&mut self, token: &[u8]) {
+        self.bytes.extend_from_slice(token);
+        self.finish();
+    }
+
+    /// The bytes since the last one are one more.
+    fn finish(&mut self) {
+        self.ends.push(self.bytes.len() as u32);
+    }
+}
+
+/// What can be wrong with a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    EmptyFile,
+    Crlf,
+    MalformedLine,
+    NotBase64,
+    EmptyToken,
+    RankNotANumber,
+    RankTooLarge,
+    DuplicateToken,
+    DuplicateRank,
+}
+
+impl Fault {
+    /// The name under which it is reported.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::EmptyFile => "empty_file",
+            Fault::Crlf => "crlf",
+            Fault::MalformedLine => "malformed_line",
+            Fault::NotBase64 => "not_base64",
+            Fault::EmptyToken => "empty_token",
+            Fault::RankNotANumber => "rank_not_a_number",
+            Fault::RankTooLarge => "rank_too_large",
+            Fault::DuplicateToken => "duplicate_token",
+            Fault::DuplicateRank => "duplicate_rank",
+        }
+    }
+}
+
+/// A fault and the 1-based line, or item, that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableFault {
+    pub fault: Fault,
+    pub line: usize,
+}
+
+impl RankTable {
+    /// Read a rank file: on each line a token in base64, one space, its rank.
+    ///
+    /// Lines end in a line feed, which the last may lack. The first faulty line is reported.
+    pub fn parse_tiktoken(data: &[u8]) -> Result<Self, TableFault> {
+        if data.is_empty() {
+            return Err(TableFault {
+                fault: Fault::EmptyFile,
+                line: 1,
+            });
+        }
+        let mut builder = Builder::default();
+        builder.tokens.bytes.reserve(data.len() / 2);
+        let body = data.strip_suffix(b"\n").unwrap_or(data);
+        let mut rest = Some(body);
+        while let Some(text) = rest {
+            let line = match memchr::memchr(b'\n', text) {
+                Some(end) => {
+                    rest = Some(&text[end + 1..]);
+                    &text[..end]
+                }
+                None => {
+                    rest = None;
+                    text
+                }
+            };
+            if let Err(fault) = builder.read_line(line) {
+                return Err(builder.first_fault(fault));
+            }
+        }
+        builder.build()
+    }
+
+    /// A table of the given pairs; a fault's line is the 1-based position of the pair.
+    pub fn from_items<T: AsRef<[u8]>>(
+        items: impl IntoIterator<Item = (T, u32)>,
+    ) -> Result<Self, TableFault> {
+        let mut builder = Builder::default();
+        for (token, id) in items {
+            builder.tokens.bytes.extend_from_slice(token.as_ref());
+            if let Err(fault) = builder.finish_token(id) {
+                return Err(builder.first_fault(fault));
+            }
+        }
+        builder.build()
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Tokens and ids, in id order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> + Clone {
+        (0..self.len()).map(|i| (self.tokens.get(i), self.ids[i]))
+    }
+
+    /// The greatest id; None for an empty table.
+    pub fn max_id(&self) -> Option<u32> {
+        self.ids.last().copied()
+    }
+
+    /// The id of the token with exactly these bytes.
+    pub fn id_of(&self, token: &[u8]) -> Option<u32> {
+        self.index
+            .find(token, &self.tokens)
+            .map(|position| self.ids[position])
+    }
+
+    /// The bytes of the token with this id.
+    pub fn token(&self, id: u32) -> Option<&[u8]> {
+        self.position(id).map(|position| self.tokens.get(position))
+    }
+
+    #[inline]
+    fn position(&self, id: u32) -> Option<usize> {
+        // Most tables are ranks without holes, where position and id are equal.
+        match self.ids.get(id as usize) {
+            Some(&found) if found == id => Some(id as usize),
+            _ => self.ids.binary_search(&id).ok(),
+        }
+    }
+
+    /// The lowest byte that is not a token by itself.
+    pub fn missing_byte(&self) -> Option<u8> {
+        (0..=255).find(|&byte| self.id_of(&[byte]).is_none())
+    }
+}
+
+/// A table in the making, in the order of the file.
+#[derive(Default)]
+struct Builder {
+    tokens: Tokens,
+    ids: Vec<u32>,
+}
+
+impl Builder {
+    fn read_line(&mut self, line: &[u8]) -> Result<(), Fault> {
+        if line.last() == Some(&b'\r') {
+            return Err(Fault::Crlf);
+        }
+        let space = memchr::memchr(b' ', line).ok_or(Fault::MalformedLine)?;
+        let (token, rank) = (&line[..space], &line[space + 1..]);
+        if rank.is_empty() || rank.contains(&b' ') {
+            return Err(Fault::MalformedLine);
+        }
+        decode_base64(token, &mut self.tokens.bytes)?;
+        let id = parse_rank(rank)?;
+        self.finish_token(id)
+    }
+
+    /// The bytes since the last token are one more, with this id.
+    fn finish_token(&mut self, id: u32) -> Result<(), Fault> {
+        if self.tokens.bytes.len() == self.tokens.start(self.tokens.len()) {
+            return Err(Fault::EmptyToken);
+        }
+        if id > MAX_ID {
+            return Err(Fault::RankTooLarge);
+        }
+        self.tokens.finish();
+        self.ids.push(id);
+        Ok(())
+    }
+
+    /// The fault to report where reading stopped: a duplicate before it comes first.
+    fn first_fault(self, fault: Fault) -> TableFault {
+        let line = self.ids.len() + 1;
+        match self.build() {
+            Err(duplicate) => duplicate,
+            Ok(_) => TableFault { fault, line },
+        }
+    }
+
+    fn build(self) -> Result<RankTable, TableFault> {
+        let Builder { tokens, ids } = self;
+        let (index, repeated_token) = TokenIndex::of(&tokens);
+        let increasing = ids.windows(2).all(|pair| pair[0] < pair[1]);
+        let repeated_id = if increasing {
+            None
+        } else {
+            first_repeated(&ids)
+        };
+        let line = |position: usize| position + 1;
+        match (repeated_token, repeated_id) {
+            (Some(token), id) if id.is_none_or(|id| token <= id) => {
+                return Err(TableFault {
+                    fault: Fault::DuplicateToken,
+                    line: line(token),
+                });
+            }
+            (_, Some(id)) => {
+                return Err(TableFault {
+                    fault: Fault::DuplicateRank,
+                    line: line(id),
+                });
+            }
+            _ => {}
+        }
+        if increasing {
+            return Ok(RankTable { tokens, ids, index });
+        }
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by_key(|&i| ids[i]);
+        let mut sorted = Builder::default();
+        for i in order {
+            sorted.tokens.push(tokens.get(i));
+            sorted.ids.push(ids[i]);
+        }
+        let (index, _) = TokenIndex::of(&sorted.tokens);
+        Ok(RankTable {
+            tokens: sorted.tokens,
+            ids: sorted.ids,
+            index,
+        })
+    }
+}
+
+fn first_repeated(ids: &[u32]) -> Option<usize> {
+    let mut seen = HashSet::with_capacity(ids.len());
+    ids.iter().position(|id| !seen.insert(id))
+}
+
+fn parse_rank(digits: &[u8]) -> Result<u32, Fault> {
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Fault::RankNotANumber);
+    }
+    // Ten digits at the most, so that no line costs more than its length.
+    if digits.len() > 10 {
+        return Err(Fault::RankTooLarge);
+    }
+    let value = digits
+        .iter()
+        .fold(0u64, |value, digit| value * 10 + (digit - b'0') as u64);
+    u32::try_from(value).map_err(|_| Fault::RankTooLarge)
+}
+
+const NOT_A_DIGIT: u8 = 0xff;
+
+const SEXTETS: [u8; 256] = {
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut table = [NOT_A_DIGIT; 256];
+    let mut i = 0;
+    while i < alphabet.len() {
+        table[alphabet[i] as usize] = i as u8;
+        i += 1;
+    }
+    table
+};
+
+/// Append what canonical base64 stands for: padded, and with no bits left over.
+fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    if !text.len().is_multiple_of(4) {
+        return Err(Fault::NotBase64);
+    }
+    let padding = text
+        .iter()
+        .rev()
+        .take(2)
+        .take_while(|&&b| b == b'=')
+        .count();
+    let last = text.len() - 4;
+    for (start, quad) in text
+        .chunks_exact(4)
+        .enumerate()
+        .map(|(i, quad)| (i * 4, quad))
+    {
+        let used = if start == last { 4 - padding } else { 4 };
+        let mut bits = 0u32;
+        for i in 0..4 {
+            let sextet = if i < used {
+                SEXTETS[quad[i] as usize]
+            } else {
+                0
+            };
+            if sextet == NOT_A_DIGIT {
+                return Err(Fault::NotBase64);
+            }
+            bits = bits << 6 | sextet as u32;
+        }
+        let bytes = bits.to_be_bytes();
+        let whole = used - 1;
+        if bytes[1 + whole..].iter().any(|&b| b != 0) {
+            return Err(Fault::NotBase64);
+        }
+        out.extend_from_slice(&bytes[1..1 + whole]);
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+"""The laws of streams for pipelines: ids and text cut anywhere are those of one call."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    InvalidOption,
+    SpecialTokenFound,
+    StreamCounter,
+    StreamDecoder,
+    StreamEncoder,
+    UnknownTokenId,
+    can_stream,
+    load_encoding,
+)
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
+from support.hard_text import random_texts
+from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made, trained
+from tokenizers import AddedToken
+
+SEED = 20261121
+
+
+def load(kind: str, folder: Path, backend: BackendName) -> Encoding:
+    file = folder / "tokenizer.json"
+    file.write_bytes(made(kind))
+    return load_encoding(EncodingSpec(name="made", file=file), backend=backend)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deltas_joined_are_the_text(backend: BackendName, kind: str, tmp_path: Path) -> None:
+    """Whatever the ids are: those at the start and at the end of a text among them."""
+    encoding = load(kind, tmp_path, backend)
+    rng = random.Random(f"{SEED} {kind}")
+    ids = range(encoding.n_vocab)
+    for _ in range(25):
+        chosen = rng.choices(ids, k=rng.randrange(8))
+        whole = encoding.decode(chosen)
+        cut = rng.randrange(len(chosen) + 1)
+        for pieces in ([[i] for i in chosen], [chosen[:cut], chosen[cut:]], [chosen]):
+            decoder = StreamDecoder(encoding)
+            text = "".join([*map(decoder.feed, pieces), decoder.finish()])
+            assert text == whole, (SEED, chosen)
+            assert decoder.tokens_consumed == len(chosen)
+            assert decoder.pending_bytes == 0
+            as_bytes = StreamDecoder(encoding, as_bytes=True)
+            data = b"".join([*map(as_bytes.feed, pieces), as_bytes.finish()])
+            assert data == encoding.decode_bytes(chosen), (SEED, chosen)
+
+
+def test_a_prefill_is_the_start_of_the_text(backend: BackendName, tmp_path: Path) -> None:
+    encoding = load("spaces normalised", tmp_path, backend)
+    ids = encoding.encode("hello world")
+    prompt, rest = ids[:2], ids[2:]
+    decoder = StreamDecoder(encoding, prefill_ids=prompt)
+    text = decoder.feed(rest) + decoder.finish()
+    assert encoding.decode(prompt) + text == "hello world"
+    # A stream of its own loses the space that stands for the start of a text, and no other.
+    space = encoding.encode("a b")[1:]
+    assert encoding.decode(space) == "b" != encoding.decode([*encoding.encode("a"), *space])[1:]
+
+
+def test_nothing_is_lost_at_a_fault_or_where_a_stream_is_cut_off(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """The last token of this kind is held, as it gives a space unless it is the last."""
+    encoding = load("an end of word", tmp_path, backend)
+    ids = encoding.encode("hello world")
+    for end in ("abandon", "fault"):
+        decoder = StreamDecoder(encoding)
+        text = "".join(decoder.feed([i]) for i in ids)
+        assert text == "hello "
+        assert decoder.pending_bytes > 0
+        if end == "abandon":
+            text += decoder.abandon()
+        else:
+            text += decoder.feed([encoding.n_vocab])
+            with pytest.raises(UnknownTokenId) as fault:
+                decoder.finish()
+            assert fault.value.index == len(ids) == decoder.tokens_consumed
+        assert text == "hello world"
+
+
+def test_a_stop_string_counts_its_tokens(backend: BackendName, tmp_path: Path) -> None:
+    encoding = load("metaspace always, split", tmp_path, backend)
+    ids = encoding.encode("ab hello world")
+    for pieces in ([[i] for i in ids], [ids]):
+        decoder = StreamDecoder(encoding, stop=["hello"])
+        assert "".join(map(decoder.feed, pieces)) == "ab "
+        assert encoding.decode(ids[: decoder.tokens_consumed]).startswith("ab hello")
+        assert "hello" not in encoding.decode(ids[: decoder.tokens_consumed - 1])
+
+
+#: Kinds that are refused: what they do at a place depends on more than is beside it.
+REFUSED = {
+    "steps after byte level",
+    "byte level with an end of word",
+    "stripped",
+    "a map of characters",
+    *(kind for kind in KINDS if kind.startswith(("split ", "BERT's "))),
+}
+
+
+def texts(kind: str, encoding: Encoding) -> Iterator[str]:
+    rng = random.Random(f"{SEED} {kind}")
+    names = [token.content for token in [*ADDED, *SPECIAL]]
+    words = [*" ".join(CORPUS[:6]).split(" "), " ", "  ", "\n", "e\u0301", "한", "가", "ﾞ", *names]
+    for _ in range(15):
+        yield " ".join(rng.choices(words, k=rng.randrange(1, 12)))
+        yield "".join(rng.choices(words, k=rng.randrange(1, 12)))
+    yield from random_texts(rng, encoding.token_byte_values(), 20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_do_not_depend_on_the_cut(backend: BackendName, kind: str, tmp_path: Path) -> None:
+    encoding = load(kind, tmp_path, backend)
+    assert can_stream(encoding) is (kind not in REFUSED)
+    if kind in REFUSED:
+        with pytest.raises(InvalidOption):
+            StreamEncoder(encoding)
+        return
+    rng = random.Random(f"{SEED} {kind}")
+    early = 0
+    for text in texts(kind, encoding):
+        for allowed in (frozenset(), frozenset(encoding.special_tokens)):
+            options: Any = {"allowed_special": allowed, "disallowed_special": ()}
+            whole = encoding.encode(text, **options)
+            size = rng.choice([1, 2, 5, 100])
+            pieces = [text[i : i + size] for i in range(0, len(text), size)]
+            encoder, counter = (
+                StreamEncoder(encoding, **options),
+                StreamCounter(encoding, **options),
+            )
+            packed = StreamEncoder(encoding, **options)
+            given = [encoder.feed(piece) for piece in pieces]
+            early += any(given)
+            ids = [i for some in [*given, encoder.finish()] for i in some]
+            assert ids == whole, (SEED, text, size)
+            data = b"".join([*map(packed.feed_packed, pieces), packed.finish_packed()])
+            assert data == encoding.encode_packed(text, **options), (SEED, text, size)
+            for piece in pieces:
+                counter.feed(piece)
+            assert counter.finish() == len(whole), (SEED, text, size)
+    assert early > 20  # it is a stream: ids come before the text ends
+
+
+def test_a_disallowed_token_is_found_where_it_is(backend: BackendName, tmp_path: Path) -> None:
+    encoding = load("metaspace first, split", tmp_path, backend)
+    encoder = StreamEncoder(encoding)
+
+    def feed_all() -> None:
+        for piece in ("hello é wor", "ld and ", "<s", "> x"):
+            encoder.feed(piece)
+        encoder.finish()
+
+    with pytest.raises(SpecialTokenFound) as found:
+        feed_all()
+    assert (found.value.token, found.value.byte_offset) == ("<s>", 19)
+
+
+def test_no_cut_divides_the_white_space_that_a_token_takes(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """`<|end|>` takes what stands before it, however much of it came earlier."""
+    data = trained(**{**KINDS["metaspace first, split"], "added": ()})
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(data)
+    encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)
+    options: Any = {"allowed_special": "all", "disallowed_special": ()}
+    for text in ("ab\t <|end|> ab", "ab\t\t \t<|end|>", "ab\t ab"):
+        encoder = StreamEncoder(encoding, **options)
+        ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
+        assert ids == encoding.encode(text, **options), text
+
+
+@pytest.mark.parametrize(
+    ("kind", "token", "text"),
+    [
+        ("normalised, Lowercase", AddedToken("olleh", single_word=True), "ab OLLEHs ab"),
+        ("normalised, NFKC", AddedToken("x "), "ab \uff58 ab"),
+    ],
+    ids=str,
+)
+def test_no_cut_divides_what_is_an_added_token_once_it_is_normalised(
+    backend: BackendName, kind: str, token: AddedToken, text: str, tmp_path: Path
+) -> None:
+    """Text need not spell a token to become one: a normaliser may."""
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(trained(**{**KINDS[kind], "added": (token,)}))
+    encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)
+    encoder = StreamEncoder(encoding)
+    ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
+    assert ids == encoding.encode(text)
+
+
+def test_what_is_remembered_of_characters_is_bounded(tmp_path: Path) -> None:
+    """gigatoken #36: a cache that grows with what texts hold, for as long as they come."""
+    pipeline = load("spaces normalised", tmp_path, "native").pipeline
+    assert pipeline is not None
+    borders = pipeline_split_points(pipeline)
+    assert borders is not None
+    rng = random.Random(SEED)
+
+    def look(times: int) -> None:
+        for _ in range(times):
+            a, b = rng.choice("abcdehlowrti"), chr(rng.randrange(0x10000, 0x30000))
+            borders.local(a + b, 2)
+
+    look(10_000)
+    tracemalloc.start()
+    try:
+        look(20_000)
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 2 << 20, (SEED, grown)

@@ -1,0 +1,262 @@
+"""The engine for patterns without a scanner: it splits as the definition does, refuses what it
+cannot, and no text makes it slow. docs/patterns.md states what it supports."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+import regex
+from bytepair_engine import EncodingSpec, VocabularyError, _core, load_encoding
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.backends.reference import split
+from bytepair_engine.vocabulary.patterns import PATTERNS
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_character
+from support.random_patterns import random_pattern
+
+DOCS = Path(__file__).parents[2] / "docs" / "patterns.md"
+CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+TABLE = _core.RankTable.from_items((bytes([byte]), byte) for byte in range(256))
+
+#: Patterns as operators write them, and each construct beside what it might be taken for.
+WRITTEN = [
+    r"\w+|[^\w\s]+|\s+",
+    r"\w+|\W",
+    r"\d{1,3}(?=(?:\d{3})*\b)|[^\d]+",
+    r"(?:[A-Z][a-z]+|[A-Z]+(?![a-z])|[a-z]+)|.",
+    r"[\u4e00-\u9fff]|[^\u4e00-\u9fff\s]+|\s+",
+    r"\p{Han}|\p{Hiragana}+|\p{Katakana}+|\p{Hangul}+|[^\s]+",
+    r"(?i)the|and|[a-z]+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|\p{L}+|\p{N}|\s+(?!\S)|\s+|.",
+    r"(?<=[.!?])\s+|\S+|\s",
+    r"(?<!\d)\d|\d\d?",
+    r"(\S+)(\s*)",
+    r"(?P<word>\w+)|(?<rest>.)",
+    r"a*?b|a",
+    r"(?:|a)b",
+    r"x{0}a|b{2}",
+    r"^\s+|\s+$|\S+",
+    r"(?m:^\s+|\s+$)|\S+",
+    r"(?s:.{1,5})",
+    r".{1,5}",
+    r"\x41|\u00e9|\U0001F642|\t|\-|\.",
+    r"[\-\]\[\\^]|[a\-z]|[-az]|[az-]",
+    r"[^\S\n]+|\n|\S+",
+    r"\pL+|\PL",
+    r"\p{Lu}\p{Ll}*+|\p{Ll}++",
+    "[a-z]+\n[aeiou]\n.{1,2}",
+]
+
+#: Patterns that take exponential or quadratic time where nothing is remembered, with a text.
+HOSTILE = [
+    ("(a+)+$", "a", "b"),
+    ("(a|a)*b", "a", ""),
+    ("(a|aa)+$", "a", "b"),
+    ("(.*)*x", "a", ""),
+    (".*.*.*x", "a", ""),
+    (r"\w(?=.*x)", "a", "x"),
+    (r"\w(?!(?:ab|a|b)*x)", "ab", ""),
+    ("(?=(?=.*y).*x)a|b", "ab", "xy"),
+    ("(?>(?:ab)*)x", "ab", ""),
+    ("(?:a(?=[ab]*c))*x", "a", "c"),
+    ("(?:x?a*b)*c", "aaaab", ""),
+    (r"(\p{L}+\s?)+[0-9]$", "word ", "!"),
+]
+
+#: A pattern that is not supported, and where the fault is, in characters.
+REFUSED = [
+    (r"(a)\1", 3),
+    (r"(?P<x>a)(?P=x)", 8),
+    ("(?(1)a|b)", 0),
+    ("(?R)", 0),
+    ("a(?i)b", 1),
+    ("(?x)a b", 2),
+    ("(?f)a", 2),
+    ("(?V1)a", 0),
+    ("(?b:a)", 2),
+    ("(?|a|b)", 0),
+    ("(?#note)a", 0),
+    ("(?:ab){e<=1}", 6),
+    ("a{,2}", 1),
+    ("a{x}", 1),
+    ("a{1001}", 2),
+    ("(?:(?:ab){500}){500}", 0),
+    ("(?<=a+)b", 0),
+    ("(?<=^)b", 0),
+    (r"\K", 0),
+    (r"\G", 0),
+    (r"\X", 0),
+    (r"\R", 0),
+    (r"\h", 0),
+    (r"\m", 0),
+    (r"\0", 0),
+    (r"\N{BULLET}", 0),
+    (r"\L<words>", 0),
+    (r"a\p{Block=Arabic}", 1),
+    (r"\p{^L}", 0),
+    (r"\p{lu}", 0),
+    ("[[:alpha:]]", 1),
+    ("[a||b]", 2),
+    ("[]a]", 1),
+    (r"[\w-a]", 3),
+    ("(?:|a)*", 6),
+    ("(?:a*?)+", 7),
+    (r"\b+", 0),
+    (r"(?i)\p{Lu}", 4),
+    (r"(?i:[\p{L}x])", 5),
+    ("(?i:c)|[b]|[^a]", 0),
+    ("(?i:')x?|[^ab]c", 0),
+    ("[^a]|[^b]", 0),
+    ("ok\na(?x)", 6),
+    ("(?:" * 60 + "a" + ")" * 60, 150),
+]
+
+
+def native(pattern: str) -> _core.Bpe:
+    return _core.Bpe(TABLE, pattern, {}, cache_bytes=1 << 20, threads=1)
+
+
+def random_texts(rng: random.Random, number: int, longest: int) -> Iterator[str]:
+    pools = [list("ab"), list("abc "), list("aAbBkK1 x\n"), HARD_CHARACTERS, HARD_PIECES]
+    for _ in range(number):
+        pool = rng.choice(pools)
+        yield "".join(rng.choice(pool) for _ in range(rng.randrange(longest)))
+        yield "".join(random_character(rng) for _ in range(rng.randrange(4)))
+
+
+def check(pattern: str, texts: Iterator[str]) -> None:
+    core = native(pattern)
+    for text in texts:
+        assert core.split(text) == split(text, pattern), (pattern, text)
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_published_pattern_as_if_it_were_unknown(name: str, rng: random.Random) -> None:
+    pattern = "(?:)" + PATTERNS[name]
+    assert native(PATTERNS[name]).splitter != "general"
+    assert native(pattern).splitter == "general"
+    check(pattern, random_texts(rng, 1000, 60))
+
+
+@pytest.mark.parametrize("pattern", WRITTEN)
+def test_patterns_as_operators_write_them(pattern: str, rng: random.Random) -> None:
+    check(pattern, random_texts(rng, 300, 40))
+    check(pattern, ("".join(four) for four in product("aA1 \n.", repeat=4)))
+
+
+def test_random_patterns(rng: random.Random) -> None:
+    """Those with which `regex` takes exponential time are left to the hostile patterns."""
+    run = 0
+    while run < 1500:
+        pattern = random_pattern(rng)
+        try:
+            regex.compile(pattern)
+            core = native(pattern)
+        except (regex.error, VocabularyError, AttributeError):
+            continue  # AttributeError: a bug of `regex`, as in (?i)\p{L}|\P{L}
+        run += 1
+        for text in random_texts(rng, 8, 14):
+            try:
+                regex.findall(pattern, text[:20], timeout=0.1)
+            except TimeoutError:
+                continue
+            assert core.split(text[:20]) == split(text[:20], pattern), (pattern, text[:20])
+
+
+def documented_names(title: str) -> list[str]:
+    section = DOCS.read_text().split(f"**{title}**: ")[1].split("\n\n")[0]
+    return re.findall(r"`(\w+)`", section)
+
+
+@pytest.mark.parametrize("name", documented_names("Categories") + documented_names("Scripts"))
+def test_a_property_holds_the_same_characters(name: str) -> None:
+    text = "".join(CHARACTERS)
+    assert native(rf"\p{{{name}}}").split(text) == split(text, rf"\p{{{name}}}")
+    assert native(rf"\P{{{name}}}+").split(text) == split(text, rf"\P{{{name}}}+")
+
+
+@pytest.mark.parametrize("pattern", [r"\w", r"\W+", r"\s", r"\S+", r"\d", r"\D+", "."])
+def test_a_class_holds_the_same_characters(pattern: str) -> None:
+    text = "".join(CHARACTERS)
+    assert native(pattern).split(text) == split(text, pattern)
+
+
+def test_word_boundaries_at_every_character() -> None:
+    text = "".join(f"a{character} " for character in CHARACTERS)
+    assert native(r"a\b.").split(text) == split(text, r"a\b.")
+
+
+def test_case_variants_of_every_character() -> None:
+    cased = [c for c in CHARACTERS if {c.lower(), c.upper(), c.title(), c.casefold()} != {c}]
+    text = "".join(cased)
+    for character in cased:
+        pattern = f"(?i:{regex.escape(character)})"
+        assert native(pattern).split(text) == split(text, pattern), pattern
+    for pattern in ["(?i:[a-z])", "(?i:[^a-z])", "(?i:[à-ÿ]+)", "(?i:[H-J])", "(?i:[^İ])"]:
+        assert native(pattern).split(text) == split(text, pattern), pattern
+
+
+@pytest.mark.parametrize(("pattern", "position"), REFUSED)
+def test_what_is_not_supported_is_refused_where_it_stands(pattern: str, position: int) -> None:
+    with pytest.raises(VocabularyError, match=rf"at character {position}: "):
+        native(pattern)
+
+
+@pytest.mark.parametrize(("pattern", "unit", "tail"), HOSTILE)
+def test_hostile_patterns(pattern: str, unit: str, tail: str) -> None:
+    """On 300 KB they end, which they would not within years if nothing was remembered; the
+    steps are counted in the core's own tests. On a short text they split as defined."""
+    core = native(pattern)
+    text = unit * (300_000 // len(unit)) + tail
+    assert "".join(core.split(text)) == text
+    short = unit * (12 // len(unit)) + tail
+    assert core.split(short) == split(short, pattern)
+
+
+def test_many_pieces_between_two_matches() -> None:
+    """The core finds pieces in batches; what it remembers outlives them."""
+    text = "ab" * 2000 + "é" * 3000 + "ab" * 500
+    for pattern in ["ab", "a|b", "é{2}|a", "[a-b]+\nb", r"\w(?=.*é)"]:
+        assert native(pattern).split(text) == split(text, pattern)
+
+
+def test_an_encoding_with_a_pattern_of_its_own(backend: BackendName, tmp_path: Path) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(rank_file())
+    pattern = r"[a-c]{2}|\s"
+    encoding = load_encoding(EncodingSpec(name="v", file=file, pattern=pattern), backend=backend)
+    assert encoding.splitter == "general"
+    assert encoding.encode("abcab c") == [256, 257, 98, 32, 99]
+
+
+def test_a_refused_pattern_names_place_and_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(rank_file())
+    spec = EncodingSpec(name="v", file=file, pattern=r"(a)\1")
+    with pytest.raises(VocabularyError, match=r"at character 3: .* write the pattern without it"):
+        load_encoding(spec, backend="native")
+
+
+def test_a_pattern_on_which_regex_fails(backend: BackendName, tmp_path: Path) -> None:
+    file = tmp_path / "v.tiktoken"
+    file.write_bytes(rank_file())
+    spec = EncodingSpec(name="v", file=file, pattern=r"(?i)\p{L}|\P{L}")
+    with pytest.raises(VocabularyError, match="does not compile"):
+        load_encoding(spec, backend=backend)
+
+
+def rank_file() -> bytes:
+    tokens = [*(bytes([byte]) for byte in range(256)), b"ab", b"ca"]
+    return b"".join(base64.b64encode(t) + b" %d\n" % i for i, t in enumerate(tokens))

@@ -1,0 +1,98 @@
+"""The safe borders of every named split pattern, held to the definition: whatever follows, the
+parts split as the whole does."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+import regex
+from bytepair_engine.backends.reference import split
+from bytepair_engine.streaming.split_points import split_points_of
+from bytepair_engine.vocabulary.patterns import PATTERNS
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+
+#: One character, at least, for each thing that a pattern can tell apart.
+ALPHABET = ["a", "A", "r", "あ", "\u0301", "1", " ", "\n", "'", "/", ".", "\x00", "ー", "・", "é"]
+
+#: The fewer whose order matters, for longer texts.
+SHORT_ALPHABET = ["A", "r", "\u0301", "・", " ", "\n", "'"]
+
+#: Texts that each rule would cut wrongly if it were a little bolder.
+TRAPS = [
+    "x'rEx",
+    "あ'lLあ",
+    "x'sAあ",
+    "あ・\n \nx",
+    "\u0301\n \nx",
+    "  1",
+    "/\n/x",
+    "あAAAAa",
+    "'S'S",
+]
+
+SEED = 20261120
+
+
+def borders_found(pattern: str, text: str) -> set[int]:
+    """Every border that the rules find in some prefix of `text`, not knowing what follows."""
+    borders = split_points_of(pattern)
+    assert borders is not None
+    found = set()
+    for end in range(len(text) + 1):
+        found |= {borders.local(text, end), borders.settled(text[:end])}
+    return found - {0}
+
+
+def check(pattern: str, text: str) -> int:
+    whole = split(text, pattern)
+    found = borders_found(pattern, text)
+    for border in found:
+        assert split(text[:border], pattern) + split(text[border:], pattern) == whole, (
+            f"{text!r} cannot be cut at {border}"
+        )
+    return len(found)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_texts_can_be_cut_at_their_borders(name: str) -> None:
+    pattern = PATTERNS[name]
+    found = sum(check(pattern, text) for text in TRAPS)
+    for alphabet, length in ((ALPHABET, 2), (ALPHABET, 3), (SHORT_ALPHABET, 4)):
+        for characters in itertools.product(alphabet, repeat=length):
+            found += check(pattern, "".join(characters))
+    rng = random.Random(SEED)
+    for _ in range(1500):
+        pool = rng.choice([ALPHABET, HARD_CHARACTERS, HARD_PIECES, rng.sample(ALPHABET, 4)])
+        found += check(pattern, "".join(rng.choice(pool) for _ in range(rng.randrange(4, 14))))
+    assert found > 1000
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_long_text_without_a_border_is_a_few_pre_tokens(name: str) -> None:
+    """So that only long pre-tokens, and never many short ones, are held."""
+    pattern = PATTERNS[name]
+    rng = random.Random(SEED)
+    for _ in range(600):
+        pool = rng.sample(ALPHABET, rng.randrange(1, 4))
+        unit = "".join(rng.choice(pool) for _ in range(rng.randrange(1, 5)))
+        text = unit * 12
+        last = max(borders_found(pattern, text), default=0)
+        assert len(split(text[last:], pattern)) <= 8, f"{text[last:]!r} is held"
+
+
+def test_every_space_after_something_else_is_a_border_whatever_the_version_of_unicode() -> None:
+    """Code points that one version of Unicode calls a letter and another does not cannot move
+    these borders."""
+    for pattern in PATTERNS.values():
+        borders = split_points_of(pattern)
+        assert borders is not None
+        for code_point in range(0, 0x110000, 97):
+            character = chr(code_point)
+            if not regex.match(r"\s", character) and not 0xD800 <= code_point < 0xE000:
+                assert borders.local(character + " ", 2) == 1
+
+
+def test_an_unknown_pattern_has_no_borders() -> None:
+    assert split_points_of(r"\w+|\s+") is None
