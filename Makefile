@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 BUF_VERSION := 1.75.0
 CARGO_DENY_VERSION := 0.20.2
 CARGO_CYCLONEDX_VERSION := 0.5.9
+TIKTOKEN_VERSION := 0.14.0
 BUF := build/buf/node_modules/.bin/buf
 
 ENGINE_SOURCES := $(shell find engine -type f -not -path '*/target/*' -not -name '*.so' -not -path '*/__pycache__/*')
@@ -39,6 +40,17 @@ test: $(VENV)/.dev ## Run the whole test suite
 	cd engine && cargo test --release --locked --quiet
 	cd server && cargo test --locked --quiet
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: tiktoken-suite
+tiktoken-suite: $(VENV)/.dev build/tiktoken-suite/tests ## Run tiktoken's own tests on bytepair_engine.tiktoken
+	cd build/tiktoken-suite && PYTHONPATH=$(CURDIR)/tests/support/as_tiktoken $(CURDIR)/$(BIN)/python -m pytest -q tests
+
+# The tests as tiktoken publishes them, unmodified: they are in its source distribution alone.
+build/tiktoken-suite/tests:
+	mkdir -p build/tiktoken-suite
+	$(BIN)/pip download --quiet --no-deps --no-binary tiktoken --dest build/tiktoken-suite tiktoken==$(TIKTOKEN_VERSION)
+	tar --extract --gzip --strip-components 1 --directory build/tiktoken-suite \
+	    --file build/tiktoken-suite/tiktoken-$(TIKTOKEN_VERSION).tar.gz tiktoken-$(TIKTOKEN_VERSION)/tests
 
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy

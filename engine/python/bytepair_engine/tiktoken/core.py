@@ -1,0 +1,333 @@
+"""tiktoken's `Encoding` on this engine: its methods, its errors, its treatment of surrogates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+
+from bytepair_engine import encoding as engine
+from bytepair_engine.backends.cores import resolve
+from bytepair_engine.backends.reference import merge
+from bytepair_engine.building import build_encoding
+from bytepair_engine.errors import (
+    InvalidUnicode,
+    SpecialTokenFound,
+    UnknownToken,
+    UnknownTokenId,
+)
+from bytepair_engine.extending import ordinary_tokens
+from bytepair_engine.resources import Resources
+from bytepair_engine.tiktoken import unstable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_T = TypeVar("_T")
+Allowed = Literal["all"] | AbstractSet[str]
+Disallowed = Literal["all"] | Collection[str]
+
+
+class Encoding:
+    """An encoding with tiktoken's interface."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pat_str: str,
+        mergeable_ranks: dict[bytes, int],
+        special_tokens: dict[str, int],
+        explicit_n_vocab: int | None = None,
+    ) -> None:
+        """Make an encoding from ranks.
+
+        Args:
+            name: Its name.
+            pat_str: The split pattern.
+            mergeable_ranks: Bytes to rank; every single byte is among them.
+            special_tokens: Spelling to id.
+            explicit_n_vocab: If given, how many tokens there are, with no gap between ids.
+        Raises:
+            VocabularyError: The parts make no encoding (a ValueError).
+            AssertionError: `explicit_n_vocab` is another number than that of the tokens.
+        """
+        core = resolve(None)
+        encoding = build_encoding(
+            core,
+            core.from_items(mergeable_ranks.items()),
+            name=name,
+            pattern=pat_str,
+            special_tokens=special_tokens,
+            source="tiktoken.Encoding",
+            table_source=f"mergeable_ranks of {name!r}",
+            resources=Resources(),
+        )
+        if explicit_n_vocab:
+            assert len(mergeable_ranks) + len(special_tokens) == explicit_n_vocab
+            assert encoding.max_token_id == explicit_n_vocab - 1
+        self._take(name, encoding)
+        self.__dict__["_mergeable_ranks"] = mergeable_ranks
+
+    @classmethod
+    def of(cls, name: str, encoding: engine.Encoding) -> Encoding:
+        """An encoding of this engine under tiktoken's interface."""
+        self = cls.__new__(cls)
+        self._take(name, encoding)
+        return self
+
+    def _take(self, name: str, encoding: engine.Encoding) -> None:
+        self.name = name
+        self.max_token_value = encoding.max_token_id
+        self._encoding = encoding
+        self._pat_str = encoding.pattern
+        self._special_tokens = dict(encoding.special_tokens)
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
+        from bytepair_engine.tiktoken import registry
+
+        if registry.ENCODINGS.get(self.name) is self:
+            return registry.get_encoding, (self.name,)
+        parts = (self.name, self._pat_str, self._mergeable_ranks, self._special_tokens)
+        return _from_parts, parts
+
+    # Text to ids
+
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> list[int]:
+        """Encode text. Surrogate pairs become their character, lone surrogates U+FFFD.
+
+        Raises:
+            ValueError: The text spells a disallowed special token.
+        """
+        return self._on_text(
+            text,
+            lambda text: self._encoding.encode(
+                text, allowed_special=allowed_special, disallowed_special=disallowed_special
+            ),
+        )
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """As `encode`, with every special token as ordinary text."""
+        return self._on_text(text, self._encoding.encode_ordinary)
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> npt.NDArray[np.uint32]:
+        """As `encode`, as a numpy array, which shares the engine's array.
+
+        Raises:
+            UnicodeEncodeError: The text holds a surrogate, as in tiktoken.
+            ValueError: The text spells a disallowed special token.
+        """
+        import numpy as np
+
+        try:
+            ids = self._encoding.encode_array(
+                text, allowed_special=allowed_special, disallowed_special=disallowed_special
+            )
+        except SpecialTokenFound as found:
+            raise_disallowed_special_token(found.token)
+        except InvalidUnicode:
+            text.encode()  # raises the error of Python
+            raise
+        return np.frombuffer(ids, dtype=np.uint32)
+
+    def encode_batch(
+        self,
+        text: list[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> list[list[int]]:
+        """As `encode` for each text; the engine shares a large batch out over its own threads."""
+        _check_threads(num_threads)
+        options: Any = {
+            "allowed_special": allowed_special,
+            "disallowed_special": disallowed_special,
+        }
+        try:
+            return self._encoding.encode_batch(list(text), **options)
+        except (InvalidUnicode, SpecialTokenFound):
+            return [self.encode(one, **options) for one in text]
+
+    def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
+        """As `encode_ordinary` for each text."""
+        return self.encode_batch(text, num_threads=num_threads, disallowed_special=())
+
+    def encode_with_unstable(
+        self,
+        text: str,
+        *,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> tuple[list[int], list[list[int]]]:
+        """The ids that no continuation of the text changes, and the possible next ones."""
+        ids = self.encode(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special
+        )
+        names = self.special_tokens_set if allowed_special == "all" else set(allowed_special)
+        return unstable.completions(self, text, ids, names & self.special_tokens_set)
+
+    def encode_single_token(self, text_or_bytes: str | bytes) -> int:
+        """The id of exactly one token, ordinary or special.
+
+        Raises:
+            KeyError: It is not one token.
+        """
+        token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        try:
+            return self._encoding.encode_single_token(token)
+        except UnknownToken:
+            raise KeyError(token) from None
+
+    def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
+        piece = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        whole = self._mergeable_ranks.get(piece)
+        if whole is not None:
+            return [whole]
+        return [self._mergeable_ranks[token] for token in merge(piece, self._mergeable_ranks)]
+
+    def _encode_only_native_bpe(self, text: str) -> list[int]:
+        return self.encode_ordinary(text)
+
+    def _encode_bytes(self, text: bytes) -> list[int]:
+        return unstable.encode_bytes(self, text)
+
+    # Ids to text
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """The bytes of the tokens.
+
+        Raises:
+            KeyError: No token has one of the ids.
+        """
+        return self._on_ids(lambda: self._encoding.decode_bytes(tokens))
+
+    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
+        """Decode ids; `errors` is a handler of `bytes.decode`."""
+        if errors == "replace":
+            return self._on_ids(lambda: self._encoding.decode(tokens))
+        return self.decode_bytes(tokens).decode(errors=errors)
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """The bytes of one token.
+
+        Raises:
+            KeyError: No token has the id.
+        """
+        return self._on_ids(lambda: self._encoding.decode_single_token_bytes(token))
+
+    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
+        """The bytes of each token."""
+        return [self.decode_single_token_bytes(token) for token in tokens]
+
+    def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
+        """The text, and for each token the index of the first character that it has bytes of.
+
+        Raises:
+            KeyError: No token has one of the ids.
+            UnicodeDecodeError: The bytes are not UTF-8.
+        """
+        parts = self.decode_tokens_bytes(tokens)
+        text = b"".join(parts).decode()
+        starts = [sum(byte & 0xC0 != 0x80 for byte in part) for part in parts]
+        before = accumulate(starts, initial=0)
+        return text, [
+            max(0, count - (part[0] & 0xC0 == 0x80))
+            for part, count in zip(parts, before, strict=False)
+        ]
+
+    def decode_batch(
+        self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
+    ) -> list[str]:
+        """As `decode` for each list."""
+        _check_threads(num_threads)
+        return [self.decode(tokens, errors) for tokens in batch]
+
+    def decode_bytes_batch(
+        self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
+    ) -> list[bytes]:
+        """As `decode_bytes` for each list."""
+        _check_threads(num_threads)
+        return [self.decode_bytes(tokens) for tokens in batch]
+
+    # The vocabulary
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of every ordinary token, sorted."""
+        return self._encoding.token_byte_values()
+
+    @property
+    def eot_token(self) -> int:
+        return self._special_tokens["<|endoftext|>"]
+
+    @cached_property
+    def special_tokens_set(self) -> set[str]:
+        return set(self._special_tokens)
+
+    def is_special_token(self, token: int) -> bool:
+        assert isinstance(token, int)
+        return self._encoding.is_special_id(token)
+
+    @property
+    def n_vocab(self) -> int:
+        return self.max_token_value + 1
+
+    @cached_property
+    def _mergeable_ranks(self) -> dict[bytes, int]:
+        return dict(ordinary_tokens(self._encoding))
+
+    @staticmethod
+    def _on_text(text: str, encode: Callable[[str], _T]) -> _T:
+        try:
+            try:
+                return encode(text)
+            except InvalidUnicode:
+                return encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        except SpecialTokenFound as found:
+            raise_disallowed_special_token(found.token)
+
+    @staticmethod
+    def _on_ids(decode: Callable[[], _T]) -> _T:
+        try:
+            return decode()
+        except UnknownTokenId as error:
+            raise KeyError(f"no token has id {error.token_id}") from None
+
+
+def _check_threads(num_threads: int) -> None:
+    if num_threads <= 0:
+        raise ValueError("num_threads must be at least 1")
+
+
+def _from_parts(
+    name: str, pattern: str, ranks: dict[bytes, int], special_tokens: Mapping[str, int]
+) -> Encoding:
+    return Encoding(
+        name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=dict(special_tokens)
+    )
+
+
+def raise_disallowed_special_token(token: str) -> NoReturn:
+    """Raise tiktoken's error for a disallowed special token."""
+    raise ValueError(
+        f"the text spells the disallowed special token {token!r}: allow it by "
+        f"allowed_special={{{token!r}}}, or take it as text by disallowed_special=()"
+    ) from None

@@ -1,0 +1,43 @@
+"""Rank files in tiktoken's format, read and written."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+from bytepair_engine.backends.cores import resolve
+from bytepair_engine.vocabulary.builtin import SHA256, builtin_table
+from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file
+
+
+def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
+    """Read a rank file.
+
+    Args:
+        tiktoken_bpe_file: A path, or the URL of a published table that ships with this engine:
+            nothing is fetched from the network.
+        expected_hash: If given, the SHA-256 of the file in hexadecimal digits.
+    Raises:
+        ValueError: The hash is another, the file is damaged, or the URL is none of these.
+    """
+    core = resolve(None)
+    name = tiktoken_bpe_file.rpartition("/")[2].removesuffix(".tiktoken")
+    if "://" in tiktoken_bpe_file:
+        if name not in SHA256 or expected_hash not in (None, SHA256[name]):
+            raise ValueError(
+                "nothing is fetched from the network: download the file, give its path"
+            )
+        return dict(builtin_table(core, name).items())
+    data = read_vocabulary_file(Path(tiktoken_bpe_file))
+    check_sha256(data, expected_hash, tiktoken_bpe_file)
+    return dict(core.parse_tiktoken(data).items())
+
+
+def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) -> None:
+    """Write a rank file, by rank."""
+    with Path(tiktoken_bpe_file).open("wb") as file:
+        file.writelines(
+            base64.b64encode(token) + b" %d\n" % rank
+            for token, rank in sorted(bpe_ranks.items(), key=lambda item: item[1])
+        )

@@ -1,0 +1,153 @@
+"""`bytepair_engine.tiktoken` against tiktoken itself: ids, errors and what may still change."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import bytepair_engine.tiktoken as ours
+import bytepair_engine.tiktoken.load
+import bytepair_engine.tiktoken.model
+import pytest
+import tiktoken as theirs
+import tiktoken.model
+from hypothesis import given
+from hypothesis import strategies as st
+
+TEXT = st.text(st.characters(codec=None)) | st.text("ab \n\t<|>'1é中👍", max_size=12)
+SHORT = st.text("abc \n\t'1é中", max_size=8)
+
+
+@pytest.fixture(scope="module")
+def ranks() -> dict[bytes, int]:
+    """A small table: every byte, and a few merges."""
+    tokens = [bytes([byte]) for byte in range(256)]
+    tokens += [b"ab", b"abc", b"  ", b" a", b"\n\n", b" \n", b"\xc3\xa9", b"\xe4\xb8", b"a\xc3"]
+    return {token: rank for rank, token in enumerate(tokens)}
+
+
+@pytest.fixture(scope="module")
+def pair(ranks: dict[bytes, int]) -> tuple[ours.Encoding, theirs.Encoding]:
+    parts: Any = {
+        "pat_str": r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        "mergeable_ranks": ranks,
+        "special_tokens": {"<|endoftext|>": 300, "<a>": 301},
+    }
+    return ours.Encoding("small", **parts), theirs.Encoding("small", **parts)
+
+
+@cache
+def peer() -> theirs.Encoding:
+    """tiktoken's cl100k_base, from the table that ships here: tiktoken would download it."""
+    mine = ours.get_encoding("cl100k_base")
+    return theirs.Encoding(
+        "cl100k_base",
+        pat_str=mine._pat_str,
+        mergeable_ranks=mine._mergeable_ranks,
+        special_tokens=mine._special_tokens,
+    )
+
+
+def outcome(work: Callable[[], object]) -> object:
+    """What a call returns, or the type of what it raises."""
+    try:
+        return work()
+    except Exception as error:
+        builtin = (t for t in type(error).__mro__ if t.__module__ == "builtins")
+        return next(builtin)
+
+
+@given(text=TEXT)
+def test_texts_with_and_without_surrogates(text: str) -> None:
+    mine, other = ours.get_encoding("cl100k_base"), peer()
+    assert mine.encode(text, disallowed_special=()) == other.encode(text, disallowed_special=())
+    assert mine.encode(text, allowed_special="all") == other.encode(text, allowed_special="all")
+    assert mine.encode_ordinary(text) == other.encode_ordinary(text)
+    assert mine.encode_batch([text, "a"], disallowed_special=()) == other.encode_batch(
+        [text, "a"], disallowed_special=()
+    )
+
+
+@given(text=SHORT | SHORT.map(lambda text: f"{text}<a>") | SHORT.map(lambda text: f"<a>{text}"))
+def test_what_may_still_change(pair: tuple[ours.Encoding, theirs.Encoding], text: str) -> None:
+    mine, other = pair
+    stable, completions = mine.encode_with_unstable(text, allowed_special="all")
+    expected = other.encode_with_unstable(text, allowed_special="all")
+    assert (stable, sorted(completions)) == (expected[0], sorted(expected[1]))
+
+
+@given(data=st.binary(max_size=12) | st.text("abé \n", max_size=6).map(lambda t: t.encode()[:-1]))
+def test_bytes(pair: tuple[ours.Encoding, theirs.Encoding], data: bytes) -> None:
+    mine, other = pair
+    assert mine._encode_bytes(data) == other._encode_bytes(data)
+    assert mine._encode_single_piece(data + b"a") == other._encode_single_piece(data + b"a")
+
+
+CALLS: dict[str, Callable[[ours.Encoding], object]] = {
+    "disallowed": lambda e: e.encode("<|endoftext|>"),
+    "disallowed in a batch": lambda e: e.encode_batch(["a", "<|endoftext|>"]),
+    "disallowed to numpy": lambda e: e.encode_to_numpy("<|endoftext|>"),
+    "surrogate to numpy": lambda e: e.encode_to_numpy("\ud800"),
+    "to numpy": lambda e: e.encode_to_numpy("hello world").tolist(),
+    "unknown token": lambda e: e.encode_single_token("no token of any"),
+    "surrogate token": lambda e: e.encode_single_token("\ud800"),
+    "unknown id": lambda e: e.decode_single_token_bytes(99_999_999),
+    "unknown ids": lambda e: e.decode([1, 99_999_999]),
+    "unknown ids in a batch": lambda e: e.decode_bytes_batch([[1], [99_999_999]]),
+    "half a character": lambda e: e.decode([9468]),
+    "half a character, strict": lambda e: e.decode([9468], errors="strict"),
+    "half a character, ignored": lambda e: e.decode([9468], errors="ignore"),
+    "offsets of half a character": lambda e: e.decode_with_offsets([9468]),
+    "offsets": lambda e: e.decode_with_offsets(e.encode("aé中👍 b")),
+    "no threads": lambda e: e.encode_batch(["a"], num_threads=0),
+    "no text": lambda e: e.encode(None),  # type: ignore[arg-type]
+    "eot": lambda e: e.eot_token,
+    "sizes": lambda e: (e.n_vocab, e.max_token_value, e.name, repr(e)),
+    "special": lambda e: (e.special_tokens_set, e.is_special_token(100257)),
+    "bytes of tokens": lambda e: e.token_byte_values()[:1000],
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_answers_and_errors_are_of_the_same_types(call: str) -> None:
+    run = CALLS[call]
+    mine = outcome(lambda: run(ours.get_encoding("cl100k_base")))
+    assert mine == outcome(lambda: run(peer()))  # type: ignore[arg-type]
+
+
+def test_names_are_those_of_tiktoken() -> None:
+    assert sorted(ours.list_encoding_names()) == sorted(theirs.list_encoding_names())
+    for table in ("MODEL_TO_ENCODING", "MODEL_PREFIX_TO_ENCODING"):
+        assert getattr(ours.model, table) == getattr(tiktoken.model, table)
+    assert ours.encoding_name_for_model("ft:gpt-4o-mini:me") == "o200k_base"
+    with pytest.raises(KeyError):
+        ours.encoding_for_model("llama")
+    for name in ("llama", 7):
+        with pytest.raises(ValueError, match="encoding"):
+            ours.get_encoding(name)  # type: ignore[arg-type]
+
+
+def test_copies_of_a_named_encoding_are_itself_and_of_another_are_equal(
+    pair: tuple[ours.Encoding, theirs.Encoding],
+) -> None:
+    named = ours.get_encoding("cl100k_base")
+    assert pickle.loads(pickle.dumps(named)) is named
+    assert copy.deepcopy(named) is named
+    other = pickle.loads(pickle.dumps(pair[0]))
+    assert other.encode("abc <a>", allowed_special="all") == pair[0].encode(
+        "abc <a>", allowed_special="all"
+    )
+
+
+def test_rank_files_are_read_as_they_were_written(ranks: dict[bytes, int], tmp_path: Path) -> None:
+    path = f"{tmp_path}/small.tiktoken"
+    bytepair_engine.tiktoken.load.dump_tiktoken_bpe(ranks, path)
+    assert bytepair_engine.tiktoken.load.load_tiktoken_bpe(path) == ranks
+    with pytest.raises(ValueError, match="sha256"):
+        bytepair_engine.tiktoken.load.load_tiktoken_bpe(path, "0" * 64)
+    with pytest.raises(ValueError, match="network"):
+        bytepair_engine.tiktoken.load.load_tiktoken_bpe("https://example.org/a.tiktoken")
