@@ -18,7 +18,7 @@ equal, and stay so.
 
 >>> merges = train_reference({b"aaab": 2, b"ab": 1}, tokens=258, byte_order=bytes(range(256)))
 >>> [(merge.left, merge.right, merge.count) for merge in merges]
-[(97, 98, 3), (97, 97, 2)]
+[(97, 97, 4), (97, 98, 3)]
 
 Sources: P. Gage, "A New Algorithm for Data Compression" (1994); R. Sennrich, B. Haddow, A. Birch,
 "Neural Machine Translation of Rare Words with Subword Units" (2016).

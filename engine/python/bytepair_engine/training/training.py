@@ -69,7 +69,7 @@ def train(
 
     >>> encoding = train(["low lower lowest"], vocab_size=260, pattern=" ?[a-z]+")
     >>> [encoding.decode_single_token_bytes(i) for i in range(256, 260)]
-    [b'lo', b'low', b'\\xc4\\xa0low', b'\\xc4\\xa0lowe']
+    [b'lo', b'low', b' low', b' lowe']
     """
     settings = TrainingSettings.checked(
         vocab_size=vocab_size,
