@@ -7,7 +7,7 @@ control holds a client that sends faster than it reads, and the server keeps not
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -31,7 +31,6 @@ from bytepair_server.streaming.turns import Turns
 from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
 
 Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
-Write = Callable[[bytes], Awaitable[None]]
 
 #: An answer has at most about so many times the bytes of its message: ids of long tokens as text.
 GROWTH: Final = 64
@@ -101,12 +100,10 @@ class Streams:
 
     def _handler(self, rpc: str) -> Handler:
         session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
-        is_answered_once = rpc in _KINDS
 
         async def handle(incoming: StreamCall) -> None:
             call, gate = outcomes.begin(incoming), self._gate
-            ending = trailers(call)
-            incoming.promise(ending)
+            incoming.promise(trailers(call))
             try:
                 call.caller = self._callers.identify(call.authorization, incoming)
                 quota = self._quotas.of(call.caller)
@@ -121,19 +118,13 @@ class Streams:
                 gate.leave_stream()
                 await outcomes.refused(incoming, call, error)
                 return
-            once: list[bytes] = []
-
-            async def keep(answer: bytes) -> None:
-                once.append(answer)
-
-            write = keep if is_answered_once else incoming.write
             try:
                 with self._watched() as stream:
                     if not gate.is_open:
                         await stream.working(gate.opened())
                     assert self.options is not None  # the gate opens once they are set
                     session = session_class(self.options, call, self._work.inline_max_bytes)
-                    await self._converse(incoming, write, session, stream, quota)
+                    await self._converse(incoming, session, stream, quota)
             except BaseException as error:
                 await outcomes.failed(incoming, call, error)
                 return
@@ -144,10 +135,7 @@ class Streams:
                 if quota is not None:
                     quota.leave_stream()
             outcomes.answered(call)
-            if is_answered_once:
-                incoming.answer(b"".join(once), ending)
-            else:
-                incoming.close()
+            incoming.close()
 
         return handle
 
@@ -169,14 +157,13 @@ class Streams:
     async def _converse(
         self,
         incoming: StreamCall,
-        write: Write,
         session: Session,
         stream: OpenStream,
         quota: Quota | None,
     ) -> None:
         """Take messages until the stream is over, no faster than the quota lets: a stream is not
         ended for its bytes, but flow control holds its caller."""
-        read, take = incoming.read, session.take
+        read, write, take = incoming.read, incoming.write, session.take
         passes = self._turns.passes
         now = asyncio.get_running_loop().time
         small = self._work.inline_max_bytes
@@ -189,7 +176,7 @@ class Streams:
                 if size <= session.inline_max_bytes and not passes(size):
                     await stream.working(self._turns.turn(session.call.flow, size))
             except asyncio.CancelledError:
-                await self._cut_off(write, session, stream)
+                await self._cut_off(incoming, session, stream)
                 raise
             stream.active_at = now()
             if quota is not None and raw is not None:
@@ -251,9 +238,9 @@ class Streams:
         finally:
             stream.hold(session.held)
 
-    async def _cut_off(self, write: Write, session: Session, stream: OpenStream) -> None:
+    async def _cut_off(self, incoming: StreamCall, session: Session, stream: OpenStream) -> None:
         """Deliver what is certain, if it is the server that ends the stream."""
         if stream.idle or self._gate.cut_off:
             answer = session.abandon()
             if answer is not None:
-                await write(answer)
+                await incoming.write(answer)

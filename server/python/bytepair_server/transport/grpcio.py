@@ -79,8 +79,6 @@ def _stream(handler: Handler) -> Callable[[object, Context], Coroutine[Any, Any,
         handling = handler(call)
         if handling is not None:
             await handling
-        if call.given:
-            await context.write(call.given)
 
     return handle
 

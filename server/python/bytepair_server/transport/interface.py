@@ -67,9 +67,6 @@ class Call(Protocol):
     def time_remaining(self) -> float | None:
         """Seconds until the deadline; None if there is none."""
 
-    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
-        """End a call that is answered once: a unary call, or a stream of requests."""
-
     async def fail(self, status: Status, trailers: Trailers = ()) -> None:
         """End the call with an error."""
 
@@ -87,6 +84,9 @@ class UnaryCall(Call, Protocol):
     @property
     def size(self) -> int | None:
         """Bytes of the message on the wire, as far as they are known before it is read."""
+
+    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
+        """End the call with its answer."""
 
     async def read(self) -> bytes | None:
         """The message; None where there is none.
@@ -107,13 +107,14 @@ class StreamCall(Call, Protocol):
         """
 
     async def write(self, message: bytes) -> None:
-        """Send an answer, once the caller has taken enough of those before."""
+        """Send an answer, once the caller has taken enough of those before. To a call of
+        `Kind.CLIENT_STREAM` there is one."""
 
     def promise(self, trailers: Trailers) -> None:
         """Say what follows the last answer. It has to be known before the first is written."""
 
     def close(self) -> None:
-        """End a stream of answers well."""
+        """End the call well."""
 
 
 class BrokenStream(Exception):

@@ -136,7 +136,12 @@ class NativeTransport:
 
     def _open(self, number: int, incoming: _transport.Incoming) -> None:
         method = self._methods[incoming.method]
-        call = _CLASSES[method.kind](self._native, number, incoming)
+        call: NativeUnaryCall | NativeStreamCall
+        if method.kind is Kind.UNARY:
+            call = NativeUnaryCall(self._native, number, incoming)
+        else:
+            once = method.kind is Kind.CLIENT_STREAM
+            call = NativeStreamCall(self._native, number, incoming, once)
         handling = method.handler(call)
         if handling is not None:
             self._calls[number] = call
@@ -257,10 +262,22 @@ class NativeUnaryCall(_NativeCall):
 class NativeStreamCall(_NativeCall):
     """A `StreamCall`."""
 
-    __slots__ = ("_arrived", "_has_begun", "_trailers", "_waiter", "_writable")
+    __slots__ = (
+        "_answer",
+        "_arrived",
+        "_has_begun",
+        "_is_answered_once",
+        "_trailers",
+        "_waiter",
+        "_writable",
+    )
 
     def __init__(
-        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+        self,
+        native: _transport.Transport,
+        number: int,
+        incoming: _transport.Incoming,
+        is_answered_once: bool,
     ) -> None:
         super().__init__(native, number, incoming)
         #: What came and was not read; Rust bounds how much it reads ahead.
@@ -269,6 +286,8 @@ class NativeStreamCall(_NativeCall):
         self._writable = True
         self._has_begun = False
         self._trailers: Trailers = ()
+        self._is_answered_once: Final = is_answered_once
+        self._answer = b""
         if self.message is not None:
             self._arrived.extend(((_MESSAGE, self.message), (_END, None)))
 
@@ -292,6 +311,9 @@ class NativeStreamCall(_NativeCall):
         self._native.begin(self._number, list(self._trailers), list(headers))
 
     async def write(self, message: bytes) -> None:
+        if self._is_answered_once:
+            self._answer = message
+            return
         if not self._has_begun:
             self.begin()
         self._writable = self._native.send(self._number, message)
@@ -303,6 +325,9 @@ class NativeStreamCall(_NativeCall):
         self._trailers = trailers
 
     def close(self) -> None:
+        if self._is_answered_once:
+            self.answer(self._answer, self._trailers)
+            return
         if not self._has_begun:
             self.begin()
         self.is_over = True
@@ -320,11 +345,3 @@ class NativeStreamCall(_NativeCall):
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
-
-
-_CLASSES: Final[dict[Kind, type[NativeUnaryCall | NativeStreamCall]]] = {
-    Kind.UNARY: NativeUnaryCall,
-    Kind.SERVER_STREAM: NativeStreamCall,
-    Kind.CLIENT_STREAM: NativeStreamCall,
-    Kind.BIDI_STREAM: NativeStreamCall,
-}
