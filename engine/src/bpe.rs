@@ -271,12 +271,14 @@ impl Bpe {
                 merger,
                 cache,
                 recent,
+                missed,
             } = scratch;
             let lookup = Lookup {
                 vocabulary: &self.vocabulary,
                 merger,
                 cache,
                 recent,
+                missed,
             };
             let ends = ends.as_slice();
             lookup.encode_pieces(text.as_bytes(), at, ends, sink);

@@ -1,18 +1,24 @@
 //! From one pre-token to its ids: what was recent, then the vocabulary, then the cache, then
 //! merging.
 
-use crate::cache::recent::Recent;
+use crate::cache::recent::{Recent, Slot};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
 use crate::merge::Merger;
 use crate::output::Sink;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
+/// Where one pre-token of so many was not recent, the memory that the next ones need is asked for
+/// ahead.
+const MANY: usize = 16;
+
 pub struct Lookup<'a> {
     pub vocabulary: &'a Vocabulary,
     pub merger: &'a mut Merger,
     pub cache: &'a mut Cache,
     pub recent: &'a mut Recent,
+    /// How many of the last batch of pre-tokens were not recent.
+    pub missed: &'a mut usize,
 }
 
 impl Lookup<'_> {
@@ -26,6 +32,10 @@ impl Lookup<'_> {
         ends: &[usize],
         sink: &mut S,
     ) {
+        if *self.missed * MANY >= ends.len() {
+            self.fetch(text, start, ends);
+        }
+        *self.missed = 0;
         let mut at = start;
         for &end in ends {
             let key = Key::or_none(text, at, end - at);
@@ -38,19 +48,51 @@ impl Lookup<'_> {
         }
     }
 
+    /// Ask the processor for what `encode_piece` will need of the pre-tokens that are not recent:
+    /// waiting for the memory of all takes hardly longer than for that of one.
+    #[inline(never)]
+    fn fetch(&self, text: &[u8], start: usize, ends: &[usize]) {
+        let mut at = start;
+        for &end in ends {
+            let key = Key::or_none(text, at, end - at);
+            let hash = key.hash();
+            if self.recent.find(key, hash).is_none() {
+                self.vocabulary.fetch(hash);
+            }
+            at = end;
+        }
+    }
+
     /// As `encode_pieces`, for one that is not among the recent ones.
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
+        *self.missed += 1;
         if piece.len() > LONGEST {
             self.encode_long(piece, sink);
         } else if let Some(id) = self.vocabulary.whole_short(key, hash) {
-            self.recent.insert(key, hash, &[id]);
+            self.remember(Slot::new(key, &[id]), hash);
             sink.push(id);
         } else if let Some(entry) = self.cache.find_short(key, hash) {
-            self.recent.insert(key, hash, entry.ids());
             sink.put_entry(entry);
+            self.remember(Slot::new(key, entry.ids()), hash);
         } else {
             self.merge_short(piece, key, hash, sink);
+        }
+    }
+
+    /// Put a slot among the recent ones. The merged one that makes way goes into the cache; most
+    /// never have to.
+    #[inline]
+    fn remember(&mut self, slot: Option<Slot>, hash: u64) {
+        let Some(slot) = slot else { return };
+        let old = self.recent.insert(slot, hash);
+        if old.count() > 1 {
+            let (key, hash) = (old.key(), old.key().hash());
+            if self.cache.find_short(key, hash).is_none()
+                && let Some(entry) = Entry::new(key, &old.ids()[..old.count()])
+            {
+                self.cache.insert_short(hash, entry);
+            }
         }
     }
 
@@ -63,18 +105,18 @@ impl Lookup<'_> {
             return;
         }
         let ids = self.merger.merge(self.vocabulary, piece);
-        self.recent.insert(key, hash, ids);
-        match (Entry::new(key, ids), long) {
-            (Some(entry), _) => self.cache.insert_short(hash, entry),
-            (None, Some(long)) => self.cache.insert_long(piece, long, ids),
-            (None, None) => {}
-        }
         sink.extend(ids);
+        match (Slot::new(key, ids), Entry::new(key, ids), long) {
+            (slot @ Some(_), _, _) => self.remember(slot, hash),
+            (None, Some(entry), _) => self.cache.insert_short(hash, entry),
+            (None, None, Some(long)) => self.cache.insert_long(piece, long, ids),
+            (None, None, None) => {}
+        }
     }
 
     fn encode_long<S: Sink>(&mut self, piece: &[u8], sink: &mut S) {
         if piece.len() > LONGEST_PIECE {
-            match self.vocabulary.whole_long(piece) {
+            match self.vocabulary.whole_long(piece, long_hash(piece)) {
                 Some(id) => sink.push(id),
                 None => sink.extend(self.merger.merge(self.vocabulary, piece)),
             }
@@ -86,7 +128,7 @@ impl Lookup<'_> {
             return;
         }
         let whole;
-        let ids = match self.vocabulary.whole_long(piece) {
+        let ids = match self.vocabulary.whole_long(piece, hash) {
             Some(id) => {
                 whole = [id];
                 &whole[..]

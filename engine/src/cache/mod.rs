@@ -7,10 +7,13 @@ pub mod scratch;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::short_table::Key;
 
-/// How many neighbouring entries a short key may be in.
+/// How many entries a short key may be in.
 const WAYS: usize = 4;
 
-/// Entries of a table when it is first needed.
+/// Sets of entries when they are first needed.
+const FIRST_SETS: usize = 1 << 6;
+
+/// Slots of the long cache when it is first needed.
 const FIRST_ENTRIES: usize = 1 << 10;
 
 /// The longest piece that is remembered, in bytes.
@@ -48,7 +51,8 @@ impl Entry {
 /// Ids of pre-tokens that are not one token.
 #[derive(Debug)]
 pub struct Cache {
-    short: Vec<Entry>,
+    /// The entries that a short key may be in.
+    short: Vec<[Entry; WAYS]>,
     short_used: usize,
     most_short: usize,
     long: LongCache,
@@ -57,56 +61,57 @@ pub struct Cache {
 impl Cache {
     /// A cache that never takes more than about `bytes`; 0 for one that remembers nothing.
     pub fn new(bytes: usize) -> Self {
-        let most_short = match bytes / 2 / size_of::<Entry>() {
-            0..FIRST_ENTRIES => 0,
+        let most_short = match bytes / 2 / size_of::<[Entry; WAYS]>() {
+            0..FIRST_SETS => 0,
             // The greatest power of two that fits.
-            entries => 1 << entries.ilog2(),
+            sets => 1 << sets.ilog2(),
         };
-        // While the table grows, the old one of half its size is still there.
-        let short_bytes = most_short * size_of::<Entry>() * 3 / 2;
         Cache {
             short: Vec::new(),
             short_used: 0,
             most_short,
-            long: LongCache::new(bytes - short_bytes),
+            long: LongCache::new(bytes - most_short * size_of::<[Entry; WAYS]>()),
         }
     }
 
     #[inline(always)]
     pub fn find_short(&self, key: Key, hash: u64) -> Option<&Entry> {
-        if self.short.is_empty() {
-            return None;
-        }
-        let mask = self.short.len() - 1;
-        let first = (hash >> 32) as usize;
-        (0..WAYS)
-            .map(|way| &self.short[(first + way) & mask])
-            .find(|entry| entry.key == key)
+        let mask = self.short.len().wrapping_sub(1);
+        let set = self.short.get((hash >> 32) as usize & mask)?;
+        set.iter().find(|entry| entry.key == key)
     }
 
     /// Remember a key that was not found; it may take the place of another.
     pub fn insert_short(&mut self, hash: u64, entry: Entry) {
-        if self.short_used * 2 >= self.short.len() && self.short.len() < self.most_short {
+        if self.short_used * 2 >= self.short.len() * WAYS && self.short.len() < self.most_short {
             self.grow_short();
         }
-        if self.short.is_empty() {
+        let mask = self.short.len().wrapping_sub(1);
+        let Some(set) = self.short.get_mut((hash >> 32) as usize & mask) else {
             return;
-        }
-        let mask = self.short.len() - 1;
-        let first = (hash >> 32) as usize;
-        let free = (0..WAYS).find(|way| self.short[(first + way) & mask].key == Key::default());
-        // Which one goes is as good as random: the ids of the newcomer decide.
-        let way = free.unwrap_or(entry.ids[0] as usize % WAYS);
+        };
+        let free = set.iter().position(|entry| entry.key == Key::default());
         self.short_used += free.is_some() as usize;
-        self.short[(first + way) & mask] = entry;
+        // Which one goes is as good as random: the ids of the newcomer decide.
+        set[free.unwrap_or(entry.ids[0] as usize % WAYS)] = entry;
     }
 
+    /// Within what is reserved at first use, as in `Recent`.
     fn grow_short(&mut self) {
-        let capacity = (self.short.len() * 2).max(FIRST_ENTRIES);
-        let old = std::mem::replace(&mut self.short, vec![Entry::default(); capacity]);
+        let old = self.short.len();
+        if self.short.try_reserve_exact(self.most_short - old).is_err() {
+            self.most_short = old;
+            return;
+        }
+        let sets = (old * 2).max(FIRST_SETS);
+        self.short.resize(sets, Default::default());
         self.short_used = 0;
-        for entry in old.into_iter().filter(|entry| entry.key != Key::default()) {
-            self.insert_short(entry.key.hash(), entry);
+        for i in 0..old {
+            for entry in std::mem::take(&mut self.short[i]) {
+                if entry.key != Key::default() {
+                    self.insert_short(entry.key.hash(), entry);
+                }
+            }
         }
     }
 
@@ -307,9 +312,9 @@ mod tests {
             }
             let long = &cache.long;
             let slots = long.slots.capacity() * size_of::<Slot>();
-            let short = cache.short.capacity() * size_of::<Entry>();
-            // With what was there when a table last grew.
-            let taken = (short + slots) * 3 / 2;
+            let short = cache.short.capacity() * size_of::<[Entry; WAYS]>();
+            // With what was there when the slots last grew.
+            let taken = short + slots * 3 / 2;
             assert!(taken + long.arena.capacity() * size_of::<u32>() <= bytes);
         }
     }

@@ -32,7 +32,7 @@ pub struct Slot {
 
 impl Slot {
     /// None for too many ids.
-    fn new(key: Key, few: &[u32]) -> Option<Self> {
+    pub fn new(key: Key, few: &[u32]) -> Option<Self> {
         let mut ids = [0; FEW];
         ids.get_mut(..few.len())?.copy_from_slice(few);
         Some(Slot {
@@ -47,7 +47,7 @@ impl Slot {
         (self.low ^ key.low()) | (self.high ^ key.high()) << 4 == 0
     }
 
-    fn key(&self) -> Key {
+    pub fn key(&self) -> Key {
         Key::from_halves(self.low, self.high << 4 >> 4)
     }
 
@@ -80,8 +80,7 @@ pub struct Recent {
 impl Recent {
     /// A table that never takes more than about `bytes`; 0 for one that remembers nothing.
     pub fn new(bytes: usize) -> Self {
-        // While the table grows, the old one of half its size is still there.
-        let most_sets = match bytes * 2 / 3 / size_of::<Set>() {
+        let most_sets = match bytes / size_of::<Set>() {
             0..FIRST_SETS => 0,
             sets => (1 << sets.ilog2()).min(MOST_SETS),
         };
@@ -92,9 +91,9 @@ impl Recent {
         }
     }
 
-    /// How many bytes it takes at most, the table that it grew from included.
+    /// How many bytes it takes at most.
     pub fn most_bytes(&self) -> usize {
-        self.most_sets * size_of::<Set>() * 3 / 2
+        self.most_sets * size_of::<Set>()
     }
 
     /// What the pre-token became, if that is known.
@@ -106,35 +105,44 @@ impl Recent {
         slot.is_of(key).then_some(slot)
     }
 
-    /// Remember what was not found; the older one of its set makes way.
-    pub fn insert(&mut self, key: Key, hash: u64, ids: &[u32]) {
-        let Some(slot) = Slot::new(key, ids) else {
-            return;
-        };
+    /// Remember what was not found; returns the older one of its set, which makes way.
+    pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
         if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
             self.grow();
         }
-        if self.most_sets > 0 {
-            self.put(slot, hash);
+        if self.most_sets == 0 {
+            return slot;
         }
+        self.put(slot, hash)
     }
 
-    fn put(&mut self, slot: Slot, hash: u64) {
+    fn put(&mut self, slot: Slot, hash: u64) -> Slot {
         let at = hash as usize & (self.sets.len() - 1);
         let Set(slots) = &mut self.sets[at];
-        self.used += (slots[1].count() == 0) as usize;
-        *slots = [slot, slots[0]];
+        let [newer, older] = *slots;
+        self.used += (older.count() == 0) as usize;
+        *slots = [slot, newer];
+        older
     }
 
+    /// The room for the largest table is reserved at first use, and the table grows within it: to
+    /// write to new memory costs more than to look something up.
     #[cold]
     fn grow(&mut self) {
-        let count = (self.sets.len() * 2).max(FIRST_SETS);
-        let old = std::mem::replace(&mut self.sets, vec![Set::default(); count]);
+        let old = self.sets.len();
+        if self.sets.try_reserve_exact(self.most_sets - old).is_err() {
+            // The system has not so much: stay as it is, rather than end the process.
+            self.most_sets = old;
+            return;
+        }
+        self.sets.resize((old * 2).max(FIRST_SETS), Set::default());
         self.used = 0;
-        // The older one first, as it was.
-        let slots = old.iter().flat_map(|Set([newer, older])| [older, newer]);
-        for slot in slots.filter(|slot| slot.count() > 0) {
-            self.put(*slot, slot.key().hash());
+        for i in 0..old {
+            // To where they are, or to what is new. The older one first, as it was.
+            let Set([newer, older]) = std::mem::take(&mut self.sets[i]);
+            for slot in [older, newer].into_iter().filter(|slot| slot.count() > 0) {
+                self.put(slot, slot.key().hash());
+            }
         }
     }
 }
@@ -162,11 +170,15 @@ mod tests {
                         assert_eq!(slot.ids()[..slot.count()], ids, "{piece:?}");
                         found += 1;
                     }
-                    None => recent.insert(key, key.hash(), &ids),
+                    None => {
+                        if let Some(slot) = Slot::new(key, &ids) {
+                            recent.insert(slot, key.hash());
+                        }
+                    }
                 }
             }
             assert_eq!(found > 0, bytes > 0);
-            assert!(recent.sets.capacity() * size_of::<Set>() * 3 / 2 <= bytes.max(96));
+            assert!(recent.sets.capacity() * size_of::<Set>() <= bytes.max(64));
         }
     }
 

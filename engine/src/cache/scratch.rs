@@ -6,7 +6,7 @@ use std::thread;
 use crate::cache::Cache;
 use crate::cache::recent::Recent;
 use crate::merge::Merger;
-use crate::split::Ends;
+use crate::split::{BATCH, Ends};
 
 /// What one call of encode works with.
 pub struct Scratch {
@@ -14,6 +14,8 @@ pub struct Scratch {
     pub merger: Merger,
     pub cache: Cache,
     pub recent: Recent,
+    /// How many pre-tokens of the last batch were not recent.
+    pub missed: usize,
 }
 
 /// Something to work with that has a cache.
@@ -30,6 +32,7 @@ impl NewScratch for Scratch {
             merger: Merger::default(),
             cache: Cache::new(cache_bytes - recent.most_bytes()),
             recent,
+            missed: usize::MAX / BATCH,
         }
     }
 }

@@ -91,16 +91,21 @@ impl Parts {
         self.next[at] = after as u8;
         self.previous[after] = at as u8;
         let (start, end) = (self.starts[at] as usize, self.starts[after] as usize);
-        self.ranks[at] = if after < self.count {
-            let last = self.starts[self.next[after] as usize] as usize;
-            vocabulary.rank(text, start, last - start)
-        } else {
-            NO_RANK
-        };
-        if at > 0 {
-            let before = self.previous[at] as usize;
-            let first = self.starts[before] as usize;
-            self.ranks[before] = vocabulary.rank(text, first, end - first);
+        let before = self.previous[at] as usize;
+        let last = || self.starts[self.next[after] as usize] as usize;
+        match (at > 0, after < self.count) {
+            (true, true) => {
+                let first = self.starts[before] as usize;
+                let places = [first, start, end, last()];
+                [self.ranks[before], self.ranks[at]] = vocabulary.ranks(text, places);
+            }
+            (true, false) => {
+                let first = self.starts[before] as usize;
+                self.ranks[before] = vocabulary.rank(text, first, end - first);
+                self.ranks[at] = NO_RANK;
+            }
+            (false, true) => self.ranks[at] = vocabulary.rank(text, start, last() - start),
+            (false, false) => self.ranks[at] = NO_RANK,
         }
     }
 

@@ -222,7 +222,7 @@ mod tests {
         let mut list = List::for_bytes(0);
         let mut recent = Recent::new(1 << 20);
         let key = Key::of(b"abc", 0, 3);
-        recent.insert(key, key.hash(), &[7, 8, 9]);
+        recent.insert(Slot::new(key, &[7, 8, 9]).expect("few"), key.hash());
         let mut expected = Vec::new();
         for round in 0..200u32 {
             let ids: Vec<u32> = (0..round % 7).collect();

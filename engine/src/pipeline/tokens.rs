@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::vocabulary::short_table::{Key, LONGEST, ShortTable};
+use crate::vocabulary::short_table::{Key, ShortTable};
 
 /// A map from byte strings to ids, never changed after it is built.
 pub struct Tokens {
@@ -16,16 +16,9 @@ impl Tokens {
     pub fn new<T: AsRef<[u8]>>(tokens: &[(T, u32)]) -> Self {
         let tokens = tokens.iter().map(|(token, id)| (token.as_ref(), *id));
         let longest = tokens.clone().map(|(token, _)| token.len()).max();
-        let (short_tokens, long_tokens): (Vec<_>, Vec<_>) =
-            tokens.partition(|(token, _)| token.len() <= LONGEST);
-        let sizes = short_tokens.iter().map(|(token, id)| (token.len(), *id));
-        let mut short = ShortTable::with_room(sizes);
-        for (token, id) in short_tokens {
-            let key = Key::of(token, 0, token.len());
-            short.insert(key, key.hash(), id);
-        }
-        let long = long_tokens
-            .into_iter()
+        let short = ShortTable::of(tokens.clone());
+        let long = tokens
+            .filter(|(token, _)| !short.has_all_of(token.len()))
             .map(|(token, id)| (Box::from(token), id))
             .collect();
         Tokens {
@@ -39,7 +32,7 @@ impl Tokens {
     pub fn get(&self, token: &[u8]) -> Option<u32> {
         match token.len() {
             0 => None,
-            len if len <= LONGEST => {
+            len if self.short.has_all_of(len) => {
                 let key = Key::of(token, 0, len);
                 self.short.find(key, key.hash())
             }

@@ -58,7 +58,7 @@ impl Bpe {
         })?;
         built
             .map(|core| Bpe {
-                integers: Integers::up_to(core.max_id()),
+                integers: Integers::default(),
                 core,
             })
             .map_err(|fault| pattern_error(py, fault))

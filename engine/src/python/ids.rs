@@ -1,8 +1,5 @@
 //! Token ids as Python has them: integers, lists and arrays.
 
-use std::ptr;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::buffer::PyBuffer;
@@ -16,58 +13,73 @@ use pyo3::types::{PyBool, PyInt, PyList};
 use super::guard::released;
 use crate::output::varint;
 
-/// Python integers made once for each id: a list of them costs a third of making them anew.
-pub(super) struct Integers {
-    /// By id; null until first needed. Each is one of the owned.
-    made: Box<[AtomicPtr<ffi::PyObject>]>,
-    owned: Mutex<Vec<Py<PyInt>>>,
+/// Python integers of the ids that were seen lately: a list of them costs a third of making each
+/// anew. Small at first, as memory that a process writes to for the first time costs more than an
+/// integer, most of all after a fork.
+#[derive(Default)]
+pub(super) struct Integers(Mutex<Made>);
+
+/// By the lower bits of the id; a newcomer takes the place.
+#[derive(Default)]
+struct Made {
+    integers: Vec<(u32, Option<Py<PyInt>>)>,
+    /// How many took the place of another since the table last grew.
+    replaced: usize,
 }
 
-/// Ids from here on are made anew: a vocabulary that has them is no dense one.
-const MOST_INTEGERS: usize = 1 << 20;
+const FIRST_INTEGERS: usize = 1 << 10;
+const MOST_INTEGERS: usize = 1 << 15;
 
-impl Integers {
-    pub(super) fn up_to(max_id: u32) -> Self {
-        let count = (max_id as usize + 1).min(MOST_INTEGERS);
-        Integers {
-            made: (0..count).map(|_| AtomicPtr::default()).collect(),
-            owned: Mutex::default(),
-        }
-    }
+/// No token has this id.
+const NO_ID: u32 = u32::MAX;
 
+impl Made {
     /// A new reference.
     #[inline(always)]
-    fn get(&self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
-        let known = self.made.get(id as usize);
-        let known = known.map_or(ptr::null_mut(), |made| made.load(Acquire));
-        if known.is_null() {
-            return self.make(py, id);
+    fn get(&mut self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
+        let mask = self.integers.len().wrapping_sub(1);
+        match self.integers.get(id as usize & mask) {
+            Some((known, Some(integer))) if *known == id => integer.clone_ref(py).into_ptr(),
+            _ => self.make(py, id),
         }
-        // SAFETY: it is owned, by `owned`, and the interpreter's lock is held.
-        unsafe { ffi::Py_INCREF(known) };
-        known
     }
 
     #[cold]
     #[inline(never)]
-    fn make(&self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
-        let new = PyInt::new(py, id);
-        if let Some(made) = self.made.get(id as usize) {
-            let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-            owned.push(new.clone().unbind());
-            made.store(new.as_ptr(), Release);
+    fn make(&mut self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
+        if self.replaced * 4 >= self.integers.len() && self.integers.len() < MOST_INTEGERS {
+            self.grow();
         }
+        let new = PyInt::new(py, id);
+        let mask = self.integers.len() - 1;
+        let old = &mut self.integers[id as usize & mask];
+        self.replaced += old.1.is_some() as usize;
+        *old = (id, Some(new.clone().unbind()));
         new.into_ptr()
     }
 
+    fn grow(&mut self) {
+        let count = (self.integers.len() * 2).max(FIRST_INTEGERS);
+        let old = std::mem::take(&mut self.integers);
+        self.integers.resize_with(count, || (NO_ID, None));
+        self.replaced = 0;
+        for (id, integer) in old.into_iter().filter(|(_, integer)| integer.is_some()) {
+            self.integers[id as usize & (count - 1)] = (id, integer);
+        }
+    }
+}
+
+impl Integers {
     pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         // SAFETY: a new list of so many places, or null with an error; each place is filled
         // once, with a reference that the list takes over.
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
             let list = Bound::from_owned_ptr_or_err(py, list)?;
+            // Nobody waits: it is only held while the interpreter's lock is.
+            let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             for (index, &id) in ids.iter().enumerate() {
-                ffi::PyList_SetItem(list.as_ptr(), index as ffi::Py_ssize_t, self.get(py, id));
+                ffi::PyList_SetItem(list.as_ptr(), index as ffi::Py_ssize_t, made.get(py, id));
             }
             Ok(list.cast_into_unchecked())
         }

@@ -84,7 +84,6 @@ impl Pipeline {
             .map(pre_tokenizer)
             .collect::<PyResult<_>>()?;
         let decoder = decoder_of(decoder)?;
-        let most = decoder.middle.max_id();
         let parts = Parts {
             tokens,
             rule,
@@ -116,7 +115,7 @@ impl Pipeline {
         })?;
         Ok(Pipeline {
             core: Box::new(core),
-            integers: Integers::up_to(most),
+            integers: Integers::default(),
         })
     }
 

@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use crate::merge::initial::{Characters, Opening};
 use crate::merge::{Merger, NO_RANK};
+use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::short_table::{Key, LONGEST, ShortTable};
 
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
-    /// Tokens of at most 15 bytes.
+    /// Most tokens of at most 15 bytes.
     short: ShortTable,
     /// Ranks of all bytes.
     bytes: Box<[u32; 256]>,
@@ -25,24 +26,20 @@ pub struct Vocabulary {
     characters: Characters,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
-    /// The longest token that begins with each two bytes, up to 255.
-    longest: Box<[u8]>,
-    /// Bits by hash: a key whose bit is clear is no token of at most 15 bytes. Most strings
-    /// that merging asks for are none, and this is small enough to stay in the cache.
+    /// Bits by hash: what has a clear one is no token. Most strings that merging asks for are none,
+    /// and this is small enough to stay in the processor's cache.
     filter: Box<[u64]>,
 }
 
 impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
         let pairs = pair_ranks(&table);
-        let (short, filter) = short_table(&table);
         Vocabulary {
-            short,
+            short: ShortTable::of(table.iter()),
             bytes: byte_ranks(&table),
             characters: Characters::of(&table, &pairs),
             pairs,
-            longest: longest_by_start(&table),
-            filter,
+            filter: filter(&table),
             table,
         }
     }
@@ -58,25 +55,31 @@ impl Vocabulary {
             return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
         }
         if len > LONGEST {
-            return self.long_rank(text, start, len);
+            let token = &text[start..start + len];
+            return self.whole_long(token, hash(token)).unwrap_or(NO_RANK);
         }
         let key = Key::of(text, start, len);
-        let hash = key.hash();
-        let (word, bit) = filter_place(hash, self.filter.len());
-        if self.filter[word] & bit == 0 {
-            return NO_RANK;
-        }
-        self.short.find(key, hash).unwrap_or(NO_RANK)
+        self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
     }
 
-    #[inline(never)]
-    fn long_rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
-        if len > self.longest_from(text, start) {
-            return NO_RANK;
+    /// The ranks of what a new part makes with the part before it and with the one after it:
+    /// `text[first..end]` and `text[start..last]`. The memory of both is waited for at once.
+    #[inline]
+    pub fn ranks(&self, text: &[u8], [first, start, end, last]: [usize; 4]) -> [u32; 2] {
+        let pairs = [(first, end - first), (start, last - start)];
+        if pairs.iter().any(|&(_, len)| len > LONGEST) {
+            return pairs.map(|(start, len)| self.rank(text, start, len));
         }
-        self.table
-            .id_of(&text[start..start + len])
-            .unwrap_or(NO_RANK)
+        let keys = pairs.map(|(start, len)| Key::of(text, start, len));
+        let hashes = keys.map(Key::hash);
+        let maybe = hashes.map(|hash| self.may_have(hash));
+        if maybe == [true, true] {
+            self.short.fetch(hashes[1]);
+        }
+        std::array::from_fn(|i| match maybe[i] {
+            true => self.find_short(keys[i], hashes[i]).unwrap_or(NO_RANK),
+            false => NO_RANK,
+        })
     }
 
     /// With what merging of the text may begin at `start`: parts, and nothing between them.
@@ -95,30 +98,44 @@ impl Vocabulary {
         }
     }
 
-    /// No token that begins as `text[start..]` does, by two bytes at least, is longer.
-    #[inline(always)]
-    fn longest_from(&self, text: &[u8], start: usize) -> usize {
-        match text.get(start..start + 2) {
-            Some(&[first, second]) => match self.longest[(first as usize) << 8 | second as usize] {
-                u8::MAX => usize::MAX,
-                longest => longest as usize,
-            },
-            _ => 1,
-        }
-    }
-
     /// The id of a pre-token of at most 15 bytes that is one token.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
-        self.short.find(key, hash)
+        match self.may_have(hash) {
+            true => self.find_short(key, hash),
+            false => None,
+        }
     }
 
-    /// The id of a longer pre-token that is one token.
-    pub fn whole_long(&self, piece: &[u8]) -> Option<u32> {
-        if piece.len() > self.longest_from(piece, 0) {
-            return None;
+    #[inline(always)]
+    fn find_short(&self, key: Key, hash: u64) -> Option<u32> {
+        if self.short.has_all_of(key.len()) {
+            return self.short.find(key, hash);
         }
-        self.table.id_of(piece)
+        self.table.id_of(&key.bytes()[..key.len()])
+    }
+
+    /// Ask for the memory that `whole_short` will need.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        if self.may_have(hash) {
+            self.short.fetch(hash);
+        }
+    }
+
+    /// Whether a key of this hash may be a token.
+    #[inline(always)]
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bits) = filter_place(hash, self.filter.len());
+        self.filter[word] & bits == bits
+    }
+
+    /// The id of a longer pre-token that is one token, by its `long_hash`.
+    pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
+        match self.may_have(hash) {
+            true => self.table.id_of(piece),
+            false => None,
+        }
     }
 
     /// Ids of the tokens that merging their own bytes does not give, in id order: they are given
@@ -134,20 +151,19 @@ impl Vocabulary {
     }
 }
 
-/// The tokens of at most 15 bytes, and their filter: sixteen bits or more for each token.
-fn short_table(table: &RankTable) -> (ShortTable, Box<[u64]>) {
-    let tokens = table.iter().filter(|(token, _)| token.len() <= LONGEST);
-    let mut short = ShortTable::with_room(tokens.clone().map(|(token, id)| (token.len(), id)));
-    let words = (table.len() / 4).next_power_of_two();
+/// The filter of all tokens: eight bits or more for each, of which it sets two.
+fn filter(table: &RankTable) -> Box<[u64]> {
+    let words = (table.len() / 8).next_power_of_two();
     let mut filter = vec![0; words].into_boxed_slice();
-    for (token, id) in tokens {
-        let key = Key::of(token, 0, token.len());
-        let hash = key.hash();
-        short.insert(key, hash, id);
-        let (word, bit) = filter_place(hash, words);
-        filter[word] |= bit;
+    for (token, _) in table.iter() {
+        let hash = match token.len() {
+            ..=LONGEST => Key::of(token, 0, token.len()).hash(),
+            _ => hash(token),
+        };
+        let (word, bits) = filter_place(hash, words);
+        filter[word] |= bits;
     }
-    (short, filter)
+    filter
 }
 
 fn byte_ranks(table: &RankTable) -> Box<[u32; 256]> {
@@ -165,18 +181,9 @@ fn pair_ranks(table: &RankTable) -> Box<[u32]> {
     pairs
 }
 
-fn longest_by_start(table: &RankTable) -> Box<[u8]> {
-    let mut longest = vec![1; 1 << 16].into_boxed_slice();
-    for (token, _) in table.iter() {
-        if let &[first, second, ..] = token {
-            let entry: &mut u8 = &mut longest[(first as usize) << 8 | second as usize];
-            *entry = (*entry).max(u8::try_from(token.len()).unwrap_or(u8::MAX));
-        }
-    }
-    longest
-}
-
+/// The word of the filter that a key has, and its two bits there.
 #[inline(always)]
 fn filter_place(hash: u64, words: usize) -> (usize, u64) {
-    ((hash >> 32) as usize & (words - 1), 1 << (hash >> 58))
+    let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
+    ((hash >> 32) as usize & (words - 1), bits)
 }

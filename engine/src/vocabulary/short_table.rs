@@ -1,4 +1,4 @@
-//! Hash tables for byte strings of at most 15 bytes: one cache line for most lookups.
+//! Keys of at most 15 bytes, and a hash table for most of them: one cache line for most lookups.
 
 use crate::vocabulary::hash::fold;
 
@@ -87,169 +87,105 @@ impl Key {
         )
     }
 
-    fn is_free(self) -> bool {
-        self.high == 0
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        (self.high >> 56) as usize
     }
 
-    #[inline(always)]
-    fn len(self) -> usize {
-        (self.high >> 56) as usize
+    /// The bytes, and something after them.
+    pub fn bytes(self) -> [u8; 16] {
+        ((self.high as u128) << 64 | self.low as u128).to_le_bytes()
     }
 }
 
-/// From keys to ids. Two tables, because half of the room for nearly all keys is half of the
+/// Ask the processor for the memory of a place, without waiting for it.
+#[inline(always)]
+fn fetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of every x86-64, and it only asks: nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// From keys of at most 12 bytes to ids: open addressing, at most half full, never changed after it
+/// is built. Longer tokens are few, and half of the room for each of the others is half of the
 /// memory that a text is looked up in: most of what a lookup costs is waiting for it.
 #[derive(Debug)]
 pub struct ShortTable {
-    narrow: Table<Narrow>,
-    /// The longest key that is in the narrow table, 0 where an id does not fit into it.
-    longest_narrow: usize,
-    wide: Table<Wide>,
+    entries: Box<[Entry]>,
+    /// The longest key that may be here, 0 where an id does not fit.
+    longest: usize,
 }
 
 impl ShortTable {
-    /// A table with room for keys of these lengths and ids.
-    pub fn with_room(keys: impl Iterator<Item = (usize, u32)> + Clone) -> Self {
-        let fits = keys.clone().all(|(_, id)| id <= Narrow::MOST);
-        let longest_narrow = if fits { Narrow::LONGEST } else { 0 };
-        let (mut narrow, mut wide) = (0, 0);
-        for (len, _) in keys {
-            *if len <= longest_narrow {
-                &mut narrow
-            } else {
-                &mut wide
-            } += 1;
+    /// Of tokens and ids; those that come first are found fastest.
+    pub fn of<'t>(tokens: impl Iterator<Item = (&'t [u8], u32)> + Clone) -> Self {
+        let fits = tokens.clone().all(|(_, id)| id <= Entry::MOST);
+        let longest = if fits { Entry::LONGEST } else { 0 };
+        let tokens = tokens.filter(|(token, _)| token.len() <= longest);
+        let capacity = (tokens.clone().count() * 2).next_power_of_two().max(2);
+        let mut entries = vec![Entry::default(); capacity].into_boxed_slice();
+        for (token, id) in tokens {
+            let key = Key::of(token, 0, token.len());
+            let mut at = key.hash() as usize & (capacity - 1);
+            while entries[at].len_and_id != 0 {
+                at = (at + 1) & (capacity - 1);
+            }
+            entries[at] = Entry {
+                low: key.low,
+                high: key.high as u32,
+                len_and_id: (key.len() as u32) << 28 | id,
+            };
         }
-        ShortTable {
-            narrow: Table::with_room(narrow),
-            longest_narrow,
-            wide: Table::with_room(wide),
-        }
+        ShortTable { entries, longest }
     }
 
-    /// Add a key that is not there yet; those that come first are found fastest.
-    pub fn insert(&mut self, key: Key, hash: u64, id: u32) {
-        if key.len() <= self.longest_narrow {
-            self.narrow.insert(key, hash, id);
-        } else {
-            self.wide.insert(key, hash, id);
-        }
+    /// Whether all tokens of this length are here.
+    #[inline(always)]
+    pub fn has_all_of(&self, len: usize) -> bool {
+        len <= self.longest
     }
 
+    /// The id of a key that may be here.
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
-        if key.len() <= self.longest_narrow {
-            self.narrow.find(key, hash)
-        } else {
-            self.wide.find(key, hash)
-        }
-    }
-}
-
-/// What a table holds: a key and its id, or nothing.
-trait Entry: Copy + Default {
-    fn new(key: Key, id: u32) -> Self;
-    /// The id, if the key is this one.
-    fn id(&self, key: Key) -> Option<u32>;
-    fn is_free(&self) -> bool;
-}
-
-/// A key of at most 12 bytes, its length in the upper bits of the id.
-#[derive(Clone, Copy, Default, Debug)]
-#[repr(C, align(16))]
-struct Narrow {
-    low: u64,
-    high: u32,
-    len_and_id: u32,
-}
-
-impl Narrow {
-    const LONGEST: usize = 12;
-    /// The greatest id.
-    const MOST: u32 = (1 << 28) - 1;
-}
-
-impl Entry for Narrow {
-    fn new(key: Key, id: u32) -> Self {
-        Narrow {
-            low: key.low,
-            high: key.high as u32,
-            len_and_id: (key.len() as u32) << 28 | id,
-        }
-    }
-
-    #[inline(always)]
-    fn id(&self, key: Key) -> Option<u32> {
-        let id = self.len_and_id ^ (key.len() as u32) << 28;
-        let same = self.low == key.low && self.high == key.high as u32 && id <= Narrow::MOST;
-        same.then_some(id)
-    }
-
-    #[inline(always)]
-    fn is_free(&self) -> bool {
-        self.len_and_id == 0
-    }
-}
-
-#[derive(Clone, Copy, Default, Debug)]
-#[repr(C, align(32))]
-struct Wide {
-    key: Key,
-    id: u32,
-}
-
-impl Entry for Wide {
-    fn new(key: Key, id: u32) -> Self {
-        Wide { key, id }
-    }
-
-    #[inline(always)]
-    fn id(&self, key: Key) -> Option<u32> {
-        (self.key == key).then_some(self.id)
-    }
-
-    #[inline(always)]
-    fn is_free(&self) -> bool {
-        self.key.is_free()
-    }
-}
-
-/// Open addressing, at most half full, never changed after it is built.
-#[derive(Debug)]
-struct Table<E> {
-    entries: Box<[E]>,
-}
-
-impl<E: Entry> Table<E> {
-    fn with_room(count: usize) -> Self {
-        let capacity = (count * 2).next_power_of_two().max(2);
-        Table {
-            entries: vec![E::default(); capacity].into_boxed_slice(),
-        }
-    }
-
-    fn insert(&mut self, key: Key, hash: u64, id: u32) {
-        let mask = self.entries.len() - 1;
-        let mut at = hash as usize & mask;
-        while !self.entries[at].is_free() {
-            at = (at + 1) & mask;
-        }
-        self.entries[at] = E::new(key, id);
-    }
-
-    #[inline(always)]
-    fn find(&self, key: Key, hash: u64) -> Option<u32> {
         let mask = self.entries.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let entry = &self.entries[at];
-            if let Some(id) = entry.id(key) {
+            let id = entry.len_and_id ^ (key.len() as u32) << 28;
+            if entry.low == key.low && entry.high == key.high as u32 && id <= Entry::MOST {
                 return Some(id);
             }
-            if entry.is_free() {
+            if entry.len_and_id == 0 {
                 return None;
             }
             at = (at + 1) & mask;
         }
     }
+
+    /// Ask for the memory that `find` will need.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        fetch(&self.entries[hash as usize & (self.entries.len() - 1)]);
+    }
+}
+
+/// A key and its id, its length in the upper bits of the id; or nothing.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(C, align(16))]
+struct Entry {
+    low: u64,
+    high: u32,
+    len_and_id: u32,
+}
+
+impl Entry {
+    const LONGEST: usize = 12;
+    /// The greatest id.
+    const MOST: u32 = (1 << 28) - 1;
 }
