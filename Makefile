@@ -68,7 +68,6 @@ types: $(VENV)/.dev ## Check types: mypy, and the stubs of the compiled modules 
 
 .PHONY: format
 format: $(VENV)/.dev ## Format the code and fix what can be fixed
-	$(BIN)/python client/twin.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	cd engine && cargo fmt
@@ -144,15 +143,19 @@ exactness-chat: $(VENV)/.chat vocabularies ## Compare the ids of random chats wi
 	PYTHONPATH=tests $(BIN)/python -m bench.chat.exactness $(ARGS)
 
 .PHONY: bench-engine
-bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers --characters 1000 --total 200000
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads
-	PYTHONPATH=tests $(BIN)/python bench/engine/general.py
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.cores
+bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run; TEXTS="FILE…" are texts of your own
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.report $(TEXTS)
+
+.PHONY: bench-engine-parts
+bench-engine-parts: $(VENV)/.bench ## Measure the engine text by text, on two threads, its general patterns and its floor
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers $(TEXTS)
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers --characters 1000 --total 200000 $(TEXTS)
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold $(TEXTS)
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads $(TEXTS)
+	PYTHONPATH=tests $(BIN)/python bench/engine/general.py $(TEXTS)
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.cores $(TEXTS)
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.load
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.floor
+	PYTHONPATH=tests $(BIN)/python -m bench.engine.floor $(TEXTS)
 
 .PHONY: bench-formats
 bench-formats: $(VENV)/.bench vocabularies ## Measure vocabularies of other formats beside their publishers' libraries

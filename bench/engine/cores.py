@@ -1,6 +1,6 @@
 """What do several cores give one large text? One thread and two in turns, on an idle machine.
 
-    make bench-engine                                    texts of 10 MB
+    make bench-engine-parts                              texts of 10 MB
     PYTHONPATH=tests python -m bench.engine.cores [--megabytes 10] [FILE…]
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository; each

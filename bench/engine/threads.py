@@ -1,6 +1,6 @@
 """What do two threads count in the time of one? Independent documents, on two idle cores.
 
-    PYTHONPATH=tests python -m bench.engine.threads
+    PYTHONPATH=tests python -m bench.engine.threads [FILE…]
 
 Prints how many times as much two threads count as one does, by the clock: the median of the rounds
 in which nothing else used the cores. Beside it what can be told where others do: twice the CPU time
@@ -14,6 +14,7 @@ import statistics
 import sys
 import threading
 import time
+from pathlib import Path
 
 import bytepair_engine
 
@@ -25,11 +26,12 @@ PASSES = 3
 
 
 def main() -> int:
+    texts = [Path(argument) for argument in sys.argv[1:]] or corpora()
     for name in NAMES:
         encoding = bytepair_engine.get_encoding(name, backend="native")
-        documents = [d for path in corpora() for d in documents_of(path, 100_000, 600_000)]
+        documents = [d for path in texts for d in documents_of(path, 100_000, 600_000)]
         if not documents:
-            sys.exit("no texts: set BYTEPAIR_CORPORA to a folder of *.txt")
+            sys.exit("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
         by_cpu_time: list[float] = []
 
         def round_(

@@ -28,7 +28,8 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
 from bytepair_server.rpc.handler import Endpoint
-from bytepair_server.transport import accepting, grpcio
+from bytepair_server.rpc.service import SERVICE_NAME
+from bytepair_server.transport import accepting
 from conftest import Serve
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
@@ -336,10 +337,9 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
         )
         gate.open()
         metrics, written = Metrics(), logs.configure("json", "info", log)
-        floods = Floods(0, metrics, written)
         endpoint = Endpoint(
             gate=gate,
-            floods=floods,
+            floods=Floods(0, metrics, written),
             callers=Callers(),
             quotas=Quotas({}, Callers()),
             work=Work(1, 1000),
@@ -349,7 +349,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             log_denials=False,
         )
         server = accepting.server((), lambda error: pytest.fail(repr(error)))
-        grpcio.register(server, endpoint.methods(), floods)
+        server.add_registered_method_handlers(SERVICE_NAME, endpoint.handlers())
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -1,0 +1,182 @@
+"""The engine's figures in one table, which docs/performance.md has as it is printed.
+
+    make bench-engine                   all texts of the corpora folder
+    make bench-engine TEXTS="FILE…"     texts of your own
+
+Runs what `cold`, `peers` and `load` measure, and what a process does after a fork. A ratio is this
+engine's speed as a multiple of the other's on the same text: the median over the texts, then the
+worst text. More than 1 is faster than the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import platform
+import statistics
+import sys
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import accumulate, zip_longest
+from pathlib import Path
+from typing import Any
+
+from support.oracle import oracle
+
+from bench.engine import load
+from bench.engine.cold import in_child, measure
+from bench.engine.engines import NAMES, Work, corpora, documents_of, engines_of
+from bench.engine.peers import compare
+
+CHARACTERS = 10_000
+ROUNDS = 7
+MEGABYTE = 1_000_000
+#: The first word of the Unicode names of most letters, and what a text of them is called.
+SCRIPTS = {"HIRAGANA": "Japanese", "HANGUL": "Korean", "THAI": "Thai", "DEVANAGARI": "Hindi"}
+Row = tuple[str, str, str]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
+    texts = parser.parse_args().files or corpora()
+    if not texts:
+        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    columns = [figures_of(name, texts) for name in NAMES]
+    today = f"{datetime.now(tz=UTC):%d %B %Y}"
+    print(f"{today}, {platform.machine()}, {os.cpu_count()} cores, {platform.python_version()},")
+    print(f"{len(texts)} texts; each ratio is the median over the texts / the worst text.\n")
+    print(f"| work | beside | {' | '.join(NAMES)} |\n|---|---|{'---:|' * len(NAMES)}")
+    for work, beside in dict.fromkeys(key for column in columns for key in column):
+        cells = (column.get((work, beside), "–") for column in columns)
+        print(f"| {work} | {beside} | {' | '.join(cells)} |")
+    return 0
+
+
+def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
+    """What was measured, and beside what, to the cell of an encoding."""
+    engines = engines_of(name)
+    rows = [
+        *new_text(name, engines, texts),
+        *seen_text(name, engines, texts),
+        loading(name),
+        *after_fork(engines, texts),
+    ]
+    return {(work, beside): cell for work, beside, cell in rows}
+
+
+def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
+    """Lists and counts of text that the process has not seen, 120,000 characters of each."""
+    rows = []
+    languages: dict[str, list[float]] = {}
+    for kind in ("list", "count"):
+        works = {k: work for k, work in engines[kind].items() if k != "tiktoken"}
+        ratios = []
+        for path in texts:
+            documents = documents_of(path, CHARACTERS, 120_000)
+            expected = [oracle(name).encode_ordinary(document) for document in documents]
+            answers: list[Any] = expected if kind == "list" else [len(ids) for ids in expected]
+            size = sum(len(document.encode()) for document in documents)
+            speeds = measure(works, documents, answers, size / MEGABYTE)
+            if kind == "count" and (language := language_of("".join(documents))):
+                languages.setdefault(language, []).append(speeds["ours"])
+            ours = speeds.pop("ours")
+            ratios.append(ours / max(speeds.values(), default=float("nan")))
+        rows.append((f"{kind}, new text", "the best peer", cell(ratios)))
+    english = languages.pop("English", [])
+    for language, found in sorted(languages.items() if english else ()):
+        ratio = statistics.median(found) / statistics.median(english)
+        rows.append((f"count, new text, {language}, MB/s", "English prose", f"{ratio:.2f}"))
+    return rows
+
+
+def language_of(text: str) -> str | None:
+    """By its letters; None for code, and for languages that no row is about."""
+    letters = Counter(unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha())
+    for script, language in SCRIPTS.items():
+        if letters[script] > 0.2 * letters.total():
+            return language
+    prose = sum(c.isascii() and (c.isalpha() or c in " ,.;\n'") for c in text)
+    return "English" if prose > 0.95 * len(text) else None
+
+
+def seen_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
+    """Text that the process has seen, 600,000 characters of each, and decoding."""
+    ratios: dict[str, list[float]] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for path in texts:
+            compare(name, path.stem, documents_of(path, CHARACTERS, 600_000), engines, ratios)
+    wanted = {
+        "list / the best": ("list, seen text", "the best peer"),
+        "list / gigatoken": ("list, seen text", "gigatoken"),
+        "buffer / gigatoken": ("buffer, seen text", "gigatoken (numpy)"),
+        "count / the best": ("count, seen text", "the best peer"),
+        "decode / the best": ("decode", "the best peer"),
+    }
+    return [(*wanted[key], cell(found)) for key, found in ratios.items() if key in wanted]
+
+
+def loading(name: str) -> Row:
+    oracle(name)  # Fills the folder that TIKTOKEN_CACHE_DIR then names.
+    ratios = []
+    for _ in range(ROUNDS):
+        ours, theirs = (load.loaded(module, name)[0] for module in ("bytepair_engine", "tiktoken"))
+        ratios.append(theirs / ours)
+    return ("load in a new process", "tiktoken, cached", f"{statistics.median(ratios):.2f}")
+
+
+def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
+    """Lists of a worker's first megabyte beside its second, in short documents of all texts by
+    turns, and the memory of that process."""
+    by_text = [documents_of(path, 2_000, 600_000) for path in texts]
+    mixed = [document for turn in zip_longest(*by_text) for document in turn if document]
+    sizes = [len(document.encode()) for document in mixed]
+    middle = sum(size < MEGABYTE for size in accumulate(sizes))
+    end = sum(size < 2 * MEGABYTE for size in accumulate(sizes))
+    if sum(sizes) < 2 * MEGABYTE:
+        return []
+    encode = engines["list"]["ours"]
+
+    def work(halves: Any) -> Any:
+        if isinstance(halves, str):
+            return encode(halves)
+        seconds = []
+        for half in halves:
+            start = time.process_time()
+            for document in half:
+                encode(document)
+            seconds.append(time.process_time() - start)
+        return [*seconds, *resident_and_shared()]
+
+    halves: Any = [mixed[:middle], mixed[middle:end]]
+    runs: list[Any] = [in_child(work, [halves])[1][0] for _ in range(ROUNDS)]
+    first, second, resident, shared = (statistics.median(run[i] for run in runs) for i in range(4))
+    ratio = second / first * sum(sizes[:middle]) / sum(sizes[middle:end])
+    return [
+        ("list, first megabyte after a fork", "the second", f"{ratio:.2f}"),
+        ("memory of that process, MB", "of which shared", f"{resident:.0f} / {shared:.0f}"),
+    ]
+
+
+def resident_and_shared() -> tuple[float, float]:
+    """Megabytes of this process; not a number where the system does not tell (it is not Linux)."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return float("nan"), float("nan")
+    kilobytes = {line.split()[0]: int(line.split()[1]) for line in lines}
+    shared = kilobytes["Shared_Clean:"] + kilobytes["Shared_Dirty:"]
+    return kilobytes["Rss:"] / 1e3, shared / 1e3
+
+
+def cell(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f} / {min(ratios):.2f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
