@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import types
+from pathlib import Path
 
 import bytepair_engine
 import pytest
@@ -29,6 +30,13 @@ def test_all_names_everything_that_is_public() -> None:
 @pytest.mark.parametrize("name", ["bytepair_engine", *MODULES])
 def test_the_examples_in_docstrings(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_the_examples_of_the_readme() -> None:
+    readme = Path(__file__).parents[2] / "engine" / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted > 10
 
 
 def test_some_examples_are_there() -> None:
