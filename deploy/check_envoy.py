@@ -25,7 +25,7 @@ from typing import Self
 
 import grpc
 from bytepair.v1 import stream_pb2, tokenizer_pb2_grpc
-from bytepair_client import TokenizerClient, errors
+from bytepair_client import TokenizerClient, TokenizerError
 from envoy_stand import ENVOY, Names, Stand, post
 from processes import free_port, running, until
 
@@ -59,7 +59,7 @@ class Load:
                 try:
                     right = client.count(TEXTS[size], timeout=CALL_TIMEOUT_S)
                     ending = "right" if right == self._expected[size] else "WRONG"
-                except errors.TokenizerError as error:
+                except TokenizerError as error:
                     ending = f"{type(error).__name__}: {error.message}"
                 self.slowest_s = max(self.slowest_s, time.monotonic() - began)
                 self.endings[f"{size}: {ending}"] += 1

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from bytepair_client import TokenizerClient, errors
+from bytepair_client import TokenizerClient, TokenizerError
 from dashboard_queries import queries
 from processes import fetch, free_port, running, until
 
@@ -80,7 +80,7 @@ def send_ordinary_traffic(client: TokenizerClient) -> None:
         client.count("Good morning, world", encoding=ENCODING)
         client.count_batch(["one", "two"], encoding=ENCODING)
     for refused in ("no_such_encoding", ENCODING):
-        with contextlib.suppress(errors.TokenizerError):
+        with contextlib.suppress(TokenizerError):
             client.encode("<|endoftext|>", encoding=refused)
 
 
@@ -88,7 +88,7 @@ def send_until_shed_and_cancelled(client: TokenizerClient, metrics_url: str) -> 
     """Make large calls side by side, with deadlines that pass, until both counters have moved."""
 
     def one_call(timeout: float) -> None:
-        with contextlib.suppress(errors.TokenizerError):
+        with contextlib.suppress(TokenizerError):
             client.encode(LARGE_TEXT, encoding=ENCODING, timeout=timeout)
 
     def both_counted() -> bool:

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from bytepair_client import TokenizerClient, errors
+from bytepair_client import TokenizerClient, TokenizerError
 
 #: Of the built-in encodings the one with the most ids for such text.
 ENCODING = "r50k_base"
@@ -37,7 +37,7 @@ def main() -> None:
     def one_call(number: int) -> str:
         try:
             ids = clients[number % CONNECTIONS].encode(text, encoding=ENCODING, timeout=TIMEOUT_S)
-        except errors.TokenizerError as error:
+        except TokenizerError as error:
             return type(error).__name__
         return f"answered with {len(ids)} ids"
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 from hypothesis import settings
+from support import serving
 from support.serving import RunningServer
 
 # How long an example takes says more of what else runs on the machine than of the code.
@@ -20,6 +21,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Serve = Callable[..., RunningServer]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--transport",
+        choices=("grpcio", "native"),
+        default=serving.transport,
+        help="what carries calls in the servers that tests start",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    serving.transport = config.getoption("--transport")
 
 
 @pytest.fixture(scope="session")

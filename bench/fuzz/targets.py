@@ -45,7 +45,7 @@ def request(data: bytes) -> None:
     method = METHODS[methods[data[0] % len(methods)]]
     service = _service()
     try:
-        method.function(service, method.read(data[1:]), Call(()))
+        method.function(service, method.read(data[1:]), Call())
     except Exception as error:
         _expected(error)
 
@@ -55,7 +55,7 @@ def stream(data: bytes) -> None:
     if not data:
         return
     sessions = sorted(SESSIONS)
-    session = SESSIONS[sessions[data[0] % len(sessions)]](_service().options, Call(()), 1 << 14)
+    session = SESSIONS[sessions[data[0] % len(sessions)]](_service().options, Call(), 1 << 14)
     rest = data[1:]
     try:
         while rest and not session.over:

@@ -37,8 +37,8 @@ def costs(server: Server) -> list[tuple[str, float]]:
     batched = measure(server, batch, 8, SECONDS, connections=8, core=LOAD_CORE)
     return [
         ("a call for each, 64 under way", single.cpu),
-        ("the asyncio client, 64 callers, joined", clients.of_tasks(server, 64, True).server),
-        ("the asyncio client, 256 callers, joined", clients.of_tasks(server, 256, True).server),
+        ("the asyncio client, 64 callers", clients.of_tasks(server, 64).server),
+        ("the asyncio client, 256 callers", clients.of_tasks(server, 256).server),
         (f"BatchCount of {batch.units}", batched.cpu / batch.units),
     ]
 

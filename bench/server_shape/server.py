@@ -38,7 +38,7 @@ def main() -> None:
     def answer(raw: bytes) -> bytes:
         method = METHODS["Count"]
         request = method.read(raw)
-        return method.function(service, request, Call(()))
+        return method.function(service, request, Call())
 
     server_options = [("grpc.max_receive_message_length", settings.max_message_bytes)]
     if options.shape == "sync":

@@ -24,9 +24,9 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.handler import Endpoint
-from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.rpc.service import Service
 from bytepair_server.streaming.handler import Streams
-from bytepair_server.transport import accepting
+from bytepair_server.transport import accepting, grpcio
 from bytepair_server.workers import cores
 
 #: As long as DecodeStream's answers to one id.
@@ -75,9 +75,8 @@ async def serve() -> None:
         ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
     ]
     server = accepting.server(options, print)
-    for handlers in (endpoint.handlers(), streams.handlers()):
-        server.add_registered_method_handlers(SERVICE_NAME, handlers)
     server.add_registered_method_handlers("bench.Bench", echoes)
+    grpcio.register(server, [*endpoint.methods(), *streams.methods()], shared["floods"])
     sys.stdout.write(f"{server.add_insecure_port('127.0.0.1:0')}\n")
     sys.stdout.flush()
     await server.start()

@@ -179,7 +179,7 @@ def test_what_waits_goes_together(client: TokenizerClient) -> None:
 
 def test_a_slow_reader_holds_the_source(client: TokenizerClient) -> None:
     taken = 0
-    many = 500_000
+    many = 200_000
 
     def model() -> Iterator[int]:
         nonlocal taken

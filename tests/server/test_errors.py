@@ -28,8 +28,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
 from bytepair_server.rpc.handler import Endpoint
-from bytepair_server.rpc.service import SERVICE_NAME
-from bytepair_server.transport import accepting
+from bytepair_server.transport import accepting, grpcio
 from conftest import Serve
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
@@ -337,9 +336,10 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
         )
         gate.open()
         metrics, written = Metrics(), logs.configure("json", "info", log)
+        floods = Floods(0, metrics, written)
         endpoint = Endpoint(
             gate=gate,
-            floods=Floods(0, metrics, written),
+            floods=floods,
             callers=Callers(),
             quotas=Quotas({}, Callers()),
             work=Work(1, 1000),
@@ -349,7 +349,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             log_denials=False,
         )
         server = accepting.server((), lambda error: pytest.fail(repr(error)))
-        server.add_registered_method_handlers(SERVICE_NAME, endpoint.handlers())
+        grpcio.register(server, endpoint.methods(), floods)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -9,6 +9,7 @@ import ssl
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -253,18 +254,25 @@ def test_a_unix_socket_has_the_permissions_of_the_setting(
     assert server.stub.Count(REQUEST).count == 1
 
 
+@dataclass
+class Shown:
+    """A connection with a certificate."""
+
+    certificate: bytes | None
+
+
 def test_names_are_compared_by_kind(authority: Authority) -> None:
     """A host name is not a URI of the same spelling, whatever gRPC lumps together."""
     known = Callers(None, {"a": CallerTable(certificates=("uri:x.example",))})
 
-    def shown(**names: Any) -> dict[str, list[bytes]]:
-        return {"x509_pem_cert": [authority.client(**names).certificate]}
+    def shown(**names: Any) -> Shown:
+        return Shown(ssl.PEM_cert_to_DER_cert(authority.client(**names).certificate.decode()))
 
-    assert known.identify(None, lambda: shown(uris=["x.example"])) == "a"
+    assert known.identify(None, shown(uris=["x.example"])) == "a"
     with pytest.raises(Unauthenticated):
-        known.identify(None, lambda: shown(dns=["x.example"]))
+        known.identify(None, shown(dns=["x.example"]))
     with pytest.raises(Unauthenticated):
-        known.identify(None, lambda: {"x509_pem_cert": [b"not a certificate"]})
+        known.identify(None, Shown(b"not a certificate"))
 
 
 def test_a_caller_without_a_key_any_more_is_a_caller(tmp_path: Path) -> None:

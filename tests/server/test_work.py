@@ -247,7 +247,7 @@ def test_what_is_given_up_is_forgotten_while_others_run() -> None:
         second = asyncio.ensure_future(work.in_turn(call_of(""), MIDDLE, on_loop))
         calls = weakref.WeakSet[Given]()
         for _ in range(1_000):
-            calls.add(call := Given((), ""))
+            calls.add(call := Given())
             given_up = asyncio.ensure_future(work.in_turn(call, LARGE, on_loop))
             await asyncio.sleep(0)
             given_up.cancel()

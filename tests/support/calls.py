@@ -7,6 +7,6 @@ from bytepair_server.rpc.call import Call
 
 def call_of(caller: str, connection: str = "") -> Call:
     """A call without metadata."""
-    call = Call((), connection)
+    call = Call(connection)
     call.caller = caller
     return call

@@ -24,6 +24,8 @@ from prometheus_client.parser import text_string_to_metric_families
 START_SECONDS = 60.0
 
 _PREFIX = "BYTEPAIR_"
+#: What servers of tests are started with; `pytest --transport` says it.
+transport = "grpcio"
 #: Before any variable or configuration file of a test.
 _FLAGS = {
     "--grpc-address": "127.0.0.1:0",
@@ -70,7 +72,8 @@ class RunningServer:
         Raises:
             RuntimeError: It ended, or did not serve in time; its output is quoted.
         """
-        flags = [part for pair in _FLAGS.items() for part in pair if pair[0] not in arguments]
+        own = {"--transport": transport, **_FLAGS}
+        flags = [part for pair in own.items() for part in pair if pair[0] not in arguments]
         self._lines: list[str] = []
         self._changed = threading.Condition()
         self._process = subprocess.Popen(

@@ -26,21 +26,24 @@ def load_encoding(
     cache_bytes: int = DEFAULT_CACHE_BYTES,
     threads: int = 0,
 ) -> Encoding:
-    """Load an encoding from its declaration.
+    """Load an encoding from its declaration, or from a vocabulary file that describes itself.
 
     Args:
-        spec: The declaration, or the path of a TOML file that holds its keys and `name`.
+        spec: The declaration; or the path of a TOML file that holds its keys and `name`; or the
+            path of a tokenizer.json, a SentencePiece model or a Tekken file, whose encoding is
+            then named after it ("tokenizer" for tokenizer.json). What a file is, its content says.
         backend: "native" or "reference"; None for native where the core is built and runs what
             the file holds.
         cache_bytes: See `resources.Resources`.
         threads: See `resources.Resources`.
     Raises:
         InvalidOption: An argument is out of its range, or the core is not built.
-        VocabularyError: The declaration or one of its files is not what it must be.
+        VocabularyError: The declaration or one of its files is not what it must be; or the path
+            is that of a rank file, which needs a declaration: it does not carry its pattern.
         UnknownEncoding: `extends` names no built-in encoding.
     """
     if not isinstance(spec, EncodingSpec):
-        spec = _read_declaration(Path(spec))
+        spec = _declaration_of(Path(spec))
     spec.check()
     core, resources = resolve(backend), Resources(cache_bytes, threads)
     if spec.extends is not None:
@@ -126,10 +129,13 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
     )
 
 
-def _read_declaration(path: Path) -> EncodingSpec:
+def _declaration_of(path: Path) -> EncodingSpec:
+    """The declaration that a file holds, or that it needs if it is a vocabulary."""
     try:
         table = tomllib.loads(read_vocabulary_file(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if path.suffix != ".toml":
+            return EncodingSpec(name=path.stem, file=path)
         raise VocabularyError(str(path), f"it is not TOML: {error}", "correct it") from None
     name = table.pop("name", None)
     if not isinstance(name, str) or not name:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair_engine.errors import VocabularyError
+from bytepair_engine.errors import InvalidOption, VocabularyError
 from bytepair_engine.formats.detect import FORMATS, Format
 
 
@@ -102,6 +102,15 @@ class EncodingSpec:
     fingerprint: str | None = None
     aliases: tuple[str, ...] = ()
     extends: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InvalidOption: a file is given as something else than a path."""
+        for option in ("file", "encoder_file"):
+            value = getattr(self, option)
+            if not isinstance(value, Path | None):
+                raise InvalidOption(
+                    option, f"must be a pathlib.Path, and is a {type(value).__name__}"
+                )
 
     @classmethod
     def from_mapping(cls, name: str, table: Mapping[str, Any], base_dir: Path) -> EncodingSpec:

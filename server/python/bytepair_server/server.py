@@ -6,14 +6,13 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2
-from grpc_reflection.v1alpha import reflection
 
 from bytepair_server import catalog
 from bytepair_server.admission.abuse import Floods
@@ -35,13 +34,17 @@ from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import Endpoint
 from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.streaming.handler import Streams
-from bytepair_server.transport import accepting, ports
-from bytepair_server.transport.health import Elsewhere, Health
+from bytepair_server.transport import accepting, grpcio, ports, reflection
+from bytepair_server.transport.health import Health
+from bytepair_server.transport.interface import Method
 from bytepair_server.transport.options import grpc_options
 from bytepair_server.transport.poller import poller_in_its_place
 from bytepair_server.workers import cores
 from bytepair_server.workers.memory import give_back_when_quiet
 from bytepair_server.workers.shared_quotas import Ledger
+
+if TYPE_CHECKING:
+    from bytepair_server.transport.native import NativeTransport
 
 #: The loop that does not answer a probe for so long is stuck.
 HEALTHY_LOOP_SECONDS: Final = 2.0
@@ -119,7 +122,9 @@ class Server:
         share = cores.usable_cores() if inherited is None else inherited.work_threads
         self._work: Final = Work(settings.work_threads or share, settings.inline_max_bytes)
         self._metrics: Final = Metrics() if inherited is None else inherited.metrics
-        self._floods: Final = Floods(settings.max_abandoned_per_second, self._metrics, log)
+        # The native transport counts abandoned calls itself, by connection.
+        abandoned = 0 if settings.transport == "native" else settings.max_abandoned_per_second
+        self._floods: Final = Floods(abandoned, self._metrics, log)
         self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
         self._metrics.waiting.set_function(lambda: self._gate.line.waiting)
         self._metrics.queued.set_function(lambda: self._work.queued)
@@ -151,6 +156,7 @@ class Server:
         self._endpoint: Final = Endpoint(**shared)
         self._streams: Final = Streams(**shared, idle_seconds=settings.stream_idle_seconds)
         self._grpc: grpc.aio.Server | None = None
+        self._native: NativeTransport | None = None
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -165,29 +171,31 @@ class Server:
         settings = self._settings
         self._loop = asyncio.get_running_loop()
         inherited = self._inherited
-        options = grpc_options(settings, shares_port=inherited is not None)
-        with poller_in_its_place():
-            self._grpc = accepting.server(options, self._break)
         self._set_health(_NOT_SERVING)
-        self._health.register(self._grpc)
-        for handlers in (self._endpoint.handlers(), self._streams.handlers()):
-            self._grpc.add_registered_method_handlers(SERVICE_NAME, handlers)
-        chat_handlers = self._endpoint.chat_handlers()
-        self._grpc.add_registered_method_handlers(CHAT_SERVICE_NAME, chat_handlers)
+        methods = [
+            *self._endpoint.methods(),
+            *self._streams.methods(),
+            *self._health.methods(),
+        ]
         if settings.reflection:
-            names = (SERVICE_NAME, CHAT_SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._grpc)
-        self._grpc.add_generic_rpc_handlers((Elsewhere(self._floods),))
+            names = (SERVICE_NAME, CHAT_SERVICE_NAME, health.SERVICE_NAME)
+            methods += reflection.methods(names)
         address = settings.grpc_address if inherited is None else inherited.grpc_address
-        self.grpc_address = self._bind(self._grpc, address)
+        if address.startswith("unix:") and _is_served(address):
+            # The file would be taken from the other server, unnoticed.
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there: another process does; "
+                "stop it, or set another address"
+            )
         if settings.http_address != NO_ADDRESS and inherited is None:
             pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
             self._http = HttpServer(settings.http_address, pages)
             self.http_address = self._http.address
             self._http.start()
-        await self._grpc.start()
-        if not address.startswith("unix:"):
-            self._floods.guard(int(self.grpc_address.rpartition(":")[2]))
+        if settings.transport == "native":
+            self._start_native(methods, address)
+        else:
+            await self._start_grpcio(methods, address)
         self._beside.append(asyncio.create_task(self._reloader.run()))
 
     async def load(self) -> Catalog:
@@ -252,6 +260,8 @@ class Server:
         self._floods.close()
         if self._grpc is not None:
             await self._grpc.stop(STOP_SECONDS)
+        if self._native is not None:
+            await self._native.stop()
         if self._http is not None:
             await asyncio.to_thread(self._http.stop)
         return self._work.close()
@@ -288,13 +298,49 @@ class Server:
             if self._stopping is not None:
                 self._stopping.set()
 
-    def _bind(self, server: grpc.aio.Server, address: str) -> str:
-        if address.startswith("unix:") and _is_served(address):
-            # gRPC would take the file from the other server, unnoticed.
-            raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there: another process does; "
-                "stop it, or set another address"
+    def _start_native(self, methods: Sequence[Method], address: str) -> None:
+        from bytepair_server.transport.native import NativeTransport, limits
+
+        settings, tls = self._settings, self._tls
+        try:
+            transport = NativeTransport(
+                methods,
+                limits(settings),
+                self._tell_fault,
+                None if tls is None else tls.first.for_native(tls.is_mutual),
             )
+        except OSError as error:
+            raise ConfigurationError(f"tls_cert_file: {error}") from None
+        if tls is not None:
+            tls.on_replace = lambda material: transport.replace_tls(
+                material.for_native(tls.is_mutual)
+            )
+        listener = ports.listen(
+            address,
+            share=self._inherited is not None,
+            unix_socket_mode=settings.unix_socket_mode,
+        )
+        if address.startswith("unix:"):
+            self.grpc_address = address
+        else:
+            self.grpc_address = f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
+        transport.start(listener)
+        self._native = transport
+
+    async def _start_grpcio(self, methods: Sequence[Method], address: str) -> None:
+        options = grpc_options(self._settings, shares_port=self._inherited is not None)
+        with poller_in_its_place():
+            self._grpc = accepting.server(options, self._break)
+        grpcio.register(self._grpc, methods, self._floods)
+        self.grpc_address = self._bind(self._grpc, address)
+        await self._grpc.start()
+        if not address.startswith("unix:"):
+            self._floods.guard(int(self.grpc_address.rpartition(":")[2]))
+
+    def _tell_fault(self, error: BaseException) -> None:
+        self._log.error("unexpected error", error=logs.frames(error))
+
+    def _bind(self, server: grpc.aio.Server, address: str) -> str:
         try:
             port = credentials.bind(server, address, self._tls, self._settings.unix_socket_mode)
         except RuntimeError:

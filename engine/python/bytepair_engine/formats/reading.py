@@ -17,7 +17,7 @@ from bytepair_engine.formats.tokenizer_json import pipeline_of
 from bytepair_engine.pipeline.definition import Pipeline
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file, refusal
-from bytepair_engine.vocabulary.patterns import resolve_pattern
+from bytepair_engine.vocabulary.patterns import PATTERN_NAMES, resolve_pattern
 from bytepair_engine.vocabulary.rank_table import TableFault
 
 #: The formats of files that carry neither a split pattern nor special tokens.
@@ -118,7 +118,8 @@ def _check_keys(spec: EncodingSpec, detected: Detected) -> None:
         if spec.pattern is None:
             refuse(
                 f"no pattern is given, and {what} does not carry one",
-                "add pattern: a known name or a regular expression",
+                "give EncodingSpec or the declaration a pattern: "
+                f"one of {PATTERN_NAMES}, or a regular expression",
             )
         if spec.also_special:
             refuse(f"also_special is given, and {what} names no tokens", "use special_tokens")

@@ -114,7 +114,8 @@ _SPLIT_AS: Final = {
     "o200k_harmony": "o200k_base",
 }
 _NAMED: Final = PATTERNS | GENERAL_PATTERNS
-_NAMES: Final = ", ".join([*_NAMED, *_SPLIT_AS])
+#: The names that `resolve_pattern` knows, for people.
+PATTERN_NAMES: Final = ", ".join([*_NAMED, *_SPLIT_AS])
 
 # As a regular expression it would match nothing but itself, and every id would be wrong.
 _MEANT_AS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
@@ -139,14 +140,14 @@ def resolve_pattern(pattern: str, source: str) -> str:
         raise VocabularyError(
             source,
             f"no split pattern has the name {pattern!r}",
-            f"give one of the names {_NAMES}, or a regular expression",
+            f"give one of the names {PATTERN_NAMES}, or a regular expression",
         )
     for line in pattern.split("\n"):
         if not line:
             raise VocabularyError(
                 source,
                 "the split pattern is empty or has an empty line",
-                f"give a regular expression, or one of the names {_NAMES}",
+                f"give a regular expression, or one of the names {PATTERN_NAMES}",
             )
         try:
             regex.compile(line)
@@ -154,6 +155,6 @@ def resolve_pattern(pattern: str, source: str) -> str:
             raise VocabularyError(
                 source,
                 f"the split pattern {line!r} does not compile: {error}",
-                f"correct the regular expression, or use one of the names {_NAMES}",
+                f"correct the regular expression, or use one of the names {PATTERN_NAMES}",
             ) from None
     return pattern

@@ -67,6 +67,16 @@ class Gate:
         self.is_open = True
         self._opened.set()
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether a call that is computed at once need not wait for anything."""
+        return (
+            self.is_open
+            and not self.draining
+            and self.in_flight < self._max
+            and not self.line.waiting
+        )
+
     def enter(self) -> None:
         """Come in; `leave` must follow.
 

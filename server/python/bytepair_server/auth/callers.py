@@ -5,13 +5,13 @@ The caller is who proves to be one, never what a request says of itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from bytepair_server.auth import api_keys
 from bytepair_server.auth.api_keys import Keys
-from bytepair_server.auth.certificates import AuthContext, Certificates
+from bytepair_server.auth.certificates import Certificates, Peer
 from bytepair_server.config.callers import CallerTable
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
@@ -86,13 +86,13 @@ class Callers:
         assert self._keys is not None  # a server that asked for none goes on so
         self._keys = other._keys
 
-    def identify(self, authorization: str | bytes | None, peer: Callable[[], AuthContext]) -> str:
+    def identify(self, authorization: str | None, peer: Peer) -> str:
         """Find who calls. A key says it where there is one, a certificate otherwise: who sends
         a key through a proxy's connection is not the proxy.
 
         Args:
             authorization: The call's `authorization` metadata; None if it has none.
-            peer: What gRPC knows of the call's connection; asked for only if it is needed.
+            peer: The connection; its certificate is read only if it is needed.
         Returns:
             The caller; ANONYMOUS where neither keys nor certificates are configured.
         Raises:
@@ -100,13 +100,13 @@ class Callers:
         """
         keys = self._keys
         if keys is not None and authorization is not None:
-            if not isinstance(authorization, str) or not authorization.lower().startswith(_SCHEME):
+            if not authorization.lower().startswith(_SCHEME):
                 raise Unauthenticated
             # A table lookup by the hash is safe against timing: what it compares is the hash,
             # and to learn a prefix of a hash helps nobody to find a key that has it.
             caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
         elif self._certificates:
-            caller = self._certificates.caller(peer())
+            caller = self._certificates.caller(peer.certificate)
         elif keys is None:
             return ANONYMOUS
         else:

@@ -4,26 +4,29 @@ Only subject alternative names count, and of these host names ("dns:") and URIs 
 SPIFFE ids); the subject's common name, addresses and e-mail addresses never do. A name must be
 equal to a configured one: no wildcards, no suffixes. Host names are compared without case.
 
-The names are read from the certificate itself: what gRPC says of them ends at the first NUL, so
-that "billing\\0.example.org" would be "billing".
+The names are read from the certificate itself: some libraries end them at the first NUL, so that
+"billing\\0.example.org" would be "billing".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from bytepair_server.config.callers import CallerTable
 from bytepair_server.config.loader import ConfigurationError
 
-#: gRPC's property of a connection that has a certificate.
-_CERTIFICATE: Final = "x509_pem_cert"
 #: Certificates are remembered, as each call is asked for its own.
 _REMEMBERED: Final = 1024
 
-#: What gRPC knows of a connection.
-AuthContext = Mapping[str, Iterable[bytes]]
+
+class Peer(Protocol):
+    """The connection of a call."""
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The client certificate that was verified, as DER; None without one."""
 
 
 class Certificates:
@@ -49,26 +52,26 @@ class Certificates:
     def __bool__(self) -> bool:
         return bool(self._callers)
 
-    def caller(self, peer: AuthContext) -> str | None:
+    def caller(self, certificate: bytes | None) -> str | None:
         """Find whose certificate it is.
 
         Args:
-            peer: The connection's properties; gRPC has verified the certificate.
+            certificate: As DER, verified by the transport; None where the connection has none.
         Returns:
             The one caller that its names stand for; None if there is none, or more than one.
         """
-        names = (name for pem in peer.get(_CERTIFICATE, ()) for name in _names(pem))
+        names = () if certificate is None else _names(certificate)
         found = {self._callers.get(name) for name in names} - {None}
         return found.pop() if len(found) == 1 else None
 
 
 @lru_cache(_REMEMBERED)
-def _names(pem: bytes) -> tuple[tuple[str, str], ...]:
+def _names(der: bytes) -> tuple[tuple[str, str], ...]:
     """The names in a certificate, by their kinds; none where it has none that can be read."""
     from cryptography import x509  # takes megabytes, which only who has certificates needs
 
     try:
-        extensions = x509.load_pem_x509_certificate(pem).extensions
+        extensions = x509.load_der_x509_certificate(der).extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except Exception:  # the library has several for what it does not know, of no common kind
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import grpc
 
 from bytepair_server.config.loader import ConfigurationError, contents
 from bytepair_server.config.settings import Settings
+from bytepair_server.transport.interface import TlsFiles as NativeTlsFiles
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -37,6 +39,10 @@ class Material:
         return grpc.ssl_server_certificate_configuration(
             [(self.key, self.certificates)], self.client_ca
         )
+
+    def for_native(self, is_required: bool) -> NativeTlsFiles:
+        """The same in the native transport's form."""
+        return NativeTlsFiles(self.certificates, self.key, self.client_ca or b"", is_required)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class Tls:
         self._lock: Final = Lock()
         self._first: Final = files.read()
         self._next: Material | None = None
+        #: Called with each replacement, where a transport wants it at once.
+        self.on_replace: Callable[[Material], None] | None = None
 
     @property
     def is_mutual(self) -> bool:
@@ -110,6 +118,13 @@ class Tls:
         """Take other material from now on."""
         with self._lock:
             self._next = material
+        if self.on_replace is not None:
+            self.on_replace(material)
+
+    @property
+    def first(self) -> Material:
+        """What was read at the start."""
+        return self._first
 
     def credentials(self) -> grpc.ServerCredentials:
         """What to bind a port with. For one port: gRPC fetches each change once."""

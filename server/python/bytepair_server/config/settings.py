@@ -104,6 +104,16 @@ class Settings(CallerSettings):
         default=DEFAULT_HTTP_ADDRESS,
         description="Where /metrics, /healthz and /readyz are served: host:port, or none.",
     )
+    transport: Literal["grpcio", "native"] = Field(
+        default="grpcio",
+        description="What carries calls: grpcio (the gRPC library), or native (HTTP in Rust, which "
+        "answers JSON over HTTP/1.1 and gRPC-Web on the same port).",
+    )
+    cors_origins: Names = Field(
+        default=(),
+        description="Web pages of these origins may call, separated by commas; * for any. "
+        "Native transport only.",
+    )
     reflection: bool = Field(
         default=False, description="Answer gRPC server reflection, for tools such as grpcurl."
     )

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import secrets
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from time import perf_counter
 from typing import Any, Final
 
@@ -70,25 +70,22 @@ class Call:
         "tokens",
     )
 
-    def __init__(self, metadata: Iterable[tuple[str, str | bytes]], peer: str = "") -> None:
-        """Read what the call's metadata say; `peer` as the attribute."""
+    def __init__(
+        self, peer: str = "", request_id: str | None = None, authorization: str | None = None
+    ) -> None:
+        """Take what the call's headers say; the arguments as the attributes."""
         self.started: Final = perf_counter()
         self.peer: Final = peer
-        self.request_id = ""
-        self.authorization: str | bytes | None = None
+        self.authorization: Final = authorization
         self.caller = ""
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0
         self.end: Callable[[], Coroutine[Any, Any, None]] | None = None
         self.policy: dict[str, Failure | None] = {}
-        for key, value in metadata:
-            if key == REQUEST_ID and isinstance(value, str) and _WELL_FORMED.fullmatch(value):
-                self.request_id = value
-            elif key == AUTHORIZATION:
-                self.authorization = value
-        if not self.request_id:
-            self.request_id = f"{_process.prefix}-{next(_numbers)}"
+        if request_id is None or not _WELL_FORMED.fullmatch(request_id):
+            request_id = f"{_process.prefix}-{next(_numbers)}"
+        self.request_id: Final = request_id
 
     @property
     def flow(self) -> str:

@@ -1,20 +1,16 @@
 """The one wrapper around every unary RPC: bytes in, bytes or a status out.
 
 It finds out who calls, lets calls in and picks where to compute; `outcome.py` counts, logs and
-tells. These are functions and no chain of gRPC interceptors, each of which would cost every
-call several Python frames.
+answers. These are functions and no chain of interceptors, each of which would cost every call
+several Python frames.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NoReturn
-
-import grpc
-from grpc.aio import AbortError
+from typing import Any, Final
 
 from bytepair_server.admission.abuse import Floods
 from bytepair_server.admission.executor import Work
@@ -25,11 +21,12 @@ from bytepair_server.auth.quotas import Quotas
 from bytepair_server.errors import InvalidField, Overloaded
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
+from bytepair_server.rpc import json
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.outcome import END, NO_MESSAGE_SECONDS, Context, Outcomes
-from bytepair_server.rpc.service import CHAT_METHODS, METHODS, Method, Service
-
-Handler = Callable[[object, Context], Awaitable[bytes]]
+from bytepair_server.rpc.outcome import Outcomes, trailers
+from bytepair_server.rpc.service import RPCS, Service
+from bytepair_server.rpc.service import Method as Rpc
+from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
 #: Items, segments and allowed special tokens of a request that is computed on the event loop: each
 #: costs up to some 25 µs (an item that fails), in as few as two bytes.
@@ -37,9 +34,11 @@ INLINE_MAX_PARTS: Final = 64
 #: Answers of more are counted for as long as they are being sent.
 SMALL_ANSWER_BYTES: Final = 16 * 1024
 
+Handling = Coroutine[Any, Any, None]
+
 
 class Endpoint:
-    """The service, as gRPC calls it."""
+    """The service, as a transport calls it."""
 
     def __init__(
         self,
@@ -82,68 +81,86 @@ class Endpoint:
             log_denials=log_denials,
         )
 
-    def handlers(self) -> dict[str, Any]:
-        """By RPC, what to register with a gRPC server. Messages stay bytes until `_answer`."""
-        # To the wire a stream of one message is no other than a call; but gRPC reads the message
-        # of a call first, and of a stream nothing that is not asked for.
-        handler = grpc.stream_unary_rpc_method_handler
-        return {rpc: handler(self._handler(rpc, method)) for rpc, method in METHODS.items()}
+    def methods(self) -> list[Method]:
+        """Every RPC, for a transport. None of them has side effects."""
+        return [
+            Method(
+                f"{service}/{rpc}",
+                Kind.UNARY,
+                self._handler(method, self._outcomes(rpc)),
+                has_no_side_effects=True,
+            )
+            for service, methods in RPCS.items()
+            for rpc, method in methods.items()
+        ]
 
-    def chat_handlers(self) -> dict[str, Any]:
-        """As `handlers`, for the service on chats."""
-        handler = grpc.stream_unary_rpc_method_handler
-        return {rpc: handler(self._handler(rpc, method)) for rpc, method in CHAT_METHODS.items()}
-
-    def _handler(self, rpc: str, method: Method) -> Handler:
-        outcomes, admitted = self._outcomes(rpc), self._admitted
+    def _handler(self, method: Rpc, outcomes: Outcomes) -> Callable[[UnaryCall], Handling | None]:
         identify, quota_of = self._callers.identify, self._quotas.of
-        line = self._gate.line
+        gate, work = self._gate, self._work
 
-        async def handle(_: object, context: Context) -> bytes:
-            call = outcomes.begin(context)
-
-            async def end() -> None:
-                # The call is aborted and its reading not cancelled: gRPC would never free what came
-                # of a message whose reader is gone.
-                with suppress(Exception):
-                    slow = Overloaded(RETRY_SECONDS, "messages that are not whole")
-                    await outcomes.failed(context, call, slow)
-
+        def handle(incoming: UnaryCall) -> Handling | None:
+            raw = incoming.message
+            if raw is None or incoming.is_json or not work.is_inline(len(raw)) or not gate.is_clear:
+                return self._wait(incoming, outcomes.begin(incoming), method, outcomes)
+            call = outcomes.begin(incoming)
             try:
-                call.caller = identify(call.authorization, context.auth_context)
-                if not line.passes(call):
-                    await line.turn(call, context.time_remaining())
-                call.end = end
-                raw = await context.read()
-                call.end = None
-                if raw is END:
-                    line.leave(call)
-                    await _no_message()
-                quota = quota_of(call.caller)
-                if quota is None:
-                    answer = await admitted(call, method, raw)
-                else:
-                    quota.enter(len(raw))
-                    try:
-                        answer = await admitted(call, method, raw)
-                    finally:
-                        quota.leave()
-                if len(answer) > SMALL_ANSWER_BYTES:
-                    self._gate.send(call.flow, len(answer))
-                    context.add_done_callback(self._sent(call.flow, len(answer)))
+                call.caller = identify(call.authorization, incoming)
+                request = method.read(raw)
+                if quota_of(call.caller) is not None or method.parts(request) > INLINE_MAX_PARTS:
+                    return self._wait(incoming, call, method, outcomes)
+                answer = self._compute(method, request, call)
             except BaseException as error:
-                raw = answer = b""  # nothing holds them while the call waits to be told
-                call.end = None
-                line.leave(call)
-                if isinstance(error, AbortError):
-                    raise  # by `end`: its caller has been told
-                await outcomes.refused(context, call, error)
-            outcomes.answered(context, call)
-            return answer
+                return outcomes.refused(incoming, call, error)
+            outcomes.answered(call)
+            incoming.answer(answer, trailers(call))
+            return None
 
         return handle
 
-    async def _admitted(self, call: Call, method: Method, raw: bytes) -> bytes:
+    async def _wait(self, incoming: UnaryCall, call: Call, method: Rpc, outcomes: Outcomes) -> None:
+        """Answer a call that may have to wait: to be read, for a thread, or for its quota."""
+        line = self._gate.line
+
+        async def end() -> None:
+            # The call fails and its reading is not cancelled: grpcio would never free what came of
+            # a message whose reader is gone.
+            with suppress(Exception):
+                slow = Overloaded(RETRY_SECONDS, "messages that are not whole")
+                await outcomes.failed(incoming, call, slow)
+
+        try:
+            call.caller = self._callers.identify(call.authorization, incoming)
+            if not line.passes(call):
+                await line.turn(call, incoming.time_remaining())
+            call.end = end
+            raw = await incoming.read()
+            call.end = None
+            if raw is None:
+                line.leave(call)
+                raise InvalidField("request", "there is none")
+            quota = self._quotas.of(call.caller)
+            if quota is None:
+                answer = await self._admitted(incoming, call, method, raw)
+            else:
+                quota.enter(len(raw))
+                try:
+                    answer = await self._admitted(incoming, call, method, raw)
+                finally:
+                    quota.leave()
+            if len(answer) > SMALL_ANSWER_BYTES:
+                self._gate.send(call.flow, len(answer))
+                incoming.when_sent(partial(self._gate.sent, call.flow, len(answer)))
+        except BaseException as error:
+            raw = answer = b""  # nothing holds them while the call waits to be refused
+            call.end = None
+            line.leave(call)
+            if not incoming.is_over:  # otherwise `end` has told its caller
+                await outcomes.refused(incoming, call, error)
+            return
+        outcomes.answered(call)
+        incoming.answer(answer, trailers(call))
+
+    async def _admitted(self, incoming: UnaryCall, call: Call, method: Rpc, raw: bytes) -> bytes:
         gate = self._gate
         gate.line.read(call)
         gate.enter()
@@ -151,7 +168,8 @@ class Endpoint:
             if not gate.is_open:
                 await gate.waiting(gate.opened())
             size = len(raw)
-            if self._work.is_inline(size):
+            is_json = incoming.is_json
+            if self._work.is_inline(size) and not is_json:
                 request = method.read(raw)
                 if method.parts(request) <= INLINE_MAX_PARTS:
                     return self._compute(method, request, call)
@@ -161,24 +179,20 @@ class Endpoint:
                     where = self._work.on_thread
                 else:
                     where = self._work.in_turn
-                return await gate.waiting(where(call, size, self._answer, method, raw, call))
+                step = self._answer_json if is_json else self._answer
+                return await gate.waiting(where(call, size, step, method, raw, call))
             finally:
                 gate.give_back(size)
         finally:
             gate.leave()
 
-    def _sent(self, flow: str, size: int) -> Any:
-        return lambda _: self._gate.sent(flow, size)
-
-    def _answer(self, method: Method, raw: bytes, call: Call) -> bytes:
+    def _answer(self, method: Rpc, raw: bytes, call: Call) -> bytes:
         return self._compute(method, method.read(raw), call)
 
-    def _compute(self, method: Method, request: object, call: Call) -> bytes:
+    def _answer_json(self, method: Rpc, raw: bytes, call: Call) -> bytes:
+        message = json.read(raw, method.request_class)
+        return json.write(self._answer(method, message, call), method.response_class)
+
+    def _compute(self, method: Rpc, request: object, call: Call) -> bytes:
         assert self.service is not None  # the gate opens once it is set
         return method.function(self.service, request, call)
-
-
-async def _no_message() -> NoReturn:
-    # gRPC gives no message also where the caller is gone, of which it tells a moment later.
-    await asyncio.sleep(NO_MESSAGE_SECONDS)
-    raise InvalidField("request", "there is none")

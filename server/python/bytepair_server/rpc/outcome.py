@@ -7,22 +7,18 @@ one costs each message of a stream.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, NoReturn
-
-import grpc
+from typing import Final
 
 from bytepair_server.admission.abuse import Floods
 from bytepair_server.admission.limiter import Gate
 from bytepair_server.errors import Draining, Overloaded, QuotaExceeded, Unauthenticated
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import NO_ENCODING, POLICY_ACTIONS, Metrics, RpcMetrics
-from bytepair_server.rpc.call import REQUEST_ID, Call
+from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
 from bytepair_server.rpc.status import Failure, failure_of, internal
+from bytepair_server.transport.interface import Call as Incoming
+from bytepair_server.transport.interface import Trailers
 
-Context = grpc.aio.ServicerContext[bytes, bytes]
-
-#: What gRPC reads after the last message.
-END: Final[Any] = grpc.aio.EOF
 #: So long after the last message a stream without a good end may turn out to be given up.
 GONE_SECONDS: Final = 0.01
 #: So a call without any message, which no client of gRPC sends: where thousands are given up, the
@@ -31,6 +27,11 @@ NO_MESSAGE_SECONDS: Final = 0.2
 #: Who gives a call up after longer has waited for it: thousands of calls that wait in the line end
 #: at once where their caller's process does, and are no flood.
 AT_ONCE_SECONDS: Final = 0.1
+
+
+def trailers(call: Call) -> Trailers:
+    """What every answer ends with."""
+    return ((REQUEST_ID, call.request_id),)
 
 
 class Outcomes:
@@ -56,18 +57,18 @@ class Outcomes:
         self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
         self._log_denials: Final = log_denials
 
-    def begin(self, context: Context) -> Call:
+    def begin(self, incoming: Incoming) -> Call:
         """Take note that a call has come; `answered` or `failed` must follow.
 
         Raises:
             CancelledError: Its connection was ended, for a flood.
         """
-        peer = context.peer()
+        peer = incoming.peer
         if self._floods.active:
             self._floods.hear_of(peer)
-        return Call(context.invocation_metadata() or (), peer)
+        return Call(peer, incoming.header(REQUEST_ID), incoming.header(AUTHORIZATION))
 
-    def answered(self, context: Context, call: Call) -> None:
+    def answered(self, call: Call) -> None:
         """Take note that a call is done; its answer is yet to be sent."""
         metrics = self._metrics
         metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
@@ -79,22 +80,21 @@ class Outcomes:
             self._floods.answered(call.peer)
         if self._log_call is not None:
             self._tell(call, "OK", "")
-        context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
 
-    async def refused(self, context: Context, call: Call, error: BaseException) -> NoReturn:
+    async def refused(self, incoming: Incoming, call: Call, error: BaseException) -> None:
         """As `failed`, for a call that did nothing yet: one that is told to try again later is
         told so after that pause, where it can be."""
         if isinstance(error, Overloaded | QuotaExceeded):
             error.__traceback__ = None  # its frames hold the message
             try:
-                await self._gate.line.pause(error, call.flow, context.time_remaining())
+                await self._gate.line.pause(error, call.flow, incoming.time_remaining())
             except BaseException as instead:
                 error = instead
-        await self.failed(context, call, error)
+        await self.failed(incoming, call, error)
 
-    async def failed(self, context: Context, call: Call, error: BaseException) -> NoReturn:
-        """End a call that came to an error: abort it with the status for that, or, where
-        nobody is left to be told, raise the error again."""
+    async def failed(self, incoming: Incoming, call: Call, error: BaseException) -> None:
+        """End a call that came to an error with the status for that, or, where nobody is left to
+        read it, raise the error again."""
         if self._is_nothing(call, error):
             self._floods.came_to_nothing(call.peer)
         if isinstance(error, asyncio.CancelledError):
@@ -117,9 +117,7 @@ class Outcomes:
         if action is not None or failure.reason == "UNAUTHENTICATED":
             self._audit(call, failure)
         self._tell(call, code, failure.reason)
-        details = ("grpc-status-details-bin", failure.status().SerializeToString())
-        metadata = ((REQUEST_ID, call.request_id), details)
-        await context.abort(failure.code, failure.message, metadata)
+        await incoming.fail(failure.told(), trailers(call))
 
     def _is_nothing(self, call: Call, error: BaseException) -> bool:
         if isinstance(error, asyncio.CancelledError):

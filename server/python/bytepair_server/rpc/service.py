@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from bytepair.v1 import chat_pb2, encoding_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import InvalidOption, UnknownTokenId
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
@@ -43,7 +44,9 @@ _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UTF16: "utf16",
 }
 
-SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
+_SERVICE: Final = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
+_CHAT_SERVICE: Final = chat_pb2.DESCRIPTOR.services_by_name["ChatService"]
+SERVICE_NAME: Final = _SERVICE.full_name
 
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
@@ -274,6 +277,13 @@ class Method:
         """What `function` takes. Raises what `wire.parse` does."""
         return self._read(self.request_class, raw)
 
+    @property
+    def response_class(self) -> type[Message]:
+        """What it gives."""
+        rpcs = (*_SERVICE.methods, *_CHAT_SERVICE.methods)
+        (rpc,) = (each for each in rpcs if each.input_type is self.request_class.DESCRIPTOR)
+        return GetMessageClass(rpc.output_type)
+
     def parts(self, request: Any) -> int:
         """What a request that `read` gave has of what costs by its number, however short it is."""
         return self._parts(request)
@@ -297,10 +307,25 @@ METHODS: Final = {
     "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
     "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
     "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text),
-    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode, take_texts),
-    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, take_items),
-    "BatchCount": Method(tokenizer_pb2.BatchCountRequest, Service.batch_count, take_texts),
-    "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
+    "BatchEncode": Method(
+        tokenizer_pb2.BatchEncodeRequest,
+        Service.batch_encode,
+        take_texts,
+    ),
+    "BatchDecode": Method(
+        tokenizer_pb2.BatchDecodeRequest,
+        Service.batch_decode,
+        take_items,
+    ),
+    "BatchCount": Method(
+        tokenizer_pb2.BatchCountRequest,
+        Service.batch_count,
+        take_texts,
+    ),
+    "ListEncodings": Method(
+        tokenizer_pb2.ListEncodingsRequest,
+        Service.list_encodings,
+    ),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
 }
 
@@ -313,6 +338,9 @@ CHAT_METHODS: Final = {
     "ListChatFormats": _chat(chat_pb2.ListChatFormatsRequest, ChatService.list_formats),
     "GetChatFormat": _chat(chat_pb2.GetChatFormatRequest, ChatService.get_format),
 }
+
+#: All of them, by service.
+RPCS: Final = {SERVICE_NAME: METHODS, _CHAT_SERVICE.full_name: CHAT_METHODS}
 
 
 def _unit(value: int) -> Unit | None:

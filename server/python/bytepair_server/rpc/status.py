@@ -33,6 +33,7 @@ from bytepair_server.errors import (
     StreamIdle,
     Unauthenticated,
 )
+from bytepair_server.transport.interface import Status
 
 DOMAIN: Final = "bytepair"
 
@@ -80,6 +81,11 @@ class Failure:
             delay.FromNanoseconds(int(self.retry_seconds * 1e9))
             status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
         return status
+
+    def told(self) -> Status:
+        """The failure as a transport sends it."""
+        details = [(each.type_url.rpartition("/")[2], each.value) for each in self.status().details]
+        return Status(self.number, self.message, details)
 
     def item_error(self) -> text_pb2.Error:
         """The failure as the error of one item of a batch."""

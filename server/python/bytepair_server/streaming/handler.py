@@ -1,36 +1,36 @@
-"""The streaming RPCs, as gRPC calls them: read a message, compute, write the answer.
+"""The streaming RPCs, as a transport calls them: read a message, compute, write the answer.
 
-One message is in hand at a time, and the next is read when the answer is written: gRPC's flow
+One message is in hand at a time, and the next is read when the answer is written: flow
 control holds a client that sends faster than it reads, and the server keeps nothing for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
-
-import grpc
 
 from bytepair_server.admission.abuse import Floods
 from bytepair_server.admission.executor import Work
 from bytepair_server.admission.limiter import Gate
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quota, Quotas
-from bytepair_server.errors import Overloaded, StreamIdle
+from bytepair_server.errors import InvalidField, Overloaded, StreamIdle
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.options import Options
-from bytepair_server.rpc.outcome import END, GONE_SECONDS, Context, Outcomes
+from bytepair_server.rpc.outcome import GONE_SECONDS, Outcomes, trailers
+from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
 from bytepair_server.streaming.session import Session
 from bytepair_server.streaming.text import CountSession, EncodeSession
 from bytepair_server.streaming.turns import Turns
+from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
 
-Handler = Callable[[object, Context], Awaitable[None]]
+Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
 
 #: An answer has at most about so many times the bytes of its message: ids of long tokens as text.
 GROWTH: Final = 64
@@ -40,10 +40,11 @@ SESSIONS: Final[dict[str, type[Session]]] = {
     "DecodeStream": DecodeSession,
     "CountStream": CountSession,
 }
+_KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
 class Streams:
-    """The streaming half of the service, as gRPC calls it."""
+    """The streaming half of the service, as a transport calls it."""
 
     def __init__(
         self,
@@ -90,48 +91,51 @@ class Streams:
             log_denials=log_denials,
         )
 
-    def handlers(self) -> dict[str, Any]:
-        """By RPC, what to register with a gRPC server. Messages stay bytes until a session has
-        them."""
-        # To the wire CountStream, with its one answer, is no other than the two. As gRPC's
-        # stream_unary it would be answered after the handler, which could not tell a caller
-        # that has sent everything from one that is gone.
-        handler = grpc.stream_stream_rpc_method_handler
-        return {rpc: handler(self._handler(rpc)) for rpc in SESSIONS}
+    def methods(self) -> list[Method]:
+        """Every RPC, for a transport."""
+        return [
+            Method(f"{SERVICE_NAME}/{rpc}", _KINDS.get(rpc, Kind.BIDI_STREAM), self._handler(rpc))
+            for rpc in SESSIONS
+        ]
 
     def _handler(self, rpc: str) -> Handler:
         session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
 
-        async def handle(_: object, context: Context) -> None:
-            call, gate = outcomes.begin(context), self._gate
+        async def handle(incoming: StreamCall) -> None:
+            call, gate = outcomes.begin(incoming), self._gate
+            incoming.promise(trailers(call))
             try:
-                call.caller = self._callers.identify(call.authorization, context.auth_context)
+                call.caller = self._callers.identify(call.authorization, incoming)
                 quota = self._quotas.of(call.caller)
                 gate.enter_stream()
             except Exception as error:
-                await outcomes.refused(context, call, error)
+                await outcomes.refused(incoming, call, error)
+                return
             try:
                 if quota is not None:
                     quota.enter_stream()
             except Exception as error:
                 gate.leave_stream()
-                await outcomes.refused(context, call, error)
+                await outcomes.refused(incoming, call, error)
+                return
             try:
                 with self._watched() as stream:
                     if not gate.is_open:
                         await stream.working(gate.opened())
                     assert self.options is not None  # the gate opens once they are set
                     session = session_class(self.options, call, self._work.inline_max_bytes)
-                    await self._converse(context, session, stream, quota)
+                    await self._converse(incoming, session, stream, quota)
             except BaseException as error:
-                await outcomes.failed(context, call, error)
+                await outcomes.failed(incoming, call, error)
+                return
             finally:
                 # Not before a caller that failed has its status: one that reads nothing would
                 # otherwise leave behind what it did not read, and open the next.
                 gate.leave_stream()
                 if quota is not None:
                     quota.leave_stream()
-            outcomes.answered(context, call)
+            outcomes.answered(call)
+            incoming.close()
 
         return handle
 
@@ -141,9 +145,8 @@ class Streams:
         stream = OpenStream(self._gate, self._idle_seconds)
         try:
             yield stream
-        except grpc.aio.InternalError:
-            # gRPC could not read or write: the caller is gone.
-            raise asyncio.CancelledError from None
+        except BrokenStream as error:
+            raise InvalidField("message", str(error)) from None
         except asyncio.CancelledError:
             if stream.idle:
                 raise StreamIdle(self._idle_seconds) from None
@@ -152,11 +155,15 @@ class Streams:
             stream.close()
 
     async def _converse(
-        self, context: Context, session: Session, stream: OpenStream, quota: Quota | None
+        self,
+        incoming: StreamCall,
+        session: Session,
+        stream: OpenStream,
+        quota: Quota | None,
     ) -> None:
         """Take messages until the stream is over, no faster than the quota lets: a stream is not
-        ended for its bytes, but gRPC's flow control holds its caller."""
-        read, write, take = context.read, context.write, session.take
+        ended for its bytes, but flow control holds its caller."""
+        read, write, take = incoming.read, incoming.write, session.take
         passes = self._turns.passes
         now = asyncio.get_running_loop().time
         small = self._work.inline_max_bytes
@@ -165,15 +172,16 @@ class Streams:
                 if quota is not None and (delay := quota.debt()):
                     await stream.working(asyncio.sleep(delay))
                 raw = await read()
-                if len(raw) <= session.inline_max_bytes and not passes(len(raw)):
-                    await stream.working(self._turns.turn(session.call.flow, len(raw)))
+                size = 0 if raw is None else len(raw)
+                if size <= session.inline_max_bytes and not passes(size):
+                    await stream.working(self._turns.turn(session.call.flow, size))
             except asyncio.CancelledError:
-                await self._cut_off(context, session, stream)
+                await self._cut_off(incoming, session, stream)
                 raise
             stream.active_at = now()
-            if quota is not None and raw is not END:
+            if quota is not None and raw is not None:
                 quota.charge(len(raw))
-            if raw is END:
+            if raw is None:
                 answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:
                 answer = self._at_once(session, raw) if len(raw) * GROWTH > small else take(raw)
@@ -202,7 +210,7 @@ class Streams:
 
     async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
         """The answer where nothing more can be read: because the caller has sent everything,
-        or because it is gone. gRPC tells the two apart only when the answer cannot be written,
+        or because it is gone. grpcio tells the two apart only when the answer cannot be written,
         or, a moment later, by cancelling the task."""
         try:
             if session.inline_max_bytes >= 0:
@@ -230,9 +238,9 @@ class Streams:
         finally:
             stream.hold(session.held)
 
-    async def _cut_off(self, context: Context, session: Session, stream: OpenStream) -> None:
+    async def _cut_off(self, incoming: StreamCall, session: Session, stream: OpenStream) -> None:
         """Deliver what is certain, if it is the server that ends the stream."""
         if stream.idle or self._gate.cut_off:
             answer = session.abandon()
             if answer is not None:
-                await context.write(answer)
+                await incoming.write(answer)

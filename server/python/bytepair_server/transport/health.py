@@ -1,13 +1,14 @@
-"""gRPC's health service, and calls of what there is not: all that is answered to whoever asks."""
+"""The health service, `grpc.health.v1.Health`. It needs no credentials unless `health_needs_caller`
+is set."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, NoReturn
+from typing import Final
 
-import grpc
+from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
@@ -15,9 +16,16 @@ from bytepair_server.admission.abuse import Floods
 from bytepair_server.admission.queue import RETRY_SECONDS
 from bytepair_server.auth.callers import Callers
 from bytepair_server.errors import Overloaded, Refusal, Unauthenticated
-from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.outcome import END, NO_MESSAGE_SECONDS
+from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
+from bytepair_server.transport.interface import (
+    BrokenStream,
+    Kind,
+    Method,
+    Status,
+    StreamCall,
+    UnaryCall,
+)
 
 #: Watches of health that each worker keeps open: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
@@ -33,8 +41,8 @@ MAX_AT_ONCE: Final = 256
 MAX_READING: Final = 64
 READ_SECONDS: Final = 1.0
 
-Context = grpc.aio.ServicerContext[Any, Any]
-Status = int
+#: gRPC's numbers.
+_INVALID_ARGUMENT, _NOT_FOUND = 3, 5
 
 
 class Health:
@@ -46,16 +54,16 @@ class Health:
         """Answer whom `callers` know; anybody if that is None."""
         self._callers: Final = callers
         self._floods: Final = floods
-        self._statuses: Final[dict[str, Status]] = {}
+        self._statuses: Final[dict[str, int]] = {}
         self._is_shut_down = False
         #: Set once, at the next change.
         self._changed = asyncio.Event()
         #: Since when.
-        self._reading: Final[dict[Context, float]] = {}
+        self._reading: Final[dict[UnaryCall | StreamCall, float]] = {}
         self._ending: Final[set[asyncio.Future[None]]] = set()
         self._watches = 0
 
-    def set(self, service: str, status: Status) -> None:
+    def set(self, service: str, status: int) -> None:
         """Say from now on how a service is; after `shut_down` nothing changes."""
         if not self._is_shut_down:
             self._statuses[service] = status
@@ -68,27 +76,31 @@ class Health:
             self.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
         self._is_shut_down = True
 
-    def register(self, server: grpc.aio.Server) -> None:
-        """Register with a gRPC server, as generated code would, but that a call is heard of whose
-        message never comes. By name, for such RPCs have queues of their own: health is answered
-        however many calls of the service nobody has heard of yet."""
-        write = health_pb2.HealthCheckResponse.SerializeToString
-        handlers: dict[str, Any] = {
-            "Check": grpc.stream_unary_rpc_method_handler(self._check, None, write),
-            "Watch": grpc.stream_stream_rpc_method_handler(self._watch, None, write),
-        }
-        server.add_registered_method_handlers(health.SERVICE_NAME, handlers)
+    def methods(self) -> list[Method]:
+        """The RPCs, for a transport."""
+        name = health.SERVICE_NAME
+        return [
+            Method(f"{name}/Check", Kind.UNARY, self._check),
+            Method(f"{name}/Watch", Kind.SERVER_STREAM, self._watch),
+        ]
 
-    async def _check(self, _: object, context: Context) -> health_pb2.HealthCheckResponse:
-        status = self._statuses.get(await self._admit(context))
+    async def _check(self, incoming: UnaryCall) -> None:
+        service = await self._admit(incoming)
+        if service is None:
+            return
+        status = self._statuses.get(service)
         if status is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND)
-        return health_pb2.HealthCheckResponse(status=status)
+            await incoming.fail(Status(_NOT_FOUND, ""))
+            return
+        incoming.answer(_written(status, incoming))
 
-    async def _watch(self, _: object, context: Context) -> None:
-        service = await self._admit(context)
+    async def _watch(self, incoming: StreamCall) -> None:
+        service = await self._admit(incoming)
+        if service is None:
+            return
         if self._watches >= MAX_WATCHES:
-            await _refuse(context, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
+            await _refuse(incoming, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
+            return
         self._watches += 1
         try:
             last = None
@@ -97,37 +109,45 @@ class Health:
                 unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
                 status = self._statuses.get(service, unknown)
                 if status != last:
-                    await context.write(health_pb2.HealthCheckResponse(status=status))
+                    await incoming.write(_written(status, incoming))
                     last = status
                 await changed.wait()
         finally:
             self._watches -= 1
 
-    async def _admit(self, context: Context) -> str:
-        """Which service is asked for, by somebody who may ask."""
-        call = Call(context.invocation_metadata() or (), context.peer())
+    async def _admit(self, incoming: UnaryCall | StreamCall) -> str | None:
+        """Which service is asked for; None where the call has failed."""
+        peer = incoming.peer
         if self._floods.active:
-            self._floods.hear_of(call.peer)
+            self._floods.hear_of(peer)
         if self._callers is not None:
             try:
-                self._callers.identify(call.authorization, context.auth_context)
+                self._callers.identify(incoming.header(AUTHORIZATION), incoming)
             except Unauthenticated as error:
-                self._floods.came_to_nothing(call.peer)
-                await _refuse(context, error)
-        raw = await self._read(context, call.peer)
-        if raw is END:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
+                self._floods.came_to_nothing(peer)
+                await _refuse(incoming, error)
+                return None
         try:
-            service = health_pb2.HealthCheckRequest.FromString(raw).service
-        except DecodeError:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "this is no HealthCheckRequest")
-        if len(service) > MAX_NAME_BYTES:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no service has such a long name")
-        return service
+            raw = await self._read(incoming, peer)
+        except BrokenStream:
+            return None  # it was ended, for others
+        problem = None
+        if raw is None:
+            problem = "there is no request"
+        else:
+            service = _service(raw, incoming)
+            if service is None:
+                problem = "this is no HealthCheckRequest"
+            elif len(service) > MAX_NAME_BYTES:
+                problem = "no service has such a long name"
+            else:
+                return service
+        await incoming.fail(Status(_INVALID_ARGUMENT, problem))
+        return None
 
-    async def _read(self, context: Context, peer: str) -> bytes:
+    async def _read(self, incoming: UnaryCall | StreamCall, peer: str) -> bytes | None:
         """Read a message, for which the first of too many others that are not whole are ended."""
-        now = self._reading[context] = monotonic()
+        now = self._reading[incoming] = monotonic()
         while len(self._reading) > MAX_READING:
             first, began = next(iter(self._reading.items()))
             if len(self._reading) <= MAX_AT_ONCE and now - began < READ_SECONDS:
@@ -136,46 +156,38 @@ class Health:
             self._ending.add(ending := asyncio.ensure_future(_end(first)))
             ending.add_done_callback(self._ending.discard)
         try:
-            try:
-                raw: bytes = await context.read()
-            finally:
-                self._reading.pop(context, None)
-            if raw is END:
-                # Also where the caller is gone, of which gRPC tells a moment later.
-                await asyncio.sleep(NO_MESSAGE_SECONDS)
+            return await incoming.read()
         except asyncio.CancelledError:
             self._floods.came_to_nothing(peer)
             raise
-        return raw
+        finally:
+            self._reading.pop(incoming, None)
 
 
-async def _end(context: Context) -> None:
-    """Abort a call that is being read, whose handler then ends by itself: were its reading
-    cancelled, gRPC would never free what came of the message."""
+def _service(raw: bytes, incoming: UnaryCall | StreamCall) -> str | None:
+    try:
+        if incoming.is_json:
+            return json_format.Parse(raw or b"{}", health_pb2.HealthCheckRequest()).service
+        return health_pb2.HealthCheckRequest.FromString(raw).service
+    except (DecodeError, json_format.ParseError, UnicodeDecodeError):
+        return None
+
+
+def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
+    response = health_pb2.HealthCheckResponse(status=status)
+    if incoming.is_json:
+        return json_format.MessageToJson(response, indent=None).encode()
+    return response.SerializeToString()
+
+
+async def _end(incoming: UnaryCall | StreamCall) -> None:
+    """End a call that is being read, whose handler then ends by itself: were its reading
+    cancelled, grpcio would never free what came of the message."""
     with suppress(Exception):
-        await _refuse(context, Overloaded(RETRY_SECONDS, "requests of health that are not whole"))
+        await _refuse(incoming, Overloaded(RETRY_SECONDS, "requests of health that are not whole"))
 
 
-class Elsewhere(grpc.GenericRpcHandler):
-    """Calls of RPCs that there are not, of which gRPC would tell nobody. To be registered last."""
-
-    def __init__(self, floods: Floods) -> None:
-        self._handler: Final[Any] = grpc.stream_stream_rpc_method_handler(self._unimplemented)
-        self._floods: Final = floods
-
-    def service(self, _: grpc.HandlerCallDetails) -> Any:
-        """The same for any."""
-        return self._handler
-
-    async def _unimplemented(self, _: object, context: Context) -> None:
-        if self._floods.active:
-            self._floods.hear_of(context.peer())
-        self._floods.came_to_nothing(context.peer())
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-
-
-async def _refuse(context: Context, error: Refusal) -> NoReturn:
+async def _refuse(incoming: UnaryCall | StreamCall, error: Refusal) -> None:
     failure = failure_of(error)
     assert failure is not None  # it has a row
-    details = ("grpc-status-details-bin", failure.status().SerializeToString())
-    await context.abort(failure.code, failure.message, (details,))
+    await incoming.fail(failure.told())

@@ -57,14 +57,15 @@ class Call(Protocol):
     def is_json(self) -> bool:
         """Whether messages are proto3 JSON."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it was answered or has failed."""
+
     def header(self, name: str) -> str | None:
         """The first value of a header, by its lower-case name; None if there is none."""
 
     def time_remaining(self) -> float | None:
         """Seconds until the deadline; None if there is none."""
-
-    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
-        """End a call that is answered once: a unary call, or a stream of requests."""
 
     async def fail(self, status: Status, trailers: Trailers = ()) -> None:
         """End the call with an error."""
@@ -84,8 +85,15 @@ class UnaryCall(Call, Protocol):
     def size(self) -> int | None:
         """Bytes of the message on the wire, as far as they are known before it is read."""
 
+    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
+        """End the call with its answer."""
+
     async def read(self) -> bytes | None:
-        """The message; None where there is none."""
+        """The message; None where there is none.
+
+        Raises:
+            BrokenStream: The call was ended meanwhile.
+        """
 
 
 class StreamCall(Call, Protocol):
@@ -99,17 +107,18 @@ class StreamCall(Call, Protocol):
         """
 
     async def write(self, message: bytes) -> None:
-        """Send an answer, once the caller has taken enough of those before."""
+        """Send an answer, once the caller has taken enough of those before. To a call of
+        `Kind.CLIENT_STREAM` there is one."""
 
     def promise(self, trailers: Trailers) -> None:
         """Say what follows the last answer. It has to be known before the first is written."""
 
     def close(self) -> None:
-        """End a stream of answers well."""
+        """End the call well."""
 
 
 class BrokenStream(Exception):
-    """The messages of a stream cannot be read, or its caller is gone.
+    """A message cannot be read, or the call was ended while it was read.
 
     Attributes:
         code: gRPC's number for what is wrong.
@@ -127,16 +136,15 @@ class Method:
     Attributes:
         path: `package.Service/Method`, without a slash in front.
         kind: What it takes and gives.
-        handler: Takes a `UnaryCall` for `Kind.UNARY`, otherwise a `StreamCall`, and ends it.
-        at_once: For unary calls whose message is here: ends the call and says True if nothing has
-            to be waited for; otherwise does nothing and says False, and `handler` takes the call.
+        handler: Takes a `UnaryCall` for `Kind.UNARY`, otherwise a `StreamCall`. It ends the call
+            and gives None where nothing has to be waited for; otherwise it gives the coroutine
+            that will. So a small call costs no task.
         has_no_side_effects: It may be called by HTTP GET.
     """
 
     path: str
     kind: Kind
-    handler: Callable[[Any], Coroutine[Any, Any, None]] = field(repr=False)
-    at_once: Callable[[Any], bool] | None = field(default=None, repr=False)
+    handler: Callable[[Any], Coroutine[Any, Any, None] | None] = field(repr=False)
     has_no_side_effects: bool = False
 
 

@@ -10,12 +10,13 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple
 from functools import partial
 from typing import Any, Final
 
 from bytepair_server import _transport
+from bytepair_server.config.settings import Settings
 from bytepair_server.transport.interface import (
     BrokenStream,
     Kind,
@@ -36,6 +37,20 @@ _RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
 
 #: Told of an exception that a handler let through, which is a fault of the handler.
 OnFault = Callable[[BaseException], None]
+
+
+def limits(settings: Settings) -> Limits:
+    """What the settings say of peers."""
+    return Limits(
+        max_connections=settings.max_connections,
+        handshake_seconds=settings.handshake_seconds,
+        max_concurrent_streams=settings.max_concurrent_streams,
+        max_header_bytes=settings.max_metadata_bytes,
+        max_message_bytes=settings.max_message_bytes,
+        max_abandoned_per_second=settings.max_abandoned_per_second,
+        max_connection_age_seconds=settings.max_connection_age_seconds,
+        cors_origins=settings.cors_origins,
+    )
 
 
 class NativeTransport:
@@ -121,23 +136,17 @@ class NativeTransport:
 
     def _open(self, number: int, incoming: _transport.Incoming) -> None:
         method = self._methods[incoming.method]
-        if method.kind is not Kind.UNARY:
-            stream = NativeStreamCall(self._native, number, incoming)
-            self._begin(number, stream, method.handler(stream))
-            return
-        call = NativeUnaryCall(self._native, number, incoming)
-        if call.message is None or method.at_once is None or not method.at_once(call):
-            self._begin(number, call, method.handler(call))
-
-    def _begin(
-        self,
-        number: int,
-        call: NativeUnaryCall | NativeStreamCall,
-        handling: Coroutine[Any, Any, None],
-    ) -> None:
-        self._calls[number] = call
-        call.task = self._loop.create_task(handling)
-        call.task.add_done_callback(partial(self._ended, number))
+        call: NativeUnaryCall | NativeStreamCall
+        if method.kind is Kind.UNARY:
+            call = NativeUnaryCall(self._native, number, incoming)
+        else:
+            once = method.kind is Kind.CLIENT_STREAM
+            call = NativeStreamCall(self._native, number, incoming, once)
+        handling = method.handler(call)
+        if handling is not None:
+            self._calls[number] = call
+            call.task = self._loop.create_task(handling)
+            call.task.add_done_callback(partial(self._ended, number))
 
     def _ended(self, number: int, task: asyncio.Task[None]) -> None:
         call = self._calls.pop(number, None)
@@ -232,6 +241,11 @@ class NativeUnaryCall(_NativeCall):
     def size(self) -> int | None:
         return self._incoming.size
 
+    async def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
+        await super().fail(status, trailers, headers)
+        if self._reading is not None and not self._reading.done():
+            self._reading.set_exception(BrokenStream(status.code, status.message))
+
     async def read(self) -> bytes | None:
         if self.message is None:
             self._reading = asyncio.get_running_loop().create_future()
@@ -248,10 +262,22 @@ class NativeUnaryCall(_NativeCall):
 class NativeStreamCall(_NativeCall):
     """A `StreamCall`."""
 
-    __slots__ = ("_arrived", "_has_begun", "_trailers", "_waiter", "_writable")
+    __slots__ = (
+        "_answer",
+        "_arrived",
+        "_has_begun",
+        "_is_answered_once",
+        "_trailers",
+        "_waiter",
+        "_writable",
+    )
 
     def __init__(
-        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+        self,
+        native: _transport.Transport,
+        number: int,
+        incoming: _transport.Incoming,
+        is_answered_once: bool,
     ) -> None:
         super().__init__(native, number, incoming)
         #: What came and was not read; Rust bounds how much it reads ahead.
@@ -260,6 +286,8 @@ class NativeStreamCall(_NativeCall):
         self._writable = True
         self._has_begun = False
         self._trailers: Trailers = ()
+        self._is_answered_once: Final = is_answered_once
+        self._answer = b""
         if self.message is not None:
             self._arrived.extend(((_MESSAGE, self.message), (_END, None)))
 
@@ -283,6 +311,9 @@ class NativeStreamCall(_NativeCall):
         self._native.begin(self._number, list(self._trailers), list(headers))
 
     async def write(self, message: bytes) -> None:
+        if self._is_answered_once:
+            self._answer = message
+            return
         if not self._has_begun:
             self.begin()
         self._writable = self._native.send(self._number, message)
@@ -294,6 +325,9 @@ class NativeStreamCall(_NativeCall):
         self._trailers = trailers
 
     def close(self) -> None:
+        if self._is_answered_once:
+            self.answer(self._answer, self._trailers)
+            return
         if not self._has_begun:
             self.begin()
         self.is_over = True

@@ -3,6 +3,7 @@ why one cannot be listened at."""
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Final
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
 
+#: Connections that the kernel keeps until they are accepted.
+BACKLOG: Final = 1024
 #: Elsewhere SO_REUSEPORT is missing, or gives every connection to one of the processes.
 CAN_SHARE: Final = sys.platform == "linux"
 
@@ -45,6 +48,47 @@ class SharedPort:
     def close(self) -> None:
         """Hold it no longer."""
         self._held.close()
+
+
+def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket:
+    """A socket that listens.
+
+    Args:
+        address: "host:port", or gRPC's "unix:path".
+        share: Other processes listen there too.
+        unix_socket_mode: Permissions of a Unix socket's file, octal.
+    Raises:
+        ConfigurationError: It cannot be listened at.
+    """
+    try:
+        if address.startswith("unix:"):
+            return _listen_at_file(address, int(unix_socket_mode, 8))
+        listener = _bound(address, share=share)
+        listener.listen(BACKLOG)
+        return listener
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(
+            f"grpc_address {address}: cannot listen there: {_reason(error)}; if another process "
+            "has the port, stop it, or set another address"
+        ) from None
+
+
+def _listen_at_file(address: str, mode: int) -> socket.socket:
+    path = Path(address.removeprefix("unix:").removeprefix("//"))
+    if path.is_socket():
+        path.unlink()  # of a server that is gone: the caller has asked whether one answers
+    listener = socket.socket(socket.AF_UNIX)
+    # A socket that got its permissions afterwards would be open to others for a moment.
+    before = os.umask(0o777 & ~mode)
+    try:
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
 
 
 def problem(address: str) -> str:

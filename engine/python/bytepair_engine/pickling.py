@@ -1,0 +1,99 @@
+"""Encodings in pickles: built-in ones by name and fingerprint, others by their content.
+
+An encoding that lives in this process, or that it inherited by a fork, is found again and not
+rebuilt: process pools on Linux share the memory of their parent's encodings.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from bytepair_engine.backends.cores import BackendName, resolve
+from bytepair_engine.building import build_encoding, build_pipeline_encoding
+from bytepair_engine.encoding import LIVE, Encoding
+from bytepair_engine.errors import VocabularyError
+from bytepair_engine.extending import ordinary_tokens
+from bytepair_engine.pipeline.definition import NO_TEMPLATE
+from bytepair_engine.registry import get_encoding
+from bytepair_engine.resources import Resources
+from bytepair_engine.vocabulary.builtin import BUILTINS
+
+#: Encodings of other processes that this one keeps: each of the tasks of a pool brings its own.
+_KEPT: Final = 8
+
+_contents: Final[WeakKeyDictionary[Encoding, bytes]] = WeakKeyDictionary()
+_restored: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
+
+
+def reduced(encoding: Encoding) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
+    """What `pickle` keeps of an encoding."""
+    if _is_builtin(encoding):
+        return _builtin, (
+            encoding.name,
+            encoding.fingerprint,
+            encoding.backend,
+            encoding.resources.cache_bytes,
+            encoding.resources.threads,
+        )
+    content = _contents.get(encoding)
+    if content is None:
+        content = _contents[encoding] = pickle.dumps(_content(encoding))
+    return _of_content, (encoding._identity, content)
+
+
+def _is_builtin(encoding: Encoding) -> bool:
+    builtin = BUILTINS.get(encoding.name)
+    return (
+        builtin is not None
+        and encoding.source == "builtin"
+        and encoding.special_tokens == builtin.special_tokens
+        and encoding.template == NO_TEMPLATE
+    )
+
+
+def _content(encoding: Encoding) -> dict[str, Any]:
+    shared = {"name": encoding.name, "source": encoding.source, "resources": encoding.resources}
+    if encoding.pipeline is not None:
+        return {"core": encoding.backend, "pipeline": encoding.pipeline, "keys": shared}
+    shared |= {
+        "pattern": encoding.pattern,
+        "special_tokens": dict(encoding.special_tokens),
+        "table_source": encoding.name,
+        "template": encoding.template,
+    }
+    return {"core": encoding.backend, "items": ordinary_tokens(encoding), "keys": shared}
+
+
+def _builtin(
+    name: str, fingerprint: str, backend: BackendName, cache_bytes: int, threads: int
+) -> Encoding:
+    encoding = get_encoding(name, backend=backend, cache_bytes=cache_bytes, threads=threads)
+    if encoding.fingerprint != fingerprint:
+        raise VocabularyError(
+            f"encoding {name!r}",
+            f"it has the fingerprint {encoding.fingerprint} here, and {fingerprint} in the pickle",
+            "install the same version of bytepair-engine on both sides",
+        )
+    return encoding
+
+
+def _of_content(identity: bytes, content: bytes) -> Encoding:
+    found = LIVE.get(identity) or _restored.get(identity)
+    return found if found is not None else _rebuilt(identity, content)
+
+
+@lru_cache(_KEPT)
+def _rebuilt(identity: bytes, content: bytes) -> Encoding:
+    parts = pickle.loads(content)
+    core = resolve(parts["core"])
+    assert isinstance(parts["keys"]["resources"], Resources)
+    if "pipeline" in parts:
+        encoding = build_pipeline_encoding(core, parts["pipeline"], **parts["keys"])
+    else:
+        encoding = build_encoding(core, core.from_items(parts["items"]), **parts["keys"])
+    _restored[identity] = encoding
+    return encoding

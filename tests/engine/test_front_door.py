@@ -1,0 +1,125 @@
+"""`load_encoding` takes any file that describes itself, and encodings survive a pickle."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import bytepair_engine
+import pytest
+from bytepair_engine import (
+    Encoding,
+    EncodingSpec,
+    InvalidOption,
+    VocabularyError,
+    extend_encoding,
+    load_encoding,
+)
+from bytepair_engine.backends.cores import BackendName
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import Metaspace
+
+TEXT = "ab ba\u0142 <|a|> aab"
+
+
+@pytest.fixture
+def tokenizer_json(tmp_path: Path) -> Path:
+    """A vocabulary that is a pipeline, and no rank table."""
+    tokens = ["<unk>", "\u2581", "a", "b", "ab", "\u2581ab"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    merges = [("a", "b"), ("\u2581", "ab")]
+    tokenizer = Tokenizer(BPE(vocabulary, merges, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Metaspace()
+    path = tmp_path / "small.json"
+    tokenizer.save(str(path))
+    return path
+
+
+@pytest.fixture
+def rank_file(tmp_path: Path) -> Path:
+    file = tmp_path / "a.tiktoken"
+    tokens = [*(bytes([byte]) for byte in range(256)), b"ab"]
+    lines = (b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
+    file.write_bytes(b"".join(lines))
+    return file
+
+
+@pytest.mark.parametrize("of", [str, Path])
+def test_a_path_of_a_file_that_describes_itself(
+    backend: BackendName, of: type, tokenizer_json: Path
+) -> None:
+    encoding = load_encoding(of(tokenizer_json), backend=backend)
+    declared = EncodingSpec(name="small", file=tokenizer_json)
+    assert encoding.name == "small"
+    assert encoding.fingerprint == load_encoding(declared, backend=backend).fingerprint
+
+
+def test_a_rank_file_lists_the_patterns_that_it_could_have(rank_file: Path) -> None:
+    with pytest.raises(VocabularyError, match="one of gpt2, cl100k_base, o200k_base"):
+        load_encoding(rank_file)
+
+
+def test_other_files_say_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("name = ")
+    with pytest.raises(VocabularyError, match="not TOML"):
+        load_encoding(file)
+    with pytest.raises(VocabularyError, match="no known format"):
+        load_encoding(file.rename(tmp_path / "a.txt"))
+    with pytest.raises(InvalidOption, match=r"file: must be a pathlib\.Path"):
+        EncodingSpec(name="x", file="x")  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["built in", "extended", "ranks", "pipeline"])
+def pickled(
+    request: pytest.FixtureRequest, backend: BackendName, tokenizer_json: Path, rank_file: Path
+) -> Encoding:
+    if request.param == "built in":
+        return bytepair_engine.get_encoding("r50k_base", backend=backend, threads=1)
+    if request.param == "pipeline":
+        return load_encoding(tokenizer_json, backend=backend)
+    if request.param == "ranks":
+        return load_encoding(
+            EncodingSpec(name="r", file=rank_file, pattern="gpt2"), backend=backend
+        )
+    builtin = bytepair_engine.get_encoding("r50k_base", backend=backend)
+    return extend_encoding(builtin, ["<|a|>"], name="extended")
+
+
+def test_a_copy_is_the_encoding_itself(pickled: Encoding) -> None:
+    assert pickle.loads(pickle.dumps(pickled)) is pickled
+    assert copy.deepcopy(pickled) is pickled
+
+
+_OTHER_PROCESS = """
+import pickle, sys
+encoding = pickle.load(sys.stdin.buffer)
+assert encoding is pickle.loads(pickle.dumps(encoding))
+ids = encoding.encode(sys.argv[1], disallowed_special=())
+print((encoding.name, encoding.source, encoding.backend, encoding.resources.threads,
+       encoding.fingerprint, encoding.special_tokens == {}, ids))
+"""
+
+
+def test_another_process_gets_an_equal_one(pickled: Encoding) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _OTHER_PROCESS, TEXT],
+        input=pickle.dumps(pickled),
+        capture_output=True,
+        check=True,
+    )
+    expected = (
+        pickled.name,
+        pickled.source,
+        pickled.backend,
+        pickled.resources.threads,
+        pickled.fingerprint,
+        pickled.special_tokens == {},
+        pickled.encode(TEXT, disallowed_special=()),
+    )
+    assert done.stdout.decode().strip() == str(expected)
