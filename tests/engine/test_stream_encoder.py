@@ -4,7 +4,6 @@ token and policy; and memory that is bounded by a setting."""
 from __future__ import annotations
 
 import tracemalloc
-from array import array
 from collections.abc import Iterable
 from itertools import pairwise, repeat
 from typing import Any
@@ -142,11 +141,6 @@ def test_every_form_of_the_ids_and_the_count(name: str) -> None:
         ids = encoding.encode_ordinary(text)
         for size in (1, 7, 100, 10_000):
             pieces = cut(data, *range(size, len(data), size))
-            arrays = StreamEncoder(encoding, disallowed_special=())
-            joined = array("I")
-            for piece in pieces:
-                joined.extend(arrays.feed_array(piece))
-            assert joined + arrays.finish_array() == array("I", ids)
             packed = StreamEncoder(encoding, disallowed_special=())
             parts = [packed.feed_packed(piece) for piece in pieces]
             assert b"".join([*parts, packed.finish_packed()]) == pack(ids)

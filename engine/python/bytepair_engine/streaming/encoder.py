@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from threading import Lock
@@ -25,8 +24,8 @@ DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 _KEPT_BORDERS: Final = 64
 
 R = TypeVar("R")
-#: Ids, in each of the forms that the methods of `Encoding` give them in.
-A = TypeVar("A", list[int], "array[int]", bytes)
+#: Ids, as a list or packed.
+A = TypeVar("A", list[int], bytes)
 
 
 def can_stream(encoding: Encoding) -> bool:
@@ -138,7 +137,7 @@ class StreamEncoder(_TextStream):
     """Encodes a text that arrives in pieces: what `feed` and `finish` give, joined, is what
     `Encoding.encode` gives for the whole text, however it was cut.
 
-    Every call comes in three forms, as those of `Encoding`: ids as a list, as an array, or
+    Every call comes in two forms, as those of `Encoding`: ids as a list, or
     packed for the wire; one stream may mix them. The memory that a stream needs does not
     depend on the length of the text. Several threads may use one encoder: their calls take
     turns. With `add_special_tokens` the first call gives what the template has before a text, and
@@ -199,10 +198,6 @@ class StreamEncoder(_TextStream):
         """
         return self._step(piece, self.encoding.encode, list)
 
-    def feed_array(self, piece: str | bytes) -> array[int]:
-        """As `feed`; see `Encoding.encode_array`."""
-        return self._step(piece, self.encoding.encode_array, _array)
-
     def feed_packed(self, piece: str | bytes) -> bytes:
         """As `feed`; see `Encoding.encode_packed`."""
         return self._step(piece, self.encoding.encode_packed, pack)
@@ -218,10 +213,6 @@ class StreamEncoder(_TextStream):
             StreamFinished: At a second call, or after an error.
         """
         return self._step(None, self.encoding.encode, list)
-
-    def finish_array(self) -> array[int]:
-        """As `finish`; see `Encoding.encode_array`."""
-        return self._step(None, self.encoding.encode_array, _array)
 
     def finish_packed(self) -> bytes:
         """As `finish`; see `Encoding.encode_packed`."""
@@ -338,7 +329,3 @@ class StreamCounter(_TextStream):
             allowed_special=self._allowed,
             disallowed_special=self._disallowed,
         )
-
-
-def _array(ids: Sequence[int]) -> array[int]:
-    return array("I", ids)
