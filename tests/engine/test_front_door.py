@@ -7,6 +7,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import bytepair_engine
@@ -20,6 +21,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.inspection import inspect_file
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Metaspace
@@ -123,3 +125,16 @@ def test_another_process_gets_an_equal_one(pickled: Encoding) -> None:
         pickled.encode(TEXT, disallowed_special=()),
     )
     assert done.stdout.decode().strip() == str(expected)
+
+
+def test_an_inspection_proposes_the_pattern_of_a_known_table(
+    rank_file: Path, tmp_path: Path
+) -> None:
+    known = tmp_path / "known.gz"
+    data = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
+    known.write_bytes(data.read_bytes())
+    found = inspect_file(EncodingSpec(name="known", file=known))
+    assert 'pattern = "r50k_base"' in found.missing
+    proposed = EncodingSpec(name="known", file=known, pattern="r50k_base")
+    assert load_encoding(proposed).pattern == bytepair_engine.get_encoding("r50k_base").pattern
+    assert "one of gpt2, " in inspect_file(EncodingSpec(name="other", file=rank_file)).missing

@@ -21,6 +21,7 @@ from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.streaming.encoder import can_stream
 from bytepair_engine.vocabulary.builtin import SHA256
+from bytepair_engine.vocabulary.patterns import PATTERN_NAMES
 
 #: How many characters of a regular expression or of another value a step may show.
 _LONGEST_VALUE: Final = 200
@@ -73,14 +74,15 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     opened = open_vocabulary(spec)
     format_ = opened.detected.format
     sha256 = hashlib.sha256(opened.data).hexdigest()
+    official = tuple(name for name, official in SHA256.items() if official == sha256)
     inspection = partial(
         Inspection,
         file=spec.file,
         format=format_,
         sha256=sha256,
-        official=tuple(name for name, official in SHA256.items() if official == sha256),
+        official=official,
     )
-    missing = _missing(spec, format_)
+    missing = _missing(spec, format_, official)
     if missing:
         return inspection(spec=spec, encoding=None, missing=missing)
     with collector.paused():
@@ -99,10 +101,18 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     )
 
 
-def _missing(spec: EncodingSpec, format_: Format) -> str:
+def _missing(spec: EncodingSpec, format_: Format, official: tuple[str, ...]) -> str:
     wanted = []
     if format_ in ("tiktoken", "gpt2") and spec.pattern is None:
-        wanted.append("pattern: this file does not carry one, and another gives other ids")
+        # The name of an encoding is also that of its pattern.
+        proposal = (
+            f'this is the table of {official[0]}, so pattern = "{official[0]}"'
+            if official
+            else f"one of {PATTERN_NAMES}, or a regular expression"
+        )
+        wanted.append(
+            f"pattern: this file does not carry one, and another gives other ids; {proposal}"
+        )
     if format_ == "gpt2" and spec.encoder_file is None:
         wanted.append("encoder_file: vocab.json (or encoder.json), which holds the ids")
     return "; ".join(wanted)
