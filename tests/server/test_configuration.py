@@ -228,7 +228,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
 
 def shown_default(default: object) -> str:
     """How the table shows a default."""
-    if default is None:
+    if default is None or default == ():
         return "none"
     if isinstance(default, tuple):
         assert len(default) == 6
