@@ -119,9 +119,17 @@ impl Calling {
         })
     }
 
-    fn stream(&self, opened: Option<Opened>, requests: Option<RequestStream>) -> StreamingResult {
+    fn stream(
+        &self,
+        refused: Option<Refused>,
+        opened: Option<Opened>,
+        requests: Option<RequestStream>,
+    ) -> StreamingResult {
         let calls = self.calls.clone();
         Box::pin(async move {
+            if let Some(Refused(failure)) = refused {
+                return Err(error(failure));
+            }
             let (guard, started, credits) = calls.stream(opened.ok_or_else(unknown)?);
             if let Some(requests) = requests {
                 tokio::spawn(read(calls, guard.id, requests, credits));
@@ -181,7 +189,12 @@ impl Dispatcher for Calling {
         request: Bytes,
         format: CodecFormat,
     ) -> StreamingResult {
-        self.stream(self.opened(path, context, Some(request), format), None)
+        let refused = context.extensions().get().cloned();
+        self.stream(
+            refused,
+            self.opened(path, context, Some(request), format),
+            None,
+        )
     }
 
     fn call_client_streaming(
@@ -191,6 +204,9 @@ impl Dispatcher for Calling {
         requests: RequestStream,
         format: CodecFormat,
     ) -> UnaryResult {
+        if let Some(Refused(failure)) = context.extensions().get().cloned() {
+            return Box::pin(async move { Err(error(failure)) });
+        }
         let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
         Box::pin(async move {
             let (guard, answered, credits) = calls.client_stream(opened.ok_or_else(unknown)?);
@@ -206,7 +222,12 @@ impl Dispatcher for Calling {
         requests: RequestStream,
         format: CodecFormat,
     ) -> StreamingResult {
-        self.stream(self.opened(path, context, None, format), Some(requests))
+        let refused = context.extensions().get().cloned();
+        self.stream(
+            refused,
+            self.opened(path, context, None, format),
+            Some(requests),
+        )
     }
 }
 

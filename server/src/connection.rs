@@ -49,7 +49,8 @@ where
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(settings.max_concurrent_streams)
-        .max_header_list_size(settings.max_header_bytes)
+        // Twice the limit, so that a call that is just over it gets a status of its protocol.
+        .max_header_list_size(settings.max_header_bytes.saturating_mul(2))
         .keep_alive_interval(Some(settings.keepalive_interval))
         .keep_alive_timeout(settings.keepalive_timeout);
     let service = {
@@ -141,6 +142,16 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
     }
     let timeout = is_unary.then_some(shared.settings.message_timeout);
     let mut body = ReadAhead::new(body, timeout);
+    let size = header_bytes(&parts.headers);
+    if size > shared.settings.max_header_bytes as usize {
+        return refuse(
+            shared,
+            parts,
+            body,
+            too_many_headers(size, shared.settings.max_header_bytes),
+        )
+        .await;
+    }
     let Some(method) = method.filter(|_| is_unary && parts.method == HttpMethod::POST) else {
         return shared
             .protocols
@@ -205,21 +216,47 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
             drop(guard);
             response
         }
-        Err(failure) => {
-            // The message stays unread. In its place the protocol gets an empty one.
-            if parts.version < http::Version::HTTP_2 {
-                tokio::spawn(body.discard());
-            }
-            for name in ["grpc-encoding", "content-encoding", "content-length"] {
-                parts.headers.remove(name);
-            }
-            parts.extensions.insert(Refused(failure));
-            let unread = ReadAhead::message_unread(is_prefixed);
-            shared
-                .protocols
-                .answer(Request::from_parts(parts, unread))
-                .await
-        }
+        Err(failure) => refuse(shared, parts, body, failure).await,
+    }
+}
+
+/// Fail a call whose message stays unread: in its place the protocol gets an empty one.
+async fn refuse(
+    shared: &Shared,
+    mut parts: http::request::Parts,
+    body: ReadAhead,
+    failure: Failure,
+) -> Response<Body> {
+    let is_prefixed = content_type(&parts.headers) != b"application/json"
+        && content_type(&parts.headers) != b"application/proto";
+    if parts.version < http::Version::HTTP_2 {
+        tokio::spawn(body.discard());
+    }
+    for name in ["grpc-encoding", "content-encoding", "content-length"] {
+        parts.headers.remove(name);
+    }
+    parts.extensions.insert(Refused(failure));
+    let unread = ReadAhead::message_unread(is_prefixed);
+    shared
+        .protocols
+        .answer(Request::from_parts(parts, unread))
+        .await
+}
+
+/// The size of a header list, as HTTP/2 counts it.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    const OVERHEAD: usize = 32; // RFC 9113, section 6.5.2
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD)
+        .sum()
+}
+
+fn too_many_headers(size: usize, limit: u32) -> Failure {
+    Failure {
+        code: RESOURCE_EXHAUSTED,
+        message: format!("the metadata have {size} bytes, and the limit is {limit}"),
+        ..Failure::default()
     }
 }
 

@@ -221,7 +221,6 @@ class _NativeCall:
 
     def cancel(self) -> None:
         """The caller is gone, or its deadline is over."""
-        self.is_over = True
         if self.task is not None:
             self.task.cancel()
 
