@@ -116,6 +116,10 @@ interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grp
 conformance: $(VENV)/.runtime build/proto/.installed ## Run the official conformance suite of gRPC, Connect and gRPC-Web
 	tests/conformance/run.sh $(abspath $(BIN)/python)
 
+.PHONY: h2spec
+h2spec: $(VENV)/.runtime ## Run h2spec, the conformance tests of HTTP/2
+	tests/conformance/h2spec.sh $(abspath $(BIN))
+
 .PHONY: exactness-hard
 exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in many surroundings, short strings, every alignment
 	PYTHONPATH=tests $(BIN)/python bench/engine/hard_strings.py $(ENCODINGS)
