@@ -38,12 +38,15 @@ from bench.service.load import (
 from bench.service.shapes import Shape, shapes
 
 SERVERS: dict[str, Callable[[], AbstractContextManager[Server]]] = {
-    "service": lambda: service(1, SERVER_CORE),
+    "service": lambda: service(1, SERVER_CORE, flags=("--transport", "grpcio")),
+    "native": lambda: service(1, SERVER_CORE, flags=("--transport", "native")),
     "echo": lambda: other("echo", core=SERVER_CORE),
     "grpcio": lambda: other("naive", "grpc", core=SERVER_CORE),
     "FastAPI": lambda: other("naive", "http", core=SERVER_CORE),
 }
 PEERS = ("grpcio", "FastAPI")
+#: The service, on each of its transports.
+OWN = {"service": "grpcio", "native": "native"}
 #: How long servers may work on what the load left behind.
 SETTLE_SECONDS = 10.0
 PARTS = ("shapes", "workers", "ghz", "clients")
@@ -125,20 +128,24 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
                 rows.setdefault((shape.name, in_flight), []).append(found)
     print(
         "\nOne process on one core; requests/s as a multiple of the other's, and by CPU time\n"
-        "| shape | in flight | requests/s | CPU µs | echo's CPU µs | median µs | 99 % µs "
-        "| of the echo | grpcio + tiktoken | FastAPI + tiktoken "
+        "| shape | transport | in flight | requests/s | CPU µs | echo's CPU µs | median µs "
+        "| 99 % µs | of the echo | grpcio + tiktoken | FastAPI + tiktoken "
         f"| peak MB: {', '.join(SERVERS)} |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     for (shape_name, in_flight), measured in rows.items():
-        mine, echo = ([found[name] for found in measured] for name in ("service", "echo"))
-        print(
-            f"| {shape_name} | {in_flight} | {median(mine, lambda f: f.per_second):,.0f} "
-            f"| {median(mine, lambda f: f.cpu):,.0f} | {median(echo, lambda f: f.cpu):,.0f} "
-            f"| {median(mine, lambda f: f.median):,.0f} "
-            f"| {median(mine, lambda f: f.high):,.0f} | {ratio(measured, 'echo')} "
-            f"| {ratio(measured, 'grpcio')} | {ratio(measured, 'FastAPI')} | {peaks(measured)} |"
-        )
+        echo = [found["echo"] for found in measured]
+        for own, transport in OWN.items():
+            mine = [found[own] for found in measured]
+            print(
+                f"| {shape_name} | {transport} | {in_flight} "
+                f"| {median(mine, lambda f: f.per_second):,.0f} "
+                f"| {median(mine, lambda f: f.cpu):,.0f} | {median(echo, lambda f: f.cpu):,.0f} "
+                f"| {median(mine, lambda f: f.median):,.0f} "
+                f"| {median(mine, lambda f: f.high):,.0f} | {ratio(measured, own, 'echo')} "
+                f"| {ratio(measured, own, 'grpcio')} | {ratio(measured, own, 'FastAPI')} "
+                f"| {peaks(measured)} |"
+            )
 
 
 def settle(servers: dict[str, Server]) -> None:
@@ -197,10 +204,10 @@ def peaks(measured: list[dict[str, Figures]]) -> str:
     return ", ".join("–" if kib is None else f"{kib * 1024 / 1e6:.0f}" for kib in most)
 
 
-def ratio(measured: list[dict[str, Figures]], beside: str) -> str:
+def ratio(measured: list[dict[str, Figures]], own: str, beside: str) -> str:
     """The service's requests per second as a multiple of another's, and the same of requests for
     each second of CPU time, which says more where the load is what limits."""
-    pairs = [(found["service"], found[beside]) for found in measured if beside in found]
+    pairs = [(found[own], found[beside]) for found in measured if beside in found]
     if not pairs:
         return "–"
     faster = statistics.median(mine.per_second / its.per_second for mine, its in pairs)
