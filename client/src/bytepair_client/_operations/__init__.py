@@ -5,6 +5,7 @@ names and defaults of arguments, how they go into a request, and the plain value
 first argument, `defaults`, is the client's; users do not pass it.
 """
 
+from bytepair_client._operations.chats import count_chat, encode_chat, fit_chat
 from bytepair_client._operations.counting import count, count_batch
 from bytepair_client._operations.decoding import decode, decode_batch, decode_bytes
 from bytepair_client._operations.describing import get_encoding, health, list_encodings
@@ -14,6 +15,7 @@ from bytepair_client._operations.streaming import count_stream, decode_stream, e
 __all__ = [
     "count",
     "count_batch",
+    "count_chat",
     "count_stream",
     "decode",
     "decode_batch",
@@ -21,8 +23,10 @@ __all__ = [
     "decode_stream",
     "encode",
     "encode_batch",
+    "encode_chat",
     "encode_stream",
     "encode_with_offsets",
+    "fit_chat",
     "get_encoding",
     "health",
     "list_encodings",

@@ -1,0 +1,323 @@
+"""Chats: counted, encoded, and fitted into a window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bytepair.v1 import chat_pb2
+
+from bytepair_client._call import Call, Method
+from bytepair_client._operations.common import set_encoding
+from bytepair_client._options import (
+    NOT_GIVEN,
+    Defaults,
+    Fingerprint,
+    Timeout,
+    checked_limit,
+    chosen_timeout,
+    invalid,
+    utf8,
+)
+from bytepair_client._text import DisallowedSpecial, wire_disallowed
+
+_PATH = f"/{chat_pb2.DESCRIPTOR.services_by_name['ChatService'].full_name}/"
+COUNT_CHAT = Method(f"{_PATH}CountChat", chat_pb2.CountChatResponse.FromString)
+ENCODE_CHAT = Method(f"{_PATH}EncodeChat", chat_pb2.EncodeChatResponse.FromString)
+FIT_CHAT = Method(f"{_PATH}FitChat", chat_pb2.FitChatResponse.FromString)
+
+ChatMessages = Iterable[Mapping[str, Any]]
+ChatTools = Iterable[Mapping[str, Any] | str] | None
+
+_TEXTS = (
+    "name",
+    "reasoning",
+    "tool_call_id",
+    "channel",
+    "recipient",
+    "content_type",
+    "constrain",
+)
+_FIELDS = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXTS})
+_PAST_REASONING = {
+    "default": chat_pb2.PAST_REASONING_UNSPECIFIED,
+    "keep": chat_pb2.PAST_REASONING_KEEP,
+    "before_first_final": chat_pb2.PAST_REASONING_BEFORE_FIRST_FINAL,
+    "before_last_final_if_answered": chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL_IF_ANSWERED,
+    "before_last_final": chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL,
+}
+
+
+def count_chat(
+    defaults: Defaults,
+    messages: ChatMessages,
+    *,
+    format: str,  # noqa: A002
+    tools: ChatTools = None,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    encoding: str | None = None,
+    disallowed_special: DisallowedSpecial = (),
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[chat_pb2.CountChatResponse, int]:
+    """Count the tokens of a chat, with what frames its messages.
+
+    `with_raw_response` also tells whether the count is exact or an estimate, by which rule, and
+    how much each message has.
+
+    Args:
+        messages: As programs have them: {"role", "content", "name", "tool_calls",
+            "tool_call_id"}, content a string, a list of text parts, or None.
+        format: How the model's chats are written, such as "harmony"; docs/chat.md lists them.
+        tools: As programs have them: {"type": "function", "function": {…}}, or JSON text.
+        add_generation_prompt: Whether to count what begins the assistant's reply.
+        continue_final_message: Whether the assistant's last message stays open.
+        past_reasoning: "default", or a rule that the format has.
+        reasoning_effort: One of the format's values; "" for its default.
+        current_date: Such as "2026-11-23", where the format writes one.
+        format_options: The format's own options.
+        limit: As for `count`.
+        encoding: Name or alias; None for the client's.
+        disallowed_special: () to count control tokens that text spells as text, "all" to fail.
+        expected_fingerprint: What the encoding must be.
+        timeout: Seconds; None for no deadline.
+    Returns:
+        The number of tokens, at most `limit` + 1.
+    Raises:
+        TokenizerError: See the tree in the documentation.
+    """
+    request = chat_pb2.CountChatRequest(limit=checked_limit(limit))
+    _fill(request, messages, format, tools, disallowed_special)
+    _set_options(
+        request.options,
+        add_generation_prompt,
+        continue_final_message,
+        past_reasoning,
+        reasoning_effort,
+        current_date,
+        format_options,
+    )
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    seconds = chosen_timeout(defaults, timeout)
+    return Call(COUNT_CHAT, request, seconds, lambda answer: answer.count)
+
+
+def encode_chat(
+    defaults: Defaults,
+    messages: ChatMessages,
+    *,
+    format: str,  # noqa: A002
+    tools: ChatTools = None,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    disallowed_special: DisallowedSpecial = "all",
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[chat_pb2.EncodeChatResponse, list[int]]:
+    """Encode a chat: control tokens come from its structure, and from no text.
+
+    The operator must permit the format.
+
+    Args:
+        messages: As for `count_chat`, like the seven that follow.
+        format: How the model's chats are written.
+        tools: Which tools the model may call.
+        add_generation_prompt: Whether to end with what begins the assistant's reply.
+        continue_final_message: Whether the assistant's last message stays open.
+        past_reasoning: "default", or a rule that the format has.
+        reasoning_effort: One of the format's values; "" for its default.
+        current_date: Such as "2026-11-23", where the format writes one.
+        format_options: The format's own options.
+        encoding: Name or alias; None for the client's.
+        disallowed_special: "all" to fail where text spells a control token, () to take it as text.
+        expected_fingerprint: What the encoding must be.
+        timeout: Seconds; None for no deadline.
+    Returns:
+        The ids.
+    Raises:
+        TokenizerError: See the tree in the documentation.
+    """
+    request = chat_pb2.EncodeChatRequest()
+    _fill(request, messages, format, tools, disallowed_special)
+    _set_options(
+        request.options,
+        add_generation_prompt,
+        continue_final_message,
+        past_reasoning,
+        reasoning_effort,
+        current_date,
+        format_options,
+    )
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    seconds = chosen_timeout(defaults, timeout)
+    return Call(ENCODE_CHAT, request, seconds, lambda answer: list(answer.ids))
+
+
+def fit_chat(
+    defaults: Defaults,
+    messages: ChatMessages,
+    max_tokens: int,
+    *,
+    format: str,  # noqa: A002
+    tools: ChatTools = None,
+    reserve_tokens: int = 0,
+    keep_system: bool = True,
+    pinned: Sequence[int] = (),
+    min_last_turns: int = 1,
+    refill_percent: int = 100,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    disallowed_special: DisallowedSpecial = (),
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[chat_pb2.FitChatResponse, list[int]]:
+    """Choose the messages that fit into a window: the system messages at the start, the pinned
+    ones, and the longest run of whole turns at the end. A call stays with its results.
+
+    Args:
+        messages: As for `count_chat`.
+        max_tokens: The model's window.
+        format: How the model's chats are written.
+        tools: Which tools the model may call.
+        reserve_tokens: What of the window is for the answer.
+        keep_system: Whether system and developer messages at the start are kept.
+        pinned: Indices of messages that are kept.
+        min_last_turns: How many turns at the end are kept.
+        refill_percent: When anything must go, go down to this share of what may be kept.
+        add_generation_prompt: As for `count_chat`, like the seven that follow.
+        continue_final_message: Whether the assistant's last message stays open.
+        past_reasoning: "default", or a rule that the format has.
+        reasoning_effort: One of the format's values; "" for its default.
+        current_date: Such as "2026-11-23", where the format writes one.
+        format_options: The format's own options.
+        encoding: Name or alias; None for the client's.
+        disallowed_special: () to count control tokens that text spells as text, "all" to fail.
+        expected_fingerprint: What the encoding must be.
+        timeout: Seconds; None for no deadline.
+    Returns:
+        The indices of the messages that are kept, increasing.
+    Raises:
+        TokenizerError: See the tree in the documentation; with the reason BUDGET_TOO_SMALL where
+            what must be kept does not fit.
+    """
+    try:
+        request = chat_pb2.FitChatRequest(
+            max_tokens=max_tokens,
+            reserve_tokens=reserve_tokens,
+            keep_system=keep_system,
+            pinned=pinned,
+            min_last_turns=min_last_turns,
+            refill_percent=refill_percent,
+        )
+    except (TypeError, ValueError):
+        raise invalid("max_tokens", "this and the other numbers are integers from 0") from None
+    _fill(request, messages, format, tools, disallowed_special)
+    _set_options(
+        request.options,
+        add_generation_prompt,
+        continue_final_message,
+        past_reasoning,
+        reasoning_effort,
+        current_date,
+        format_options,
+    )
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    seconds = chosen_timeout(defaults, timeout)
+    return Call(FIT_CHAT, request, seconds, lambda answer: list(answer.kept))
+
+
+def _fill(
+    request: Any,
+    messages: ChatMessages,
+    chat_format: str,
+    tools: ChatTools,
+    disallowed_special: DisallowedSpecial,
+) -> None:
+    request.format = utf8("format", chat_format)
+    request.disallowed_special = wire_disallowed(disallowed_special)
+    for index, message in enumerate(messages):
+        try:
+            _set_message(request.messages.add(), message)
+        except (TypeError, ValueError, AttributeError, KeyError):
+            raise invalid("messages", f"message {index} is not of the shape of a message") from None
+    for index, tool in enumerate(tools or ()):
+        try:
+            text = tool if isinstance(tool, str) else json.dumps(tool, ensure_ascii=False)
+            request.tools.add(json=text)
+        except (TypeError, ValueError):
+            raise invalid("tools", f"tool {index} is no JSON") from None
+
+
+def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
+    for field, value in message.items():
+        if field not in _FIELDS and value is not None and value != []:
+            raise ValueError(field)
+    wire.role = message["role"]
+    content = message.get("content")
+    if isinstance(content, str):
+        wire.content.add(text=content)
+    elif content is not None:
+        for part in content:
+            _set_part(wire.content.add(), part)
+    for field in _TEXTS:
+        value = message.get(field)
+        if field == "reasoning" and value is None:
+            value = message.get("reasoning_content")
+        if value is not None:
+            setattr(wire, field, value)
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", call)
+        arguments = function["arguments"]
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        wire.tool_calls.add(
+            id=call.get("id") or "", name=function["name"], arguments_json=arguments
+        )
+
+
+def _set_part(wire: chat_pb2.ContentPart, part: Any) -> None:
+    if isinstance(part, str):
+        wire.text = part
+    elif part["type"] == "text":
+        wire.text = part["text"]
+    elif part["type"] == "counted_tokens":
+        wire.counted_tokens = part["tokens"]
+    else:
+        wire.json = json.dumps(part, ensure_ascii=False)
+
+
+def _set_options(
+    wire: chat_pb2.ChatOptions,
+    add_generation_prompt: bool,
+    continue_final_message: bool,
+    past_reasoning: str,
+    reasoning_effort: str,
+    current_date: str,
+    format_options: Mapping[str, str] | None,
+) -> None:
+    if past_reasoning not in _PAST_REASONING:
+        raise invalid("past_reasoning", f"one of {', '.join(_PAST_REASONING)}")
+    wire.add_generation_prompt = add_generation_prompt
+    wire.continue_final_message = continue_final_message
+    wire.past_reasoning = _PAST_REASONING[past_reasoning]
+    wire.reasoning_effort = utf8("reasoning_effort", reasoning_effort)
+    wire.current_date = utf8("current_date", current_date)
+    for key, value in (format_options or {}).items():
+        wire.format_options[utf8("format_options", key)] = utf8("format_options", value)

@@ -1,0 +1,64 @@
+"""The client's methods on chats, of both kinds of client, beside the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from bytepair_client import AsyncTokenizerClient, InvalidOption, TokenizerClient, TokenizerError
+from bytepair_engine import get_encoding
+from bytepair_engine.chat import count_chat, encode_chat, fit_chat
+from support.serving import RunningServer, write_config
+
+TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]
+CHAT: list[dict[str, Any]] = [
+    {"role": "system", "content": [{"type": "system_content", "reasoning_effort": "Low"}]},
+    {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "hm",
+        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": {}}}],
+    },
+    {"role": "tool", "tool_call_id": "1", "content": "done", "refusal": None},
+    {"role": "user", "content": "and?"},
+]
+
+
+def test_both_clients_answer_as_the_engine(tmp_path_factory: pytest.TempPathFactory) -> None:
+    config = write_config(
+        tmp_path_factory.mktemp("chat"),
+        'builtin_encodings = ["o200k_harmony"]\n[ceiling.default]\nformats = "ALL"\n',
+    )
+    engine: dict[str, Any] = {"encoding": get_encoding("o200k_harmony"), "format": "harmony"}
+    given: dict[str, Any] = {"format": "harmony", "tools": TOOLS, "past_reasoning": "keep"}
+    count = count_chat(CHAT, **engine, tools=TOOLS).count
+    ids = encode_chat(CHAT, **engine, tools=TOOLS).ids
+    kept = fit_chat(CHAT, count - 1, **engine, tools=TOOLS).kept
+
+    async def ask(target: str) -> list[Any]:
+        async with AsyncTokenizerClient(target, encoding="o200k_harmony") as client:
+            return [
+                await client.count_chat(CHAT, **given),
+                await client.encode_chat(CHAT, **given),
+                await client.fit_chat(CHAT, count - 1, **given),
+            ]
+
+    with (
+        RunningServer("--config", config) as server,
+        TokenizerClient(server.target, encoding="o200k_harmony") as client,
+    ):
+        assert asyncio.run(ask(server.target)) == [count, ids, kept]
+        assert client.count_chat(CHAT, **given) == count
+        assert client.encode_chat(CHAT, **given) == ids
+        assert client.fit_chat(CHAT, count - 1, **given) == kept
+        raw = client.with_raw_response.count_chat(CHAT, **given)
+        assert sum(raw.message_counts) + raw.tools_count + raw.frame_count == count
+        with pytest.raises(TokenizerError) as refused:
+            client.fit_chat(CHAT, 1, **given)
+        assert refused.value.reason == "BUDGET_TOO_SMALL"
+        assert refused.value.metadata["budget"] == "1"
+        for bad in ({"role": 1}, {"role": "user", "content": 3}, {"role": "user", "mood": "x"}):
+            with pytest.raises(InvalidOption, match="message 0"):
+                client.count_chat([bad], **given)
