@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,3 +66,23 @@ def test_both_clients_answer_as_the_engine(tmp_path_factory: pytest.TempPathFact
         for bad in ({"role": 1}, {"role": "user", "content": 3}, {"role": "user", "mood": "x"}):
             with pytest.raises(InvalidOption, match="message 0"):
                 client.count_chat([bad], **given)
+
+
+def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    chat = [{"role": "user", "content": "hello"}]
+
+    def run(*more: str, content: Any, status: int = 0) -> str:
+        file.write_text(json.dumps(content))
+        program = "import sys; from bytepair_client._cli.main import main; sys.exit(main())"
+        command = [sys.executable, "-c", program, "count-chat", str(file)]
+        command += ["-e", "o200k_base", "--format", "openai-chat", "--target", server.target]
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        return done.stdout
+
+    assert run(content=chat) == f"8 {file} (exact)\n"
+    assert "(estimate)" in run(content={"messages": chat, "tools": TOOLS})
+    told = json.loads(run("--json", content=chat))
+    assert (told["files"][0]["count"], told["files"][0]["message_counts"]) == (8, [5])
+    assert run(content="no", status=1) == ""

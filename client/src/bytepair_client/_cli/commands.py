@@ -1,4 +1,4 @@
-"""The five commands: each asks the server and prints what it says."""
+"""The commands: each asks the server and prints what it says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
+from bytepair.v1.chat_pb2 import ACCURACY_EXACT
 from bytepair.v1.stream_pb2 import CountStreamResponse
 from bytepair.v1.tokenizer_pb2 import CountResponse
 
@@ -108,6 +109,46 @@ def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     return results.status
 
 
+def count_chat(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+    """`bytepair count-chat`."""
+    results = Results(args.json)
+    for name in args.files:
+        with results.of(name) as result, opened(name) as source:
+            messages, tools = _chat(name, "".join(source.text()))
+            answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
+            accuracy = "exact" if answer.accuracy == ACCURACY_EXACT else "estimate"
+            result.answered(answer)
+            result.fields |= {
+                "count": answer.count,
+                "accuracy": accuracy,
+                "rule": answer.rule,
+                "message_counts": list(answer.message_counts),
+                "tools_count": answer.tools_count,
+                "frame_count": answer.frame_count,
+                "format": answer.format,
+                "format_fingerprint": answer.format_fingerprint,
+            }
+            shown_name = "" if name == STANDARD_INPUT else f" {name}"
+            result.line = f"{answer.count}{shown_name} ({accuracy})"
+    results.print_json()
+    return results.status
+
+
+def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
+    """The messages and tools of a file: a list of messages, or an object with both."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise CommandError(f"{name}: not JSON") from None
+    if isinstance(value, dict):
+        messages, tools = value.get("messages"), value.get("tools") or []
+    else:
+        messages, tools = value, []
+    if not isinstance(messages, list) or not isinstance(tools, list):
+        raise CommandError(f'{name}: no list of messages, and no object with "messages"')
+    return messages, tools
+
+
 def encodings(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair encodings`."""
     if args.names:
@@ -130,6 +171,7 @@ def health(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
 
 COMMANDS: Mapping[str, Command] = {
     "count": count,
+    "count-chat": count_chat,
     "encode": encode,
     "decode": decode,
     "encodings": encodings,

@@ -67,6 +67,18 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
     )
     _files(count, "UTF-8 text")
 
+    chat = commands.add_parser(
+        "count-chat",
+        parents=[encoding, server],
+        help="count the tokens of a chat",
+        description="Print the number of tokens of each chat, with what frames its messages, and "
+        "whether that is exact or an estimate.",
+    )
+    chat.add_argument(
+        "--format", required=True, metavar="NAME", help="the chat format, such as openai-chat"
+    )
+    _files(chat, 'JSON, a list of messages or {"messages": …, "tools": …},')
+
     encode = commands.add_parser(
         "encode",
         parents=[encoding, special, server],
