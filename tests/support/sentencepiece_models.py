@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 _messages: Any = sentencepiece_model_pb2
 
-#: What the trained pieces are made of, beside the README.
+#: What the trained pieces are made of, beside prose that stays: another text gives other merges.
 _CORPUS: Final = [
     "hello world, hell hello worlds worldly",
     "naïve é ½ ﬁne ｱｲｳ ①②③ Ǆ é",
@@ -65,14 +65,17 @@ MODELS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+_PROSE: Final = ROOT / "LICENSE"
+
+
 @cache
 def trained(name: str) -> bytes:
     """The model file of one of `MODELS`."""
     options = MODELS[name]
     written = io.BytesIO()
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:200]
+    prose = _PROSE.read_text(encoding="utf-8").splitlines()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(_CORPUS + readme),
+        sentence_iterator=iter(_CORPUS + prose),
         model_writer=written,
         model_type="bpe",
         vocab_size=700 if options.get("byte_fallback") else 400,
