@@ -30,6 +30,7 @@ ALLOWED: Final = frozenset(
 _WRITTEN: Final = {
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: MIT License": "MIT",
+    "Apache-2.0 / MIT": "Apache-2.0 OR MIT",  # as cargo allowed it before SPDX
 }
 #: What packages are under of which the bill of materials says nothing: their metadata do.
 _UNSAID: Final = {"protobuf": ["BSD-3-Clause"]}
