@@ -52,6 +52,13 @@ build/tiktoken-suite/tests:
 	tar --extract --gzip --strip-components 1 --directory build/tiktoken-suite \
 	    --file build/tiktoken-suite/tiktoken-$(TIKTOKEN_VERSION).tar.gz tiktoken-$(TIKTOKEN_VERSION)/tests
 
+# What RPCs and streams do, over the transport that is not the default.
+BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat policy malformed templates \
+    streams_decode streams_text untrusted_text))
+.PHONY: test-native
+test-native: $(VENV)/.dev ## Run the tests of RPCs and streams over the native transport
+	$(BIN)/python -m pytest --transport native $(BEHAVIOUR) $(PYTEST_ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy
 	$(BIN)/ruff check .

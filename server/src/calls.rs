@@ -48,6 +48,8 @@ pub enum Event {
     Cancelled,
     /// A stream that was paused may send again.
     Writable,
+    /// HTTP holds nothing more of a stream that Python has ended.
+    Ended,
 }
 
 pub type Pairs = Vec<(String, String)>;
@@ -119,6 +121,8 @@ struct Slot {
     receiver: Option<mpsc::UnboundedReceiver<Result<Bytes, Failure>>>,
     credits: Option<Credits>,
     unsent: Option<Arc<StreamUnsent>>,
+    /// Python has ended the stream, and HTTP has not sent all of it yet.
+    is_ending: bool,
 }
 
 /// Messages that may be read; no more once the call is over, so that its reader ends.
@@ -385,8 +389,12 @@ fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
                 let _ = messages.send(Ok(message));
             }
         }
-        Command::Close => drop(slots.remove(&id)),
+        Command::Close => end(slot),
         Command::Fail(failure) => {
+            if let (None, Some(messages)) = (&slot.start, &slot.messages) {
+                let _ = messages.send(Err(failure));
+                return end(slot);
+            }
             let Some(slot) = slots.remove(&id) else {
                 return;
             };
@@ -396,11 +404,16 @@ fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
                 let _ = answer.send(Err(failure));
             } else if let Some(start) = slot.start {
                 let _ = start.send(Err(failure));
-            } else if let Some(messages) = slot.messages {
-                let _ = messages.send(Err(failure));
             }
         }
     }
+}
+
+/// End a stream after the messages that it has; `Event::Ended` follows when they are sent.
+fn end(slot: &mut Slot) {
+    slot.messages = None;
+    slot.credits = None;
+    slot.is_ending = true;
 }
 
 fn start(slot: &mut Slot, headers: Pairs, trailers: Pairs) {
@@ -424,8 +437,14 @@ pub struct Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.calls.slots.lock().remove(&self.id).is_some() {
-            self.calls.push(self.id, Event::Cancelled);
+        let slot = self.calls.slots.lock().remove(&self.id);
+        if let Some(slot) = slot {
+            let event = if slot.is_ending {
+                Event::Ended
+            } else {
+                Event::Cancelled
+            };
+            self.calls.push(self.id, event);
         }
     }
 }

@@ -224,6 +224,7 @@ impl Transport {
                 Event::End => list.append((id, END, py.None()))?,
                 Event::Broken(code, message) => list.append((id, BROKEN, (code, message)))?,
                 Event::Cancelled => list.append((id, CANCELLED, py.None()))?,
+                Event::Ended => list.append((id, ENDED, py.None()))?,
                 Event::Writable => list.append((id, WRITABLE, py.None()))?,
             }
         }
@@ -286,6 +287,7 @@ const END: u8 = 2;
 const BROKEN: u8 = 3;
 const CANCELLED: u8 = 4;
 const WRITABLE: u8 = 5;
+const ENDED: u8 = 6;
 
 fn read_kind(kind: &str) -> PyResult<Kind> {
     match kind {
@@ -351,6 +353,7 @@ fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("BROKEN", BROKEN),
         ("CANCELLED", CANCELLED),
         ("WRITABLE", WRITABLE),
+        ("ENDED", ENDED),
     ] {
         module.add(name, value)?;
     }

@@ -134,7 +134,7 @@ class Answers:
 
     async def finish(self, requests):
         if not self.definition.HasField("error"):
-            self.call.close()
+            await self.call.close()
         elif self.sent:
             await fail(self.call, self.definition.error, [], self.trailers)
         else:

@@ -7,6 +7,7 @@ __all__ = [
     "BROKEN",
     "CANCELLED",
     "END",
+    "ENDED",
     "MESSAGE",
     "OPENED",
     "WRITABLE",
@@ -20,6 +21,7 @@ END: int
 BROKEN: int
 CANCELLED: int
 WRITABLE: int
+ENDED: int
 
 @final
 class Incoming:

@@ -125,17 +125,17 @@ class Streams:
                     assert self.options is not None  # the gate opens once they are set
                     session = session_class(self.options, call, self._work.inline_max_bytes)
                     await self._converse(incoming, session, stream, quota)
+                outcomes.answered(call)
+                await incoming.close()
             except BaseException as error:
-                await outcomes.failed(incoming, call, error)
-                return
+                if not incoming.is_over:
+                    await outcomes.failed(incoming, call, error)
             finally:
                 # Not before a caller that failed has its status: one that reads nothing would
                 # otherwise leave behind what it did not read, and open the next.
                 gate.leave_stream()
                 if quota is not None:
                     quota.leave_stream()
-            outcomes.answered(call)
-            incoming.close()
 
         return handle
 

@@ -178,7 +178,7 @@ class GrpcioStreamCall(_GrpcioCall):
     def promise(self, trailers: Trailers) -> None:
         self._context.set_trailing_metadata(tuple(trailers))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self.is_over = True
 
 

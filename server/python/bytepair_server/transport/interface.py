@@ -113,8 +113,9 @@ class StreamCall(Call, Protocol):
     def promise(self, trailers: Trailers) -> None:
         """Say what follows the last answer. It has to be known before the first is written."""
 
-    def close(self) -> None:
-        """End the call well."""
+    async def close(self) -> None:
+        """End the call well. Returns when the transport holds nothing more of its answers, or the
+        caller is gone."""
 
 
 class BrokenStream(Exception):

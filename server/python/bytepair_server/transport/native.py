@@ -30,8 +30,12 @@ from bytepair_server.transport.interface import (
 #: Events that one round of the event loop takes.
 BATCH: Final = 256
 
+#: For connections to end by themselves when the transport stops.
+STOP_SECONDS: Final = 1.0
+
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
+_ENDED = _transport.ENDED
 #: gRPC's numbers.
 _RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
 
@@ -109,6 +113,11 @@ class NativeTransport:
 
     async def stop(self) -> None:
         """Close all connections."""
+        # Calls that have just failed have yet to be told, and connections get GOAWAY.
+        self._native.drain()
+        until = self._loop.time() + STOP_SECONDS
+        while self._native.connections and self._loop.time() < until:
+            await asyncio.sleep(0.01)
         self._loop.remove_reader(self._wake)
         await asyncio.to_thread(self._native.stop)
         os.close(self._wake)
@@ -265,6 +274,7 @@ class NativeStreamCall(_NativeCall):
         "_answer",
         "_arrived",
         "_has_begun",
+        "_has_ended",
         "_is_answered_once",
         "_trailers",
         "_waiter",
@@ -283,7 +293,7 @@ class NativeStreamCall(_NativeCall):
         self._arrived: Final[deque[tuple[int, Any]]] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._writable = True
-        self._has_begun = False
+        self._has_begun = self._has_ended = False
         self._trailers: Trailers = ()
         self._is_answered_once: Final = is_answered_once
         self._answer = b""
@@ -323,7 +333,7 @@ class NativeStreamCall(_NativeCall):
         """What will follow the last answer, which has to be known before the first is sent."""
         self._trailers = trailers
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if self._is_answered_once:
             self.answer(self._answer, self._trailers)
             return
@@ -331,11 +341,23 @@ class NativeStreamCall(_NativeCall):
             self.begin()
         self.is_over = True
         self._native.close(self._number)
+        await self._sent()
+
+    async def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
+        await super().fail(status, trailers, headers)
+        if self._has_begun:
+            await self._sent()
+
+    async def _sent(self) -> None:
+        while not self._has_ended:
+            await self._wait()
 
     def happened(self, kind: int, payload: Any) -> None:
         """Take an event of this stream."""
         if kind == _WRITABLE:
             self._writable = True
+        elif kind == _ENDED:
+            self._has_ended = True
         else:
             self._arrived.append((kind, payload))
         if self._waiter is not None and not self._waiter.done():

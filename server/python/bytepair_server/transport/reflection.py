@@ -33,7 +33,7 @@ def methods(service_names: Sequence[str]) -> list[Method]:
                 return
             for response in servicer.ServerReflectionInfo(iter((request,)), None):
                 await incoming.write(response.SerializeToString())
-        incoming.close()
+        await incoming.close()
 
     return [
         Method(f"{name}/ServerReflectionInfo", Kind.BIDI_STREAM, answer) for name in SERVICE_NAMES
