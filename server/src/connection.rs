@@ -20,7 +20,7 @@ use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
 
 const DEADLINE_EXCEEDED: u32 = 4;
 const RESOURCE_EXHAUSTED: u32 = 8;
-/// Time for the calls of a connection that is told to go away.
+/// Time for the calls of a connection to end after its GOAWAY.
 const GOING_AWAY: Duration = Duration::from_secs(30);
 
 /// What all connections share.

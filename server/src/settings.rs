@@ -27,7 +27,7 @@ pub struct Settings {
     pub max_unsent_bytes: usize,
     /// Calls of one connection that its peer may give up within a second; 0: no limit.
     pub max_abandoned_per_second: u32,
-    /// After this long a connection is told to go away; `None`: never.
+    /// A connection of this age gets GOAWAY; `None`: never.
     pub max_connection_age: Option<Duration>,
     /// An idle connection is probed this often, and closed when it does not answer.
     pub keepalive_interval: Duration,

@@ -43,7 +43,7 @@ def register(server: grpc.aio.Server, methods: Sequence[Method], floods: Floods)
     Args:
         server: gRPC's.
         methods: Every RPC.
-        floods: Is told of calls of RPCs that there are not.
+        floods: Counts calls of unknown RPCs against their peers.
     """
     services: dict[str, dict[str, Any]] = defaultdict(dict)
     for method in methods:
@@ -188,7 +188,7 @@ def _der(pem: bytes) -> bytes:
 
 
 class _Unknown(grpc.GenericRpcHandler):
-    """Calls of RPCs that there are not. To be registered last."""
+    """UNIMPLEMENTED for unknown RPCs. To be registered last."""
 
     def __init__(self, floods: Floods) -> None:
         self._handler: Final[Any] = grpc.stream_stream_rpc_method_handler(self._unimplemented)
