@@ -35,11 +35,19 @@ install: $(VENV)/.runtime ## Install engine, client, tools and server into .venv
 
 # Check
 
+# Processes that run tests side by side; 0 runs them in one.
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
+
+.PHONY: check
+check: $(VENV)/.dev ## Format, lint, types and fast tests: within a minute after the first build
+	@scripts/check $(BIN) $(JOBS)
+
 .PHONY: test
-test: $(VENV)/.dev ## Run the whole test suite
+test: $(VENV)/.dev ## Run the whole test suite: ten minutes; PYTEST_ARGS="tests/engine -k words" runs a part
 	cd engine && cargo test --release --locked --quiet
 	cd server && cargo test --locked --quiet
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 .PHONY: tiktoken-suite
 tiktoken-suite: $(VENV)/.dev build/tiktoken-suite/tests ## Run tiktoken's own tests on bytepair_engine.tiktoken
@@ -57,7 +65,7 @@ BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat pol
     streams_decode streams_text untrusted_text))
 .PHONY: test-native
 test-native: $(VENV)/.dev ## Run the tests of RPCs and streams over the native transport
-	$(BIN)/python -m pytest --transport native $(BEHAVIOUR) $(PYTEST_ARGS)
+	$(PYTEST) --transport native $(BEHAVIOUR) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy
@@ -286,21 +294,26 @@ clean: ## Remove everything that these targets made
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	    echo "bytepair needs Python 3.11 or newer: '$(PYTHON)' is missing or older. Install it, or say which: make PYTHON=python3.12 …" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV) || { \
+	@echo "Creating $(VENV) …"
+	@$(PYTHON) -m venv $(VENV) || { \
 	    echo "this Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
 $(VENV)/.engine: $(VENV)/bin/python $(ENGINE_SOURCES)
 	@cargo --version >/dev/null 2>&1 || { \
 	    echo "the engine's core is written in Rust, and 'cargo' is missing: install Rust 1.88 or newer, by rustup or your system's packages" >&2; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check ./engine
+	@scripts/step "Compiling the engine into $(VENV): one to three minutes the first time" \
+	    $(BIN)/pip install --verbose --disable-pip-version-check ./engine
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.engine proto/python/pyproject.toml client/pyproject.toml tools/pyproject.toml server/pyproject.toml $(SERVER_SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./proto/python --editable ./client --editable ./tools --editable ./server
+	@scripts/step "Compiling the server's transport, installing client, tools and server" \
+	    $(BIN)/pip install --verbose --disable-pip-version-check \
+	    --editable ./proto/python --editable ./client --editable ./tools --editable ./server
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@scripts/step "Installing what the tests and checks need" \
+	    $(BIN)/pip install --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt

@@ -36,6 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
     serving.transport = config.getoption("--transport")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"serve", "replicas"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)  # it starts servers of its own
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[RunningServer]:
     """A server with the default settings and all built-in encodings; tests only call it."""

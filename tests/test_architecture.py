@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ROOT / "engine" / "python" / "bytepair_engine"
 CLIENT = ROOT / "client" / "src" / "bytepair_client"
-SERVER = ROOT / "server" / "src" / "bytepair_server"
+SERVER = ROOT / "server" / "python" / "bytepair_server"
 TOOLS = ROOT / "tools" / "src" / "bytepair_tools"
 
 
@@ -35,6 +35,7 @@ def importers(folder: Path, package: str) -> list[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "forbidden"),
     [

@@ -48,6 +48,7 @@ def test_python_prints_what_the_readme_says(server: RunningServer, code: str, ou
     assert run([sys.executable, "-c", code.replace(ADDRESS, server.target)], server) == output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in SHELL if "bytepair " in line])
 def test_shell_commands_work(server: RunningServer, line: str) -> None:
     assert run(["bash", "-euc", line], server)

@@ -50,6 +50,7 @@ def small() -> Iterator[RunningServer]:
         yield running
 
 
+@pytest.mark.slow
 def test_more_items_than_a_request_holds(client: TokenizerClient) -> None:
     texts = [f"line {number}: {'word ' * (number % 50)}" for number in range(5000)]
     expected = [ids_of(text) for text in texts]
@@ -61,6 +62,7 @@ def test_more_items_than_a_request_holds(client: TokenizerClient) -> None:
     assert client.decode_batch(expected) == texts
 
 
+@pytest.mark.slow
 def test_items_larger_than_a_request_holds(client: TokenizerClient) -> None:
     ids = ids_of(LARGE)
     assert client.encode_batch(["a", LARGE, "", LARGE]) == [ids_of("a"), ids, [], ids]
@@ -74,6 +76,7 @@ def test_items_larger_than_a_request_holds(client: TokenizerClient) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_less(small: RunningServer, clients: Clients) -> None:
     client = clients(small.target, encoding="cl100k_base")
     texts = ["a text of some words " * (number % 200) for number in range(60)]
@@ -86,6 +89,7 @@ def test_a_server_that_takes_less(small: RunningServer, clients: Clients) -> Non
     assert (one[0].item, one[1]) == (0, ids_of("a"))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.text(max_size=30) | st.just("word " * 500) | st.just(END), max_size=40))
 def test_a_batch_is_its_items(small: RunningServer, texts: list[str]) -> None:
@@ -104,6 +108,7 @@ def test_an_answer_larger_than_the_client_takes(server: RunningServer, clients: 
     assert client.decode_batch(expected) == texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1500, 4999])
 def test_the_error_of_an_item_names_it(client: TokenizerClient, at: int) -> None:
     texts = ["a"] * 5000
@@ -118,6 +123,7 @@ def test_the_error_of_an_item_names_it(client: TokenizerClient, at: int) -> None
     assert [error.item for error in errors if error is not None] == [at]
 
 
+@pytest.mark.slow
 def test_the_error_of_a_large_item_names_it(client: TokenizerClient) -> None:
     texts = ["a", f"{LARGE}{END}", "a"]
     with pytest.raises(SpecialTokenInText) as caught:
@@ -175,6 +181,7 @@ def never(context: grpc.ServicerContext) -> bytes:
     raise AssertionError("abort raises")
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_requests_under_way(clients: Clients) -> None:
     taken = 0
 

@@ -29,6 +29,7 @@ def client(server: RunningServer, clients: Clients) -> TokenizerClient:
     return clients(server.target, encoding="o200k_base")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_to_ids_and_back(client: TokenizerClient, text: str) -> None:
     expected = oracle("o200k_base").encode(text)

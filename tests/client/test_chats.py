@@ -30,6 +30,7 @@ CHAT: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_both_clients_answer_as_the_engine(tmp_path_factory: pytest.TempPathFactory) -> None:
     config = write_config(
         tmp_path_factory.mktemp("chat"),
@@ -68,6 +69,7 @@ def test_both_clients_answer_as_the_engine(tmp_path_factory: pytest.TempPathFact
                 client.count_chat([bad], **given)
 
 
+@pytest.mark.slow
 def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> None:
     file = tmp_path / "chat.json"
     chat = [{"role": "user", "content": "hello"}]

@@ -97,6 +97,7 @@ def test_the_known_commands_are_those_of_the_tools() -> None:
     assert dict.fromkeys(TOOLS[GROUP], "bytepair-tools") == KNOWN
 
 
+@pytest.mark.slow
 def test_no_command_of_the_client_imports_them_or_looks_for_them() -> None:
     """Nor the tools the engine, before they are run: the help of a program must come at once."""
     code = (

@@ -89,6 +89,7 @@ def test_a_reason_decides_the_type(clients: Clients, reason: str) -> None:
     assert {name: getattr(error, name) for name in attributes} == attributes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", FAILING, ids=lambda status: status.name)
 def test_a_status_decides_where_there_is_no_reason(
     clients: Clients, status: grpc.StatusCode

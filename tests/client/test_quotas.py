@@ -22,6 +22,7 @@ def refused(reason: str) -> Answer:
     return fail(STATUS, "later", details=details(reason, STATUS, {"quota": "calls", "limit": "1"}))
 
 
+@pytest.mark.slow
 def test_a_call_waits_as_long_as_it_is_told(clients: Clients) -> None:
     with ScriptedServer(refused("QUOTA_EXCEEDED"), ok) as server:
         client = clients(server.target, encoding="e", wait_for_quota=True)
@@ -50,6 +51,7 @@ def test_closing_the_client_ends_the_wait(clients: Clients) -> None:
             client.count("text")
 
 
+@pytest.mark.slow
 def test_a_job_over_its_quota_ends_well(clients: Clients, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(keys_toml(job="secret"), encoding="utf-8")
     config = """

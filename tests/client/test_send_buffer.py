@@ -141,6 +141,7 @@ def decoded(
             return (b"" if config.as_bytes else "").join(output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))

@@ -38,6 +38,7 @@ def slowly(ids: range) -> Iterator[int]:
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
@@ -58,6 +59,7 @@ def test_a_stream_is_tried_again_until_something_was_answered(
         assert len(server.metadata) == len(script)
 
 
+@pytest.mark.slow
 def test_a_count_is_tried_again_with_all_of_its_text(clients: Clients) -> None:
     def total(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         parsed = [stream_pb2.CountStreamRequest.FromString(request) for request in requests]
@@ -71,6 +73,7 @@ def test_a_count_is_tried_again_with_all_of_its_text(clients: Clients) -> None:
         assert len(server.metadata) == 3
 
 
+@pytest.mark.slow
 def test_a_stream_is_given_up_when_its_attempts_or_its_time_or_its_buffer_are_used_up(
     clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +186,7 @@ def test_another_server_is_sent_what_was_not_settled(clients: Clients) -> None:
     assert second.ids == [3, 4]
 
 
+@pytest.mark.slow
 def test_a_place_where_every_server_breaks_off_is_not_tried_for_ever(
     clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:

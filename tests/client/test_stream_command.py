@@ -33,6 +33,7 @@ def shell(server: RunningServer, tmp_path: Path) -> Shell:
     return Shell(tmp_path, server.target)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_counted_as_a_small_one(shell: Shell, ids: list[int]) -> None:
     assert shell("count", "large.txt") == f"{len(ids)} large.txt\n"
     assert shell("count", stdin=TEXT.encode()) == f"{len(ids)}\n"
@@ -41,6 +42,7 @@ def test_a_large_file_is_counted_as_a_small_one(shell: Shell, ids: list[int]) ->
     assert [file["count"] for file in counted["files"]] == [3, len(ids)]
 
 
+@pytest.mark.slow
 def test_large_files_are_encoded_and_decoded(shell: Shell, ids: list[int]) -> None:
     written = shell("encode", "large.txt", "small.txt")
     assert written.splitlines()[0] == " ".join(map(str, ids))
@@ -56,6 +58,7 @@ def test_large_files_are_encoded_and_decoded(shell: Shell, ids: list[int]) -> No
     assert (decoded["encoding"], decoded["files"][0]["text"]) == ("o200k_base", TEXT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "before", "after", "said"),
     [
@@ -76,6 +79,7 @@ def test_what_is_no_id_is_named_wherever_it_stands(
     assert set(written) <= {"a"}  # what came before it
 
 
+@pytest.mark.slow
 def test_a_large_input_that_fails_in_the_middle(shell: Shell) -> None:
     (shell.folder / "end.txt").write_bytes(f"{TEXT}{END}{TEXT}".encode())
     size = len(TEXT.encode())
@@ -113,6 +117,7 @@ def feed(running: subprocess.Popen[bytes], text: bytes, end: threading.Event) ->
     threading.Thread(target=write, daemon=True).start()
 
 
+@pytest.mark.slow
 def test_output_flows_while_input_does(shell: Shell) -> None:
     text = "one two " * 300_000
     end = threading.Event()
@@ -140,6 +145,7 @@ def test_an_interrupt_while_it_waits_for_input(shell: Shell) -> None:
         end.set()
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_and_erased(shell: Shell) -> None:
     terminal, stderr = pty.openpty()
     os.set_blocking(terminal, False)
@@ -183,6 +189,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read in /proc")
 def test_memory_does_not_grow_with_the_input(shell: Shell) -> None:
     def peak(megabytes: int) -> int:

@@ -43,6 +43,7 @@ def streaming(
     return clients(server.target, encoding="o200k_base", max_unary_bytes=request.param)
 
 
+@pytest.mark.slow
 def test_a_stream_gives_the_answer_of_one_call(
     whole: TokenizerClient, streaming: TokenizerClient, server: RunningServer
 ) -> None:
@@ -81,6 +82,7 @@ def streams(server: RunningServer) -> int:
     )
 
 
+@pytest.mark.slow
 def test_a_stream_fails_as_one_call_does(
     whole: TokenizerClient, streaming: TokenizerClient
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_stream_fails_as_one_call_does(
         assert type(caught.value) is type(expected.value)
 
 
+@pytest.mark.slow
 def test_a_text_of_megabytes_just_works(whole: TokenizerClient) -> None:
     expected = encoding().encode(MEGABYTES)
     assert len(MEGABYTES.encode()) > 8 << 20
@@ -148,6 +151,7 @@ def test_what_cannot_be_streamed_is_too_large(serve: Serve, clients: Clients) ->
         assert caught.value.limit == 1000
 
 
+@pytest.mark.slow
 def test_a_word_that_cannot_be_cut_is_too_large(whole: TokenizerClient) -> None:
     with pytest.raises(InputTooLarge) as caught:
         whole.count("a" * 3_000_000)

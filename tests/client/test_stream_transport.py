@@ -97,6 +97,7 @@ def test_a_stream_has_a_deadline_only_if_it_is_told_one(clients: Clients) -> Non
     assert 0 < left[3] < 1.1 * 7  # gRPC sends it rounded
 
 
+@pytest.mark.slow
 def test_a_deadline_is_for_the_whole_stream(clients: Clients) -> None:
     with ScriptedStreams(Open()) as server:
         stream = clients(server.target, encoding="e").decode_stream([1], timeout=5)
@@ -115,6 +116,7 @@ def leave(stream: Any) -> None:
         next(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [drop, leave, lambda stream: stream.close()])
 def test_dropping_a_stream_cancels_its_call(
     clients: Clients, server: RunningServer, how: Callable[[Any], None]

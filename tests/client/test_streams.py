@@ -83,6 +83,7 @@ def read(stream: Iterable[Any]) -> tuple[list[Any], Exception | None]:
     return pieces, None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_pieces_joined_are_what_decode_gives(client: TokenizerClient, name: str) -> None:
     seed = random.randrange(2**32)
@@ -177,6 +178,7 @@ def test_what_waits_goes_together(client: TokenizerClient) -> None:
     assert "".join(answer.text for answer in answers) == "a b " * 10_000
 
 
+@pytest.mark.slow
 def test_a_slow_reader_holds_the_source(client: TokenizerClient) -> None:
     taken = 0
     many = 200_000

@@ -37,6 +37,7 @@ def oracle(text: str) -> list[int]:
     return ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_unary_bytes", [2**20, 4])  # whole, and streamed by itself
 def test_every_method_frames(
     framing: RunningServer, clients: Clients, max_unary_bytes: int
@@ -65,6 +66,7 @@ def test_a_template_is_described(framing: RunningServer, clients: Clients) -> No
     assert (info.template_before, info.template_after) == (("<s>",), ("</s>",))
 
 
+@pytest.mark.slow
 def test_the_command_frames(framing: RunningServer, tmp_path: Path) -> None:
     shell = Shell(tmp_path, framing.target)
     shell.variables["BYTEPAIR_ENCODING"] = "made"

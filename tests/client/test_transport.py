@@ -36,6 +36,7 @@ REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
 STOPPED = fail(grpc.StatusCode.CANCELLED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [REFUSED, STOPPED])
 def test_what_a_missing_or_stopping_server_ends_is_tried_again(
     clients: Clients, failure: Answer
@@ -45,6 +46,7 @@ def test_what_a_missing_or_stopping_server_ends_is_tried_again(
     assert server.calls == [f"/{SERVICE}/Count"] * 3
 
 
+@pytest.mark.slow
 def test_attempts_have_an_end(clients: Clients) -> None:
     with ScriptedServer(REFUSED) as server:
         with pytest.raises(Unavailable, match="not now"):
@@ -84,6 +86,7 @@ def test_a_server_that_is_gone_is_passed_over(clients: Clients) -> None:
             assert client.count("text") == 7
 
 
+@pytest.mark.slow
 def test_nobody_at_the_target(clients: Clients) -> None:
     with ScriptedServer() as server:
         pass
@@ -203,6 +206,7 @@ def test_tls_where_there_is_none(clients: Clients, authority: trustme.CA) -> Non
             clients(server.target, encoding="e", tls=tls, max_attempts=1).count("text")
 
 
+@pytest.mark.slow
 def test_a_failed_handshake_writes_nothing(authority: trustme.CA) -> None:
     call = """if True:
     import sys

@@ -56,6 +56,7 @@ def table(folder: str) -> bytes:
     return Path(folder, f"{folder}.tiktoken").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("buckets", "ties"), [("3", "lowest"), ("1", "first-seen")])
 def test_counts_give_the_table_of_one_machine(
     shell: Command, texts: list[list[str]], buckets: str, ties: str
@@ -71,6 +72,7 @@ def test_counts_give_the_table_of_one_machine(
     assert table("apart") == table("at-once")
 
 
+@pytest.mark.slow
 def test_ids_and_counts_are_those_of_each_document(shell: Command, texts: list[list[str]]) -> None:
     encoding = bytepair_engine.get_encoding("o200k_base")
     common = ("corpus", *WORKERS, "--encoding", "gpt-4o", "--output")
@@ -89,6 +91,7 @@ def test_ids_and_counts_are_those_of_each_document(shell: Command, texts: list[l
     assert last["text_bytes"] == sum(len(text.encode()) for text in everything)
 
 
+@pytest.mark.slow
 def test_what_is_kept_stands_beside_the_results(shell: Command, texts: list[list[str]]) -> None:
     parquet.write_table(parquet.read_table("corpus/a.parquet").slice(0, 0), "empty.parquet")
     one = ("corpus", "count", "--workers", "1", "--encoding", "gpt2", "--keep", "id")
@@ -103,6 +106,7 @@ def test_what_is_kept_stands_beside_the_results(shell: Command, texts: list[list
     shell(*other, status=1, errors="no column 'nothing'; there are text, id")
 
 
+@pytest.mark.slow
 def test_special_tokens_are_refused_or_text(shell: Command) -> None:
     Path("a.jsonl").write_text('{"text": "fine"}\n{"text": "not <|endoftext|>"}\n')
     one = ("corpus", "encode", "a.jsonl", "--workers", "1", "--encoding", "gpt2", "--output")
@@ -119,6 +123,7 @@ def test_special_tokens_are_refused_or_text(shell: Command) -> None:
         assert parquet.read_table(part(folder, 0))["ids"].to_pylist()[1] == ids
 
 
+@pytest.mark.slow
 def test_what_is_not_utf8_is_refused_or_counted(shell: Command) -> None:
     Path("good.txt").write_text("a word")
     Path("bad.txt").write_bytes(b"a \xff word")
@@ -129,6 +134,7 @@ def test_what_is_not_utf8_is_refused_or_counted(shell: Command) -> None:
     assert parquet.read_table(part("y", 1)).to_pydict() == {"count": [2]}
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_its_partition_alone(
     shell: Command, texts: list[list[str]]
 ) -> None:

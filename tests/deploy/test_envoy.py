@@ -175,6 +175,7 @@ def test_a_failure_in_json_has_its_reason_and_its_status(stand: Stand) -> None:
     assert info["metadata"] == {"token": "<|endoftext|>", "byte_offset": "0"}
 
 
+@pytest.mark.slow
 @needs_envoy
 def test_the_largest_text_and_the_largest_answer_pass_as_json(stand: Stand) -> None:
     text = "\x01" * Settings().max_input_bytes  # each six bytes of JSON, and an id of its own

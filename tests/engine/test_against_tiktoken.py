@@ -32,11 +32,13 @@ SCRIPTS = [
 ]
 
 
+@pytest.mark.slow
 def test_scripts(encoding: Encoding) -> None:
     for text in SCRIPTS:
         assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text)
 
 
+@pytest.mark.slow
 def test_random_texts(encoding: Encoding) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -46,6 +48,7 @@ def test_random_texts(encoding: Encoding) -> None:
         assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 def test_every_code_point(load: Load, name: str) -> None:
     """Each alone and between letters, many in one text for speed: a line feed apart, which
@@ -89,6 +92,7 @@ def test_every_string_of_three_hard_characters(load: Load, name: str) -> None:
             assert got == tiktoken_encoding.encode_ordinary(text), repr(text)
 
 
+@pytest.mark.slow
 def test_special_paths(encoding: Encoding) -> None:
     """Every choice of the two options, on texts that spell special tokens whole and cut."""
     tiktoken_encoding = oracle(encoding.name)
@@ -123,6 +127,7 @@ def test_disallowed_may_be_any_string(load: Load) -> None:
     assert (caught.value.token, caught.value.byte_offset) == ("cat", 3)
 
 
+@pytest.mark.slow
 def test_decode_and_single_tokens(encoding: Encoding) -> None:
     tiktoken_encoding = oracle(encoding.name)
     assert encoding.n_vocab == tiktoken_encoding.n_vocab

@@ -72,6 +72,7 @@ def by_rank(text: str, ranks: dict[bytes, int], pattern: str) -> list[int]:
     return ids
 
 
+@pytest.mark.slow
 def test_ranks_give_the_ids_of_the_merges() -> None:
     rng = random.Random(SEED)
     taken = refused = 0

@@ -83,6 +83,7 @@ def cancelled_after(encoding: Encoding, text: str, seconds: float) -> float:
     return spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LARGE)
 def test_the_core_ends_in_the_middle_of_a_large_text(kind: str) -> None:
     """Its own CPU time is compared with that of the whole text: no clock of the wall."""

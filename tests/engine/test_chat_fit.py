@@ -16,6 +16,7 @@ quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCh
 words = st.sampled_from(["", "a", "some words here", "x" * 40, "\n\n", "日本語"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @quick
 @given(data=st.data())

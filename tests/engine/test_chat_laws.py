@@ -39,6 +39,7 @@ def drawn(data: Any, chat: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODING_FORMATS)
 @quick
 @given(data=st.data())
@@ -59,6 +60,7 @@ def test_control_tokens_depend_on_structure_alone(name: str, data: Any) -> None:
     assert controls(drawn(data, chat), data.draw(texts)) == controls(plain, "x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODING_FORMATS)
 @quick
 @given(data=st.data())
@@ -91,6 +93,7 @@ def test_counts_are_those_of_the_ids_and_add_up(name: str, data: Any) -> None:
     assert limited.count == min(counted.count, limit + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODING_FORMATS)
 @quick
 @given(data=st.data())

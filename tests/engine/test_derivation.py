@@ -64,6 +64,7 @@ def token_order(part: Part) -> float:
     return part.order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_token_that_was_trained_is_made(kind: str, tmp_path: Path) -> None:
     """Also where units have a prefix or a suffix: no two pairs of a training make one token."""

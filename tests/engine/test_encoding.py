@@ -37,6 +37,7 @@ def utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 @given(text=texts)
 def test_every_way_to_encode_agrees(name: str, text: str) -> None:

@@ -108,6 +108,7 @@ print((encoding.name, encoding.source, encoding.backend, encoding.resources.thre
 """
 
 
+@pytest.mark.slow
 def test_another_process_gets_an_equal_one(pickled: Encoding) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _OTHER_PROCESS, TEXT],

@@ -109,6 +109,7 @@ print(after / before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read in /proc")
 def test_pre_tokens_that_never_come_again_are_not_kept() -> None:
     """gigatoken #36: an unbounded cache of pre-tokens took a terabyte. Two million further

@@ -48,6 +48,7 @@ def test_scanners_split_as_the_reference_at_every_alignment(name: str) -> None:
             assert core.split(text) == split(text, PATTERNS[name]), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
 def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
     """`backends/reference.py` says so: looking whole pre-tokens up changes nothing for them."""

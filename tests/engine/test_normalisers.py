@@ -22,6 +22,7 @@ STEPS: dict[str, tuple[Normaliser, normalizers.Normalizer]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_every_code_point(name: str) -> None:
     ours, theirs = STEPS[name]

@@ -90,6 +90,7 @@ def test_a_published_pattern_keeps_its_spelling(pattern: str) -> None:
     assert translate(pattern) == pattern
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [PATTERNS["o200k_base"], r"\w+|[^\w\s]+", r"[\w\h-]+|\s"])
 def test_every_code_point(pattern: str) -> None:
     for block in BLOCKS:
@@ -128,6 +129,7 @@ def test_what_may_differ_is_refused_with_its_place(pattern: str) -> None:
     assert fault.value.position == REFUSED[pattern]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "step"),
     [

@@ -39,6 +39,7 @@ def test_the_examples_of_the_readme() -> None:
     assert result.attempted > 10
 
 
+@pytest.mark.slow
 def test_some_examples_are_there() -> None:
     modules = map(importlib.import_module, ["bytepair_engine", *MODULES])
     assert sum(doctest.testmod(module).attempted for module in modules) >= 10

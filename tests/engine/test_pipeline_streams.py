@@ -36,6 +36,7 @@ def load(kind: str, folder: Path, backend: BackendName) -> Encoding:
     return load_encoding(EncodingSpec(name="made", file=file), backend=backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_deltas_joined_are_the_text(backend: BackendName, kind: str, tmp_path: Path) -> None:
     """Whatever the ids are: those at the start and at the end of a text among them."""
@@ -120,6 +121,7 @@ def texts(kind: str, encoding: Encoding) -> Iterator[str]:
     yield from random_texts(rng, encoding.token_byte_values(), 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_do_not_depend_on_the_cut(backend: BackendName, kind: str, tmp_path: Path) -> None:
     encoding = load(kind, tmp_path, backend)
@@ -202,6 +204,7 @@ def test_no_cut_divides_what_is_an_added_token_once_it_is_normalised(
     assert ids == encoding.encode(text)
 
 
+@pytest.mark.slow
 def test_what_is_remembered_of_characters_is_bounded(tmp_path: Path) -> None:
     """gigatoken #36: a cache that grows with what texts hold, for as long as they come."""
     pipeline = load("spaces normalised", tmp_path, "native").pipeline

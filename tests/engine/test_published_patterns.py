@@ -50,6 +50,7 @@ def table() -> dict[bytes, int]:
     return dict(builtin_table(resolve("reference"), "o200k_base").items())
 
 
+@pytest.mark.slow
 def test_kimi(backend: BackendName, tmp_path: Path, table: dict[bytes, int]) -> None:
     file = tmp_path / "tiktoken.model"
     file.write_bytes(b"".join(base64.b64encode(t) + b" %d\n" % i for t, i in table.items()))
@@ -64,6 +65,7 @@ def test_kimi(backend: BackendName, tmp_path: Path, table: dict[bytes, int]) -> 
     assert not can_stream(encoding)
 
 
+@pytest.mark.slow
 def test_characters_that_kimi_tells_apart(table: dict[bytes, int]) -> None:
     """Between letters of other scripts, where the pattern's sets decide: both sides of every border
     of Han, and a part of all others."""

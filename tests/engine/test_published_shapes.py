@@ -28,6 +28,7 @@ def texts(model: str, tokens: list[bytes]) -> Iterator[str]:
         yield "".join(rng.choice([text[:9], text[-5:], " ", "\n", *names]) for _ in range(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SHAPES)
 def test_ids_places_frames_and_text(model: str, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"

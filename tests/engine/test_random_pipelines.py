@@ -16,6 +16,7 @@ from support.random_pipelines import LETTERS, NAMES, random_pipeline
 SEED = 20261121
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_random_pipelines(part: int) -> None:
     rng = random.Random(f"{SEED} {part}")

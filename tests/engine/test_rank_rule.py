@@ -8,6 +8,7 @@ import base64
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 import tiktoken
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from bytepair_engine.backends.cores import BackendName
@@ -49,6 +50,7 @@ def test_a_token_that_no_merge_reaches_is_given_for_a_whole_pre_token(
     assert encoding.count("abca babca") == len(oracle(tokens).encode("abca babca"))
 
 
+@pytest.mark.slow
 @given(vocabularies, st.lists(texts, min_size=1, max_size=5))
 def test_any_rank_file_gives_tiktokens_ids(tokens: list[bytes], samples: list[str]) -> None:
     peer = oracle(tokens)

@@ -142,6 +142,7 @@ def rng() -> random.Random:
     return random.Random(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_published_pattern_as_if_it_were_unknown(name: str, rng: random.Random) -> None:
     pattern = "(?:)" + PATTERNS[name]
@@ -150,12 +151,14 @@ def test_a_published_pattern_as_if_it_were_unknown(name: str, rng: random.Random
     check(pattern, random_texts(rng, 1000, 60))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", WRITTEN)
 def test_patterns_as_operators_write_them(pattern: str, rng: random.Random) -> None:
     check(pattern, random_texts(rng, 300, 40))
     check(pattern, ("".join(four) for four in product("aA1 \n.", repeat=4)))
 
 
+@pytest.mark.slow
 def test_random_patterns(rng: random.Random) -> None:
     """Those with which `regex` takes exponential time are left to the hostile patterns."""
     run = 0
@@ -180,6 +183,7 @@ def documented_names(title: str) -> list[str]:
     return re.findall(r"`(\w+)`", section)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", documented_names("Categories") + documented_names("Scripts"))
 def test_a_property_holds_the_same_characters(name: str) -> None:
     text = "".join(CHARACTERS)
@@ -187,17 +191,20 @@ def test_a_property_holds_the_same_characters(name: str) -> None:
     assert native(rf"\P{{{name}}}+").split(text) == split(text, rf"\P{{{name}}}+")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [r"\w", r"\W+", r"\s", r"\S+", r"\d", r"\D+", "."])
 def test_a_class_holds_the_same_characters(pattern: str) -> None:
     text = "".join(CHARACTERS)
     assert native(pattern).split(text) == split(text, pattern)
 
 
+@pytest.mark.slow
 def test_word_boundaries_at_every_character() -> None:
     text = "".join(f"a{character} " for character in CHARACTERS)
     assert native(r"a\b.").split(text) == split(text, r"a\b.")
 
 
+@pytest.mark.slow
 def test_case_variants_of_every_character() -> None:
     cased = [c for c in CHARACTERS if {c.lower(), c.upper(), c.title(), c.casefold()} != {c}]
     text = "".join(cased)
@@ -214,6 +221,7 @@ def test_what_is_not_supported_is_refused_where_it_stands(pattern: str, position
         native(pattern)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "unit", "tail"), HOSTILE)
 def test_hostile_patterns(pattern: str, unit: str, tail: str) -> None:
     """On 300 KB they end, which they would not within years if nothing was remembered; the

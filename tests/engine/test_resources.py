@@ -48,6 +48,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache_bytes", [0, 6 * MIB, 24 * MIB])
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read in /proc")
 def test_the_cache_takes_what_it_may_and_never_more(cache_bytes: int) -> None:
@@ -65,6 +66,7 @@ def test_the_cache_takes_what_it_may_and_never_more(cache_bytes: int) -> None:
     assert at_least <= grown <= cache_bytes + other, f"{grown / MIB:.1f} MiB"
 
 
+@pytest.mark.slow
 def test_neither_changes_an_id() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -53,6 +53,7 @@ def texts(model: Any, seed: int) -> list[str]:
     return ["", *HARD_CHARACTERS, *HARD_PIECES, *random_ones]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_ids_of_hard_texts_and_the_text_of_any_ids(load_model: LoadModel, name: str) -> None:
     model = oracle(trained(name))
@@ -91,6 +92,7 @@ def test_code_points_alone_and_between_letters(load_model: LoadModel, name: str)
             assert_same_ids(encoding, model, f"a{chr(code)}b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_symbol_with_every_white_space_around_it(load_model: LoadModel, name: str) -> None:
     """Spelled in text, a control symbol is text, and a user-defined one is itself."""

@@ -140,6 +140,7 @@ def test_bytes_that_are_no_model(data: bytes, problem: str) -> None:
         sentencepiece_pipeline(data, "a.model")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_cut_off_anywhere_is_refused_or_whole() -> None:
     """Between two fields what is left is a message as well: it must not be another encoding."""
     whole = sentencepiece_pipeline(SMALL, "a.model")
@@ -152,6 +153,7 @@ def test_a_model_that_is_cut_off_anywhere_is_refused_or_whole() -> None:
             assert sentencepiece_pipeline(SMALL[:end], "a.model") == whole
 
 
+@pytest.mark.slow
 def test_a_damaged_model_is_refused_or_at_least_decodes() -> None:
     """Whatever a byte becomes, nothing but a typed error is raised."""
     rng = random.Random(4)
@@ -240,6 +242,7 @@ def test_also_special_must_name_a_symbol(tmp_path: Path) -> None:
         load_encoding(spec)
 
 
+@pytest.mark.slow
 def test_long_pieces_cost_what_they_are_long(tmp_path: Path) -> None:
     """Looking at each cut of each of them would take many minutes."""
     rng = random.Random(SEED)
@@ -256,6 +259,7 @@ def test_long_pieces_cost_what_they_are_long(tmp_path: Path) -> None:
     assert encoding.encode("ab") == oracle(SMALL).encode("ab")
 
 
+@pytest.mark.slow
 def test_more_pairs_than_can_be_held_are_refused(tmp_path: Path) -> None:
     """Each piece is made of two others in as many ways as it has places to cut it."""
 

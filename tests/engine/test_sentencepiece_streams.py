@@ -44,12 +44,14 @@ def load(name: str, folder: Path) -> Encoding:
     return load_encoding(EncodingSpec(name="m", file=file))
 
 
+@pytest.mark.slow
 def test_which_models_can_be_streamed_into(tmp_path: Path) -> None:
     assert [name for name in MODELS if can_stream(load(name, tmp_path))] == STREAMED
     with pytest.raises(InvalidOption, match="cannot be streamed into"):
         StreamEncoder(load("suffix", tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMED)
 def test_any_cut_gives_the_ids_of_the_whole(name: str, tmp_path: Path) -> None:
     encoding, rng = load(name, tmp_path), random.Random(name)

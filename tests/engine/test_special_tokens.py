@@ -64,6 +64,7 @@ def test_the_longest_disallowed_is_named(prefixes: Encoding) -> None:
     assert caught.value.token == AB
 
 
+@pytest.mark.slow
 def test_two_names_for_one_id(load: Load) -> None:
     """200018 in o200k_harmony (tiktoken's openai_public.py): both encode to it, and it decodes
     to the first by spelling."""
@@ -90,6 +91,7 @@ def test_one_string_is_no_collection(load: Load) -> None:
             encoding.encode("x", **cast(Any, {option: {""}}))
 
 
+@pytest.mark.slow
 def test_every_method_has_the_same_defaults(encoding: Encoding) -> None:
     """tiktoken's encode_single_token and some wrappers let a policy pass; here none does."""
     text = f"a{next(iter(encoding.special_tokens))}"

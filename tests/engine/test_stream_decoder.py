@@ -39,6 +39,7 @@ def ids_of_bytes(encoding: Encoding, data: bytes) -> list[int]:
     return [encoding.encode_single_token(data[i : i + 1]) for i in range(len(data))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_harmony"])
 @given(data=st.data())
 def test_deltas_join_to_the_one_shot_decoding(name: str, data: st.DataObject) -> None:
@@ -69,6 +70,7 @@ def test_deltas_join_to_the_one_shot_decoding(name: str, data: st.DataObject) ->
         assert decoder.tokens_consumed == len(ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
 def test_every_short_byte_string_is_replaced_as_at_once_and_without_delay(length: int) -> None:
     """Nothing stays pending that no further byte can make a character of."""
@@ -200,6 +202,7 @@ def test_what_is_held_does_not_grow_with_the_stream(load: Any) -> None:
     assert decoder.tokens_consumed == len(ids)
 
 
+@pytest.mark.slow
 def test_one_decoder_in_two_threads_stays_whole(load: Any) -> None:
     """vLLM #41181: "Already borrowed"."""
     encoding = load("cl100k_base")

@@ -92,6 +92,7 @@ def outcome(call: Any) -> Any:
         return error.token, error.byte_offset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 def test_ids_for_every_cut_in_two_and_every_piece_size(
     encoding: Encoding, text: str, settle_after: int
@@ -109,6 +110,7 @@ def test_ids_for_every_cut_in_two_and_every_piece_size(
         assert stream(StreamEncoder(encoding, **options), pieces) == ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 @given(data=st.data())
 def test_special_tokens_and_policy_for_every_cut(name: str, data: st.DataObject) -> None:
@@ -168,6 +170,7 @@ def test_text_beyond_an_exceeded_limit_is_not_read(load: Any) -> None:
     assert counter.finish() == 2
 
 
+@pytest.mark.slow
 def test_a_disallowed_special_token_is_found_across_pieces(encoding: Encoding) -> None:
     encoder = StreamEncoder(encoding)
     with pytest.raises(SpecialTokenFound) as caught:
@@ -207,6 +210,7 @@ def test_both_forms_of_pieces_in_one_stream(load: Any) -> None:
     assert caught.value.byte_offset == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", " ", "日", "\n", "'", "-", "\u0301"])
 def test_one_endless_pre_token_is_an_error_and_not_memory(load: Any, unit: str) -> None:
     """`"a"` without end (tiktoken #195), white space (#258), `"_"*50_000` (ai-tokenizer #6)."""
@@ -224,6 +228,7 @@ def test_one_endless_pre_token_is_an_error_and_not_memory(load: Any, unit: str) 
     assert peak < 4_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "unit"),
     [
@@ -244,6 +249,7 @@ def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
     assert ids == encoding.encode(text, allowed_special="all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 10, 5000])
 @pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
 def test_small_pieces_do_not_look_at_the_whole_of_what_is_held(size: int, unit: str) -> None:

@@ -55,6 +55,7 @@ def check(pattern: str, text: str) -> int:
     return len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 def test_texts_can_be_cut_at_their_borders(name: str) -> None:
     pattern = PATTERNS[name]
@@ -69,6 +70,7 @@ def test_texts_can_be_cut_at_their_borders(name: str) -> None:
     assert found > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_long_text_without_a_border_is_a_few_pre_tokens(name: str) -> None:
     """So that only long pre-tokens, and never many short ones, are held."""
@@ -82,6 +84,7 @@ def test_a_long_text_without_a_border_is_a_few_pre_tokens(name: str) -> None:
         assert len(split(text[last:], pattern)) <= 8, f"{text[last:]!r} is held"
 
 
+@pytest.mark.slow
 def test_every_space_after_something_else_is_a_border_whatever_the_version_of_unicode() -> None:
     """Code points that one version of Unicode calls a letter and another does not cannot move
     these borders."""

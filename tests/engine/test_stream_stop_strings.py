@@ -36,6 +36,7 @@ def run(ids: bytes, size: int, **options: Any) -> tuple[Any, StreamDecoder[Any]]
     return parts[0][:0].join(parts), decoder
 
 
+@pytest.mark.slow
 @given(text=letters, stop=stops, size=st.integers(1, 20), include=st.booleans())
 def test_the_first_match_wins_for_every_cut(
     text: str, stop: list[str], size: int, include: bool
@@ -171,6 +172,7 @@ def a_case(rng: random.Random) -> tuple[Any, list[Any]]:
     return text, stop
 
 
+@pytest.mark.slow
 def test_every_step_of_a_long_text_is_that_of_the_definition(sizes: None) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -55,6 +55,7 @@ def fault(pipeline: Pipeline) -> str | None:
     return None
 
 
+@pytest.mark.slow
 def test_random_pipelines_whose_models_hold_special_tokens() -> None:
     """Both backends alike; no special id but those that stand for what has no token; and the ids
     that the model gives, where it gives no special one."""

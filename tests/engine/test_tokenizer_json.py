@@ -58,6 +58,7 @@ def in_order(text: str) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_places_and_text_are_those_of_tokenizers(
     backend: BackendName, kind: str, tmp_path: Path
@@ -86,6 +87,7 @@ def test_ids_places_and_text_are_those_of_tokenizers(
                 assert encoding.decode(ids) == back, (SEED, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_core_says_where_tokens_start_as_the_reference_does(kind: str, tmp_path: Path) -> None:
     """Also where `tokenizers` has an opinion of its own, in each unit."""

@@ -34,6 +34,7 @@ def test_ids(load: Load, case: dict[str, Any]) -> None:
         assert encoding.decode(case["ids"]) == case["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases("long.toml"))
 def test_long_texts(case: dict[str, Any]) -> None:
     encoding = bytepair_engine.get_encoding(case["encoding"], backend="native")
@@ -44,6 +45,7 @@ def test_long_texts(case: dict[str, Any]) -> None:
     assert encoding.decode(ids) == text
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_spaces_before_a_letter() -> None:
     """tiktoken #258 and 0.14: a panic in its regular expression engine, so no oracle; the
     run is one pre-token but for its last space."""

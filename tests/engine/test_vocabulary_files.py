@@ -226,6 +226,7 @@ def gpt2_spec(folder: Path, merges: bytes, encoder: bytes) -> EncodingSpec:
     )
 
 
+@pytest.mark.slow
 def test_gpt2_pair_is_r50k_base(
     backend: BackendName, load: Load, gpt2_pair: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
@@ -234,6 +235,7 @@ def test_gpt2_pair_is_r50k_base(
     assert encoding.fingerprint == load("r50k_base").fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "where"),
     [
@@ -273,6 +275,7 @@ def test_gpt2_pair_with_a_fault(
     assert str(tmp_path) in caught.value.source
 
 
+@pytest.mark.slow
 def test_merges_that_are_not_by_rank_are_served_as_listed(
     gpt2_pair: tuple[bytes, bytes], tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from support.failures import failure
 from support.serving import START_SECONDS, RunningServer, clean_environment, command, write_config
 from support.tokenizer_json import made
 
+pytestmark = pytest.mark.slow  # each test starts a process
+
 TABLES = Path(bytepair_engine.__file__).parent / "data"
 
 

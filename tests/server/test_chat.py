@@ -72,6 +72,7 @@ def test_every_rpc_of_the_service_is_served() -> None:
         assert CHAT_METHODS[rpc.name].request_class.DESCRIPTOR is rpc.input_type
 
 
+@pytest.mark.slow
 def test_a_chat_is_counted_encoded_and_fitted_as_by_the_engine(chats: RunningServer) -> None:
     encoding = get_encoding("o200k_harmony")
     given: dict[str, Any] = {"encoding": encoding, "format": "harmony", "tools": [TOOL]}
@@ -172,6 +173,7 @@ def test_a_budget_that_is_too_small_says_what_is_needed(chats: RunningServer) ->
     assert (info.reason, info.metadata["budget"]) == ("BUDGET_TOO_SMALL", "3")
 
 
+@pytest.mark.slow
 def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer) -> None:
     request: dict[str, Any] = {
         "encoding": "o200k_harmony",
@@ -193,6 +195,7 @@ def test_a_spelt_control_token_is_refused_unless_it_is_to_be_text(chats: Running
     assert info.reason == "SPECIAL_TOKEN_IN_TEXT"
 
 
+@pytest.mark.slow
 def test_a_ceiling_that_names_no_format_is_refused_at_start(tmp_path: Path) -> None:
     config = write_config(tmp_path, '[ceiling.default]\nformats = ["gpt-9"]\n')
     with pytest.raises(Exception, match="gpt-9"), RunningServer("--config", config):

@@ -149,6 +149,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
     assert said.replace("{file}", file) in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -179,6 +180,7 @@ def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, sa
     assert not ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -203,11 +205,13 @@ def test_a_wrong_file_of_keys_is_refused_and_not_quoted(
     assert digest not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_good_configuration_is_said_to_be_good() -> None:
     ended = check("--builtin-encodings", "r50k_base")
     assert (ended.returncode, ended.stdout) == (0, "configuration is good\n")
 
 
+@pytest.mark.slow
 def test_help_names_every_setting_with_its_variable() -> None:
     ended = check("--help", COLUMNS="200")
     assert ended.returncode == 0
@@ -266,6 +270,7 @@ def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> Non
     assert list(described.aliases) == ["my-model"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SELF_TEST_IDS))
 def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
     assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
@@ -292,6 +297,7 @@ def test_an_encoding_that_answers_wrongly_is_not_served() -> None:
         prove(replace(right, name="cl100k_base"), [])
 
 
+@pytest.mark.slow
 def test_without_the_core_the_server_wants_to_be_told() -> None:
     refused = subprocess.run(
         command("--check-config", "--builtin-encodings", "r50k_base"),

@@ -48,6 +48,7 @@ def unread_pipe() -> Iterator[int]:
         os.close(writing)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is made of /dev/full")
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("full_log", [full_disk, unread_pipe])

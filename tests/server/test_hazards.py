@@ -57,6 +57,7 @@ def ids_of(server: RunningServer, text: str, encoding: str = "cl100k_base") -> l
 # Cost and crashes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -194,6 +195,7 @@ def test_two_servers_do_not_share_a_port(server: RunningServer) -> None:
     assert f"grpc_address {server.target}: cannot listen" in ended.stderr
 
 
+@pytest.mark.slow
 def test_metrics_stay_in_the_process_whatever_a_variable_says(tmp_path: Path) -> None:
     """Prometheus' multi-process mode, which its variable alone turns on, breaks Info, Enum and
     collectors of one's own, and keeps files of the processes before."""

@@ -48,6 +48,7 @@ def resident(server: RunningServer) -> int:
     return int(status.split("VmRSS:")[1].split()[0]) * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", hostile.ATTACKS)
 def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: str) -> None:
     with bystander(attacked.target) as count:

@@ -76,6 +76,7 @@ def count(server: RunningServer, what: str) -> int:
     return len(list(Path(f"/proc/{server.pid}/{what}").iterdir()))
 
 
+@pytest.mark.slow
 def test_who_never_ends_a_request_is_dropped(running: RunningServer) -> None:
     """Each byte came in time, so that a time limit for each read never ended."""
     with slow_clients(running, MAX_CONNECTIONS // 4) as links:
@@ -83,6 +84,7 @@ def test_who_never_ends_a_request_is_dropped(running: RunningServer) -> None:
     assert running.get("/healthz") == (200, "healthy\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counted in Linux's /proc")
 def test_slow_clients_are_bounded_and_keep_no_page_from_others(running: RunningServer) -> None:
     running.get("/metrics")
@@ -96,6 +98,7 @@ def test_slow_clients_are_bounded_and_keep_no_page_from_others(running: RunningS
     assert running.get("/readyz") == (200, "ready\n")
 
 
+@pytest.mark.slow
 def test_who_does_not_read_the_page_is_dropped() -> None:
     """More than the buffers of the kernel take."""
 
@@ -117,6 +120,7 @@ def test_who_does_not_read_the_page_is_dropped() -> None:
         server.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
 def test_without_descriptors_clients_wait_and_the_log_stays_quiet(running: RunningServer) -> None:
     """asyncio's own server, out of descriptors, logs as often as it can."""

@@ -113,6 +113,7 @@ def caller_of(server: RunningServer, credentials: grpc.ChannelCredentials, **nam
     return str(server.wait_for_log("call", request_id=request_id)["caller"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "caller"),
     [

@@ -68,6 +68,7 @@ def item_ids(number: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rpcs", "fill", "field"),
     [
@@ -146,6 +147,7 @@ def test_a_message_that_grows_far_over_the_limits_is_refused_by_grpc(small: Runn
     assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+@pytest.mark.slow
 def test_metadata_over_their_limit_are_refused_by_grpc(small: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base")
     assert small.stub.Count(request, metadata=(("x-small", "a" * 8_000),)).count == 0

@@ -40,6 +40,7 @@ def narrow() -> Iterator[RunningServer]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stops", "taken"),
     [
@@ -140,6 +141,7 @@ def is_welcome(link: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_connection_beyond_so_many_is_closed_until_one_of_them_ends(
     narrow: RunningServer,
 ) -> None:
@@ -158,6 +160,7 @@ def test_a_connection_beyond_so_many_is_closed_until_one_of_them_ends(
     assert answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
 def test_who_does_not_come_to_the_point_is_hung_up_on(narrow: RunningServer, said: bytes) -> None:
     with (

@@ -53,6 +53,7 @@ def test_a_unix_socket_that_is_served_is_left_to_its_server(
     assert server.stub.Count(QUICK).count == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["grpc-address", "http-address"])
 def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -66,6 +67,7 @@ def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_unix_socket_in_a_folder_that_there_is_not_is_a_clear_error(tmp_path: Path) -> None:
     ended = refused("--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none")
     assert ended.returncode == 2

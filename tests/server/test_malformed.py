@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import grpc
+import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 from support.serving import RunningServer
@@ -76,6 +77,7 @@ SEEDS: list[tuple[str, Message]] = [
 EXPECTED = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "FAILED_PRECONDITION"}
 
 
+@pytest.mark.slow
 def test_damaged_requests_never_fail_the_server(server: RunningServer) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -127,6 +129,7 @@ STREAMS: list[tuple[str, list[Message]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_damaged_streams_never_fail_the_server(server: RunningServer) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -50,6 +50,7 @@ def ids(server: RunningServer, caller: str, **fields: Any) -> list[int]:
     return list(server.stub.Encode(request, **as_caller(caller)).ids)
 
 
+@pytest.mark.slow
 def test_a_permitted_token_becomes_its_id(guarded: RunningServer) -> None:
     assert ids(guarded, "chat", text=f"a{END}", allowed_special=[END]) == [64, END_ID]
     counted = guarded.stub.Count(

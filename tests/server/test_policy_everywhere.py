@@ -88,6 +88,7 @@ def full_width(text: str) -> str:
     return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_special_token_of_any_encoding_comes_from_text(server: RunningServer, name: str) -> None:
     special = bytepair_engine.get_encoding(name).special_tokens

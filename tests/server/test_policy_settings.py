@@ -54,6 +54,7 @@ def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("caller", "cl100k", "p50k"),
     [

@@ -88,6 +88,7 @@ def refused(server: RunningServer, caller: str, size: int) -> Failed:
     return failed
 
 
+@pytest.mark.slow
 def test_one_request_too_many_is_over_quota(limited: RunningServer) -> None:
     for _ in range(3):
         limited.stub.Count(sized(20), **with_key("requests"))
@@ -170,6 +171,7 @@ def test_open_streams_have_a_limit_of_their_own(limited: RunningServer) -> None:
         assert open_stream.close()[1] is None
 
 
+@pytest.mark.slow
 def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
     limited: RunningServer,
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.auth.reload import Reloader, Watched, contents
 from bytepair_server.observability import logs
@@ -178,6 +179,7 @@ def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> boo
         return is_ok(grpc.StatusCode.UNAVAILABLE, method, REQUEST.SerializeToString())
 
 
+@pytest.mark.slow
 def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
     old, new = Authority(), Authority()
     old_pair, new_pair = old.server(), new.server()

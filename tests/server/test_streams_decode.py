@@ -53,6 +53,7 @@ def first_match(text: str, stops: Sequence[str]) -> tuple[str, str]:
     return text[:start], stop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bytepair_engine.list_encodings())
 def test_deltas_join_to_decode_of_all_ids(server: RunningServer, name: str) -> None:
     seed = random.randrange(2**32)

@@ -71,6 +71,7 @@ def count_stream(server: RunningServer, messages: list[Any]) -> Any:
         return read(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bytepair_engine.list_encodings())
 def test_ids_join_to_those_of_the_whole_text(server: RunningServer, name: str) -> None:
     seed = random.randrange(2**32)
@@ -134,6 +135,7 @@ def test_a_word_without_end_is_refused_at_the_bound(serve: Serve, name: str) -> 
     assert count_stream(server, [count_config(name), *spaced]).count > 0
 
 
+@pytest.mark.slow
 def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) -> None:
     server = permissive
     encoding = bytepair_engine.get_encoding("cl100k_base")

@@ -61,6 +61,7 @@ def oracle(name: str, text: str) -> list[int]:
     return ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", TEXT])
 @pytest.mark.parametrize("name", DATA)
 def test_each_way_gives_the_ids_of_tokenizers(server: RunningServer, name: str, text: str) -> None:

@@ -64,6 +64,7 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "found"), ATTACKS)
 def test_untrusted_text_is_text_or_refused_in_every_rpc(
     chat: RunningServer, text: str, found: tuple[str, int]

@@ -169,6 +169,7 @@ def test_what_is_no_file_of_counts(shell: Command) -> None:
     shell(*train, "c.parquet", "d.parquet", "e.parquet", status=1, errors=many)
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_an_empty_text_leave_no_file(shell: Command, tmp_path: Path) -> None:
     Path("empty.txt").touch()
     empty = ("count-pretokens", "empty.txt", "--pattern", "gpt2", "--output", "x.parquet")

@@ -60,6 +60,7 @@ def test_the_native_trainer_is_the_definition() -> None:
         assert len(set(native.tokens)) == len(native.tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", ["lowest", "first-seen"])
 def test_and_so_it_is_on_text(ties: str) -> None:
     settings = ask(420, "cl100k_base", ties=ties)
@@ -85,6 +86,7 @@ def huggingface(texts: list[str], vocab_size: int, min_frequency: int, split: bo
     return [read_bytes(token) or b"" for token, _ in vocabulary]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_frequency", [1, 3])
 def test_the_lowest_ids_give_the_table_of_huggingface(min_frequency: int) -> None:
     settings = ask(6000, "gpt2", min_frequency=min_frequency)
