@@ -4,7 +4,7 @@
     make bench-scaling CURVES=concurrency    one of them
     make bench-scaling DRAW=1                the pictures again, of the last figures
 
-The figures are kept in build/scaling, the pictures in docs/.
+The figures and the pictures are kept in build/scaling.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.scaling.chart import draw
 from bench.scaling.curve import Curve
 
 ROOT = Path(__file__).resolve().parents[2]
-FIGURES, PICTURES = ROOT / "build" / "scaling", ROOT / "docs"
+FIGURES = PICTURES = ROOT / "build" / "scaling"
 CURVES = {
     module.CURVE.name: module.CURVE
     for module in (text_length, concurrency, open_streams, loaded_encodings, cost)

@@ -116,6 +116,7 @@ def test_the_exit_status_tells_ci(
     ]
 
 
+@pytest.mark.slow
 def test_the_token_that_nobody_writes(shell: Shell, tmp_path: Path) -> None:
     """r50k_base has " SolidGoldMagikarp" (43453), and every one of its tokens can be merged."""
     (tmp_path / "a.txt").write_text("An ordinary text.")

@@ -48,7 +48,7 @@ def encodings_of_every_kind(folder: Path) -> list[tuple[str, Encoding]]:
 
 
 def by_definition(encoding: Encoding, text: str) -> Counts:
-    """What docs/judging.md says, token by token and word by word."""
+    """What docs/evaluation.md says, token by token and word by word."""
     size = len(text.encode())
     ids, found = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
     starts = [min(start, size - 1) for start in found]
@@ -65,6 +65,7 @@ def by_definition(encoding: Encoding, text: str) -> Counts:
     return counts
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_definitions(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -80,6 +81,7 @@ def test_numbers_are_those_of_the_definitions(tmp_path: Path) -> None:
         assert counts == by_definition(encoding, text)
 
 
+@pytest.mark.slow
 def test_a_large_document_is_read_in_parts(tmp_path: Path) -> None:
     """Its numbers are those of the whole, in more than one block and piece."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -123,6 +125,7 @@ def test_the_same_data_in_two_formats_is_one_command(shell: Shell, tmp_path: Pat
     assert len(lines) == 1 + 3 * 2 + 1 + 1 + 2 * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["a.jsonl.gz", "a.parquet"])
 def test_documents_are_grouped_by_what_they_say(shell: Shell, tmp_path: Path, file: str) -> None:
     rows = [{"lang": lang, "body": text} for lang, texts in TEXTS.items() for text in texts]
@@ -202,6 +205,7 @@ def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
     shell("evaluate", "gpt2", "--on", "bad.txt", "--invalid", "skip", errors="1 left out")
 
 
+@pytest.mark.slow
 def test_a_chart(shell: Shell, tmp_path: Path) -> None:
     """Names of files are anybody's: they neither break the drawing nor are read as formulas."""
     names = ["_a$b$.txt", "<b>&.txt", "ж\u202e.txt"]

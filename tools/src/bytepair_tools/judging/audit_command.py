@@ -42,7 +42,7 @@ examples:
   bytepair audit o200k_base --on texts/*.txt
   bytepair audit mine/bytepair.toml --on held-out.jsonl.gz --max-unused 20% --max-unreachable 0
 
-docs/judging.md defines each check.
+docs/evaluation.md defines each check.
 
 exit status: 0; 1 if something was refused; 2 for wrong usage; 3 if a limit is exceeded
 """
