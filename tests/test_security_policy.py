@@ -22,11 +22,3 @@ def test_each_defence_is_held_by_tests_that_exist() -> None:
         assert names, threat
         assert defence
         assert [name for name in names if f"def {name}(" not in tests] == []
-
-
-def test_links_lead_somewhere() -> None:
-    for page in ("SECURITY.md", "docs/security.md", "docs/configuration.md"):
-        text = (ROOT / page).read_text(encoding="utf-8")
-        links = re.findall(r"\]\(([^)#]+)", text)
-        folder = (ROOT / page).parent
-        assert [link for link in links if "://" not in link and not (folder / link).exists()] == []
