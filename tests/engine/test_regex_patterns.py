@@ -19,7 +19,7 @@ from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_character
 from support.random_patterns import random_pattern
 
-DOCS = Path(__file__).parents[2] / "docs" / "patterns.md"
+PROPERTIES = Path(__file__).parents[2] / "engine/src/split/regex/property.rs"
 CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 TABLE = _core.RankTable.from_items((bytes([byte]), byte) for byte in range(256))
 
@@ -178,13 +178,18 @@ def test_random_patterns(rng: random.Random) -> None:
             assert core.split(text[:20]) == split(text[:20], pattern), (pattern, text[:20])
 
 
-def documented_names(title: str) -> list[str]:
-    section = DOCS.read_text().split(f"**{title}**: ")[1].split("\n\n")[0]
-    return re.findall(r"`(\w+)`", section)
+def property_names(table: str) -> list[str]:
+    """The names that the core knows: CATEGORIES or SCRIPTS of its source."""
+    names = PROPERTIES.read_text().split(f"const {table}: &[&str] = &[")[1].split("];")[0]
+    return re.findall(r'"(\w+)"', names)
+
+
+def test_every_script_of_unicode_is_known() -> None:
+    assert len(property_names("SCRIPTS")) == 168 + len(["Common", "Inherited"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", documented_names("Categories") + documented_names("Scripts"))
+@pytest.mark.parametrize("name", property_names("CATEGORIES") + property_names("SCRIPTS"))
 def test_a_property_holds_the_same_characters(name: str) -> None:
     text = "".join(CHARACTERS)
     assert native(rf"\p{{{name}}}").split(text) == split(text, rf"\p{{{name}}}")

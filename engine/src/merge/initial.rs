@@ -1,7 +1,27 @@
 //! With what merging may begin in place of single bytes: characters that are always made first.
 //!
-//! Most merges of text that is not ASCII only put the bytes of characters together again.
-//! `docs/algorithms.md` proves when they may be left out.
+//! Most merges of Chinese, Japanese or Korean only put the three bytes of characters together. Where
+//! it is certain that they come first, merging begins after them. Write c for a character of two or
+//! three bytes, σ(c) for the first merges of B(c), as many as are to be left out (all of them where
+//! c is a token; the first one where only two of its bytes merge), and f(c) for the highest rank in
+//! σ(c). Three conditions, which depend on c and on the byte before and after it:
+//!
+//! 1. While σ(c) is not done, each token that could join a part of c with what is beyond c has a
+//!    higher rank than the next merge of σ(c). Such a token ends with the first byte or the first
+//!    part of c, or starts with its last byte or its last part, and goes on beyond c.
+//! 2. Once σ(c) is done, each token that joins a part of c with what is beyond it has a rank above
+//!    f(c).
+//! 3. Where σ(c) makes c whole, each token that c is a part of has a rank above f(c).
+//!
+//! **Lemma (opening).** If the characters with σ(c) not empty fulfil the conditions, merging that
+//! begins with all σ(c) done gives the same tokens. *Proof.* Let P merge from single bytes, P′ from
+//! there. Claim: at any time the parts of P′, after the merges of P so far that are in no σ, are
+//! those of P once each unfinished σ(c) is finished. By condition 1 P does nothing else to a c
+//! before σ(c) is finished. Let the next merge m of P be in no σ. Both its parts are there in P′.
+//! Were another merge m′ of P′ before it, by rank or place, then m′ would not be there in P: it
+//! takes a part of a c whose σ(c) is unfinished, so that its rank is above f(c), by 2 or 3. But P
+//! could do the next merge of σ(c), whose rank is at most f(c), hence below that of m′ and so below
+//! that of m, and would not do m. So P′ does m too, and where P ends, all σ are done and P′ ends. ∎
 
 use crate::merge::NO_RANK;
 use crate::vocabulary::rank_table::RankTable;

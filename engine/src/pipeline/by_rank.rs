@@ -1,4 +1,22 @@
-//! Whether merging by a list is merging by rank: docs/formats.md proves what is asked here.
+//! Whether merging by a list is merging by rank, and the proof of what is checked here.
+//!
+//! Let *V* hold all 256 bytes, and let merges be a list of pairs (l, r) with results in *V*, both
+//! without special tokens, as text meets them. Call the *run* of a token *t* what merging by rank
+//! (`backends/reference.py`) does to the bytes of *t*.
+//!
+//! **Theorem.** Let priorities grow with the ids of the results, and for every token *t* whose run
+//! ends in *t* let the last pair of its run be listed. Then merging by the list and merging by rank
+//! give the same for every piece, apart from the rule that a piece that is a token is taken whole.
+//!
+//! *Proof.* Follow both from the same parts. Let merging by rank choose the pair (x, y) with the
+//! result *t* of rank *k*, the least. No part reaches across the borders of the stretch that x and y
+//! cover, so none of the merges so far did; and each of them was the best of all pairs, so the best
+//! within the stretch. So they are a beginning of the run of *t*, which goes on with (x, y) and ends
+//! in *t*: (x, y) is the last pair of the run of *t*, and is listed. The same holds for every other
+//! place where a pair with the result *t* stands. Every listed pair that stands somewhere is one
+//! that ranks could merge too, so none has a result of a lower rank; and as priorities grow with
+//! results, (x, y) at the leftmost of its places is what the list chooses. Where nothing can merge
+//! by rank, no listed pair stands anywhere. ∎
 
 use std::collections::HashSet;
 

@@ -1,8 +1,17 @@
-//! Where a piece can be cut before it is merged, so that its parts are short enough to be
-//! remembered: between two characters that no token has next to each other.
+//! Where a piece can be cut before it is merged, so that its chunks are short enough to be cached.
 //!
-//! Merging only ever joins neighbours into a token, so nothing is merged across such a place, and
-//! what happens on one side of it does not depend on the other: docs/formats.md has the proof.
+//! A piece may be cut between two of its characters a and b if no token holds ab, and no unit has a
+//! prefix or suffix. A merge across the cut would make a token that is the concatenation of what it
+//! merges, so it would hold a's last and b's first byte next to each other as ab. There is none, so
+//! all merges are on one side or the other; and which merge is the best on one side does not depend
+//! on what the other side did, since merging there neither makes nor takes away a pair here. So the
+//! merges of the whole piece, each side by itself, are those of the parts, in the same order.
+//!
+//! Where a unit that is no token may be unknown, a and b must both be tokens: an unknown unit may
+//! vanish, so that its neighbours meet; it may join one before it; and it stands behind bytes that
+//! came between. A token beside the cut ends all three. Pieces in bytes are not cut: they are split
+//! before. No piece is cut if an id that stands for text without spelling it (of a byte, or the
+//! unknown one) is itself in a merge, or if unknown units may come of what is taken apart.
 
 use crate::vocabulary::hash::fold;
 

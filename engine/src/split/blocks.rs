@@ -1,10 +1,25 @@
 //! Many pre-tokens at once: where they start, from bit masks over 64 bytes.
 //!
-//! A block begins where a pre-token begins, so that nothing before it matters. Whether one
-//! starts at a byte then follows from the kinds of a few neighbours, for all bytes together;
-//! what needs more than that (white space that is neither space nor newline at a distance,
-//! wide characters other than letters, the end of the text) is left to `piece_end`, one
-//! pre-token at a time. `docs/algorithms.md` derives the rules from the patterns.
+//! A block begins at a byte where a pre-token is known to start, so that nothing before it matters.
+//! One bit mask says for each of the 64 bytes whether it is a letter (L), a number (N), a blank (S:
+//! white space but for CR and LF; SP where it is U+0020), a newline (R) or none of these (P). For
+//! cl100k and its kin the pattern then says where pre-tokens start:
+//!
+//! - at the first letter of a run, unless the character before it is its prefix: a blank, or a P
+//!   that stands alone and that no SP precedes. Then at that prefix.
+//! - at the first P of a run, or at the SP before it. Newlines after it belong to it.
+//! - at the first and at every third number of a run (at every one where the pattern is `\p{N}`).
+//! - at the first newline of a run, unless a blank or a P precedes it.
+//! - at the first blank of a run, and at its last one unless a newline follows.
+//! - in o200k and Tekken, at an upper-case letter after a lower-case one.
+//! - contractions move the start of what follows them; there are few, and they are looked at one by
+//!   one.
+//!
+//! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
+//! decide all 64. Wide letters are put into the masks one by one. What depends on more than
+//! neighbours ends the block early and is left to `piece_end`: other wide characters, blanks between
+//! newlines, an upper-case letter after a caseless one, a mark after P, `/` after a newline, a
+//! pre-token as long as a block, and the last one of the text.
 
 use super::Ends;
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,34 @@
-"""Where a text for a pipeline can be cut while it arrives: docs/formats.md has the proof.
+r"""Where a text for a pipeline can be split while it arrives, and why.
 
-A border stands between two characters a and b, neither of which is looked at with more of the text:
-whatever comes before a and after b, nothing of the form reaches across. What follows is encoded
-with a before it, as the start of a text may be treated in another way than its middle.
+A pipeline's text is cut between two characters a and b only where neither what comes before a nor
+what comes after b matters. What follows the cut is encoded with a before it, and the ids of a by
+itself are left out: so a space that is put at the start of a text is put there once. The cut is
+safe if all of this holds:
+
+- *Added tokens.* a is no white space, and the last character of no added token: so none ends at the
+  cut, and none takes white space across it. No added token holds ab: so none stands across it, and
+  none that is passed over hides anything across it. The same holds of the last character that a
+  becomes and the first that b becomes, as a token may be found in normalised text only.
+- *Normalisers.* Prepend and Strip act at the ends of a stretch, and a is no white space. Lowercase
+  and Replace of one character act on each by itself. For normalisation, a and b are starters that
+  compose with nothing before them, and b with nothing after it: so a and what b starts are
+  normalised by themselves. SentencePiece's regular spaces ask only whether a space stands before
+  one.
+- *A published pattern*, if the pre-tokenizers end with one: the cut is a split point of it
+  (docs/streaming.md). Its classes are the same before and after NFC.
+- *Otherwise* every pre-tokenizer looks at single characters or at words, or changes single
+  characters. Let x be the last character that a becomes, and y the first that b becomes. x is a
+  token, so it is no unknown character that could be fused, nor one that vanishes; and no token
+  holds xy, or x and the first character of what an unknown y becomes. A merge across the cut would
+  make a token that holds it, so there is none. Or b is white space, and white space is in no piece.
+
+SentencePiece. Text can be streamed into a model unless its dummy prefix is a suffix, or it tidies
+spaces and has user-defined symbols that hold some. A text is cut between two characters *a* and *b*
+where *a* is no space; no key of the rules and no symbol holds *ab*, so that no rule reaches across;
+and no piece holds the last character of anything that *a* may end up as (itself, unless it is a
+key; or the value of a key that ends with it) before the first character of anything that *b* may
+start as. None of these may be empty, a space on *a*'s side, or unknown where unknown neighbours are
+one token.
 """
 
 from __future__ import annotations

@@ -1,16 +1,61 @@
-r"""Where a text that is not complete can be cut: the safe borders of each split pattern.
+r"""Where a text that is not complete can be split: the safe split points of each split pattern.
 
-A position p of a text is a *safe border* if, whatever text follows, encoding what stands
+A position p of a text is a *safe split point* if, whatever text follows, encoding what stands
 before p and what stands after it separately gives the ids of the whole. docs/streaming.md
-defines this and proves the rules below; here they are as short as they can be.
+has the definition and the lemma on which the rules below rest.
 
-Two kinds of rule find borders. A *local* rule looks at the characters beside p, so it costs
-next to nothing at any place in any text. Local rules find no border in some texts of many
-pre-tokens, such as digits that are split in threes; these are left to the *settled* part of
-a text: all pre-tokens for which the pattern cannot have looked beyond its end.
+It remains to find positions that are ends for every continuation. Write L, M, N, P, S for the
+Unicode categories, *X* for a character that is neither white space nor L nor N (so M is in X), *nl*
+for CR and LF, *sp* for other white space, *rest* for what is none of white space, L, M, N, P and S
+(controls, formats, unassigned). The rules take these from the `regex` package, which the engine's
+dependencies hold to the version of Unicode that the core has (`_core.UNICODE_VERSION`).
 
-Every pattern here splits the text that follows a pre-token as if nothing came before it, as
-none looks behind; and none but white space asks what follows it.
+A position between two characters is an end for every continuation if no alternative can consume the
+two one after the other. So list the pairs that a match can hold; every other pair is a split point,
+provided the first is not white space.
+
+- gpt2: a match can hold L L, N N, X X, `'` L; split points are L·(not L), N·(not N), X·(L, N or
+  white space), but `'`·L is none.
+- cl100k, llama3: a match can hold L L, N N, X X, X L, X nl; split points are L·(not L), N·(not N),
+  X·(N or sp).
+- qwen2: a match can hold L L, X X, X L, X nl; split points are L·(not L), N·(anything), X·(N or
+  sp).
+- o200k: a match can hold what tekken's can, and L `'`, `'` L (the suffix of a word); split points are L·(not
+  L, M, `'`), N·(not N), X·(N or sp), Ll·(Lu or Lt) unless `'` stands before the Ll.
+- tekken: a match can hold letters and marks in a word, X X, X L, X nl, X `/`; split points are
+  L·(not L, M), N·(anything), X·(N or sp), Ll·(Lu or Lt).
+- deepseek_v3: a match can hold L or M with L or M, N N, [PS] [PS], [PS] L, [PS] nl, rest L, rest M;
+  split points are (L or M)·(neither), N·(not N), (not N)·N, Han or kana·(neither) and the reverse,
+  [PS]·(sp, or none of L, M, P, S), rest·(white space, P or S).
+
+Two need a word. *Ll·(Lu or Lt)*: in a word of o200k or Tekken, `[Lu Lt Lm Lo M]*[Ll Lm Lo M]+`, an
+Ll is always in the second part, which no Lu or Lt continues. In the suffix `'re`, `'ve` or `'ll`,
+which ignores case, it can be followed by one; there `'` stands before the Ll. *DeepSeek's first
+splits* isolate numbers, then Han and kana, so both ends of these are ends of pieces, even after
+white space.
+
+In every pattern anything but white space, followed by sp, is a split point. This does not ask what
+kind of character it is, so no difference between versions of Unicode can move it.
+
+Some texts of many pre-tokens have no such split point. They are looked at as a whole, each time
+that the held text has doubled (from 4,096 characters on) and before the bound is enforced.
+
+- *Numbers in threes* (`\p{N}{1,3}`). No other alternative consumes a number, so the first of a run
+  of numbers begins a match, and so does every third after it.
+- *Line ends after punctuation* (cl100k, llama3, qwen2, o200k, tekken, deepseek_v3). A character of
+  X that nl follows can only have been consumed by ` ?[^\s\p{L}\p{N}]+[\r\n]*`, as a prefix or
+  suffix of a word would have a letter next; this takes every nl that follows. So the position after
+  a run of nl that follows X, before anything else, is an end. In o200k and Tekken the run must not
+  be followed by `/`, which may continue it, and X must not be M, which may have ended a word. In
+  DeepSeek the character must be P or S and neither Han nor kana, which an earlier split cuts off.
+- *Words of o200k and Tekken* depend on the case of letters ahead, without a limit: `あAAA` splits
+  after `あ` unless a lower-case letter follows. There the text held is split from its start, which
+  is a split point, as long as the match cannot have looked at the end of the text. How far a match
+  looks is known: the first alternative that can match decides, and it looks at most at `[Lu Lt Lm
+  Lo M]*[Ll Lm Lo M]*` after an optional prefix, at three numbers, at the run of punctuation with
+  line ends and slashes, or at the run of white space; and at three characters beyond (`'re`). Such
+  a match is the same whatever follows, and its end is a safe split point by the lemma if it holds
+  anything but white space.
 """
 
 from __future__ import annotations

@@ -2,7 +2,86 @@
 //!
 //! As long as it advances it remembers nothing; once it has spent more steps than the text it
 //! has covered allows, it remembers for each choice and place how it ended. Why the result is
-//! that of plain backtracking and why the time is bounded is proven in docs/patterns.md.
+//! that of plain backtracking and why the time is bounded is proven below.
+//!
+//! # Why the answer is the definition's
+//!
+//! Matching is backtracking: a program of instructions, each naming its successor, of which two
+//! kinds have a choice. A *choice* has branches in order of preference. A *run*, one set repeated,
+//! ends after the most characters that it can and is shortened one by one. All else either goes on
+//! in one way or fails, and a failure takes the next way at the latest choice.
+//!
+//! **Matches are never empty.** `regex` finds the successive matches from left to right. After an
+//! empty match it looks again at the same place for one that is not. An empty match isolates
+//! nothing, so at each place what counts is the first match, in order of preference, that is not
+//! empty; if there is none, the next place is tried. The engine takes an end only if it is beyond
+//! the start.
+//!
+//! **Repeats of the empty.** Let a body be empty only as its last resort and unconditionally. Then
+//! its matches in order are those that are not empty, and last the empty one. After an empty round
+//! the rest is tried from where it would also have been tried without that round, and fails or
+//! matches alike. So the repeat of the body is the repeat, from zero on, of its matches that are not
+//! empty, and that is what is compiled. Hence no instruction is reached twice at one place without a
+//! choice being made anew, and every path ends.
+//!
+//! **Branches that cannot match** are left out by the next byte: each branch has the set of bytes
+//! with which its matches can start, a least fixed point over the program. **Runs that would not be
+//! shortened** with profit give up their shorter forms: where what follows cannot start with a
+//! character of the set (a shorter form is followed by one), and where what follows always matches.
+//!
+//! # Why time is bounded
+//!
+//! Write a *state* as an instruction and a place in the text, (p, i).
+//!
+//! **Lemma 1.** There are no references, so what follows from a state depends on the state and on
+//! the text, and not on how it was reached. For the body of a lookaround or an atomic group, the end
+//! of its first match from a state, or that there is none, is a function of the state. For the whole
+//! program there is one more condition, that the end is beyond the start s. Let a state (p, i) fail
+//! for the start s. If i > s, the condition did not matter, and the state fails for every start. If
+//! i = s, later starts are beyond i and never ask for it. So a failure holds for all that follows in
+//! this text.
+//!
+//! **Remembering.** A match that has spent more than 2048 steps and 16 for each byte before its
+//! start begins to remember:
+//!
+//! - for each choice, and each run with an upper bound, the places at which it failed (a bit each),
+//!   and in bodies the places at which it matched, with the end of the match;
+//! - for each run without an upper bound, and each end that its longest form has had, the place from
+//!   which on all its forms have failed, and in bodies the longest one that matched;
+//! - for each set, the runs of it of 64 bytes and more that have been walked over.
+//!
+//! **Lemma 2.** The forms of a run without an upper bound that share the end of their longest form
+//! lie in one maximal run of the set; what follows a form depends on its end alone (Lemma 1). They
+//! are tried from the longest to the shortest. So one number says which are known to fail, whatever
+//! the places were at which the run was entered.
+//!
+//! **Theorem.** While remembering, each branch of each choice is taken at most once per place, and
+//! each form of each run tried at most once per place; a run with an upper bound of k costs at most
+//! k forms per place. Between two of these lie at most as many instructions as the program has,
+//! since only a choice leads back. Going over runs costs one step per character and set, and at most
+//! 64 for each run entered, besides a search among the runs known. With n bytes of text and a
+//! pattern of size m (its instructions and the bounds of its repeats), that is O(m² n log n) steps
+//! at worst, and far fewer where branches share little; nothing is exponential in m or quadratic in
+//! n.
+//!
+//! *Proof.* A choice is left by failing or as part of a match. If it fails, the bit is set, and the
+//! next visit fails at once. It cannot be visited again before it has failed, as every way back to
+//! it takes up characters. If it is part of a body's match, the end is kept, and the next visit
+//! gives it at once. If it is part of the whole match, which ends at e, the next start is e: earlier
+//! places are not asked for again, and states at or beyond e that were visited and are not part of
+//! the match have failed. By Lemma 2 the same holds for the forms of runs. Bodies have instructions
+//! of their own, so that the argument applies to each of them with its own states. ∎
+//!
+//! **What is not remembered** is bounded too: a match without memory goes on only as long as its
+//! steps are within the allowance, or up to the next failure or body after it, which is one way
+//! through the text; and an allowance that is used up is not there again before the start has come a
+//! sixteenth of that way further.
+//!
+//! **Space.** A bit for each choice and run, for each byte between the start of the match and the
+//! furthest place looked at, in blocks of 4096; some 50 bytes for each choice of a body on the way
+//! of its match; 32 bytes for each choice that can still be changed. All of it is given back as the
+//! start passes by, and at the end of the text. What remembers nothing, as the published patterns on
+//! ordinary text, takes nothing.
 
 use super::char_set::before;
 use super::condition::{ends_at, holds};

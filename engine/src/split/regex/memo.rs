@@ -1,4 +1,4 @@
-//! What the matcher remembers of one text, so that nothing is done twice; see docs/patterns.md.
+//! What the matcher remembers of one text, so that nothing is done twice; see `matcher`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
