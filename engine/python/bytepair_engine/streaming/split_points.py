@@ -20,8 +20,8 @@ provided the first is not white space.
   X·(N or sp).
 - qwen2: a match can hold L L, X X, X L, X nl; split points are L·(not L), N·(anything), X·(N or
   sp).
-- o200k: a match can hold what tekken's can, and L `'`, `'` L (the suffix of a word); split points are L·(not
-  L, M, `'`), N·(not N), X·(N or sp), Ll·(Lu or Lt) unless `'` stands before the Ll.
+- o200k: a match can hold what tekken's can, and L `'`, `'` L (the suffix of a word); split points
+  are L·(not L, M, `'`), N·(not N), X·(N or sp), Ll·(Lu or Lt) unless `'` stands before the Ll.
 - tekken: a match can hold letters and marks in a word, X X, X L, X nl, X `/`; split points are
   L·(not L, M), N·(anything), X·(N or sp), Ll·(Lu or Lt).
 - deepseek_v3: a match can hold L or M with L or M, N N, [PS] [PS], [PS] L, [PS] nl, rest L, rest M;
