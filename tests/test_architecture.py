@@ -71,7 +71,7 @@ def test_the_engine_needs_only_what_it_declares() -> None:
 
 def test_tools_run_no_regular_expressions_but_their_own() -> None:
     """Those of vocabularies are the engine's to run."""
-    assert importers(TOOLS, "regex") == ["judging/scripts.py", "judging/segments.py"]
+    assert importers(TOOLS, "regex") == ["evaluation/scripts.py", "evaluation/segments.py"]
 
 
 def test_a_format_does_not_leak_past_its_loader() -> None:

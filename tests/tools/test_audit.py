@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bytepair_engine import get_encoding
-from bytepair_tools.judging.vocabulary import can_be_in_text
+from bytepair_tools.auditing.vocabulary import can_be_in_text
 from support.sentencepiece_models import trained
 
 Shell = Callable[..., str]

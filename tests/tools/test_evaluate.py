@@ -15,10 +15,10 @@ import pyarrow
 import pytest
 import yaml
 from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
-from bytepair_tools.judging.evaluation import evaluate
-from bytepair_tools.judging.measures import Counts
-from bytepair_tools.judging.segments import Segmenter
-from bytepair_tools.training.documents import Documents
+from bytepair_tools.evaluation.evaluation import evaluate
+from bytepair_tools.evaluation.measures import Counts
+from bytepair_tools.evaluation.segments import Segmenter
+from bytepair_tools.texts.documents import Documents
 from pyarrow import parquet
 from support.hard_text import random_texts
 from support.sentencepiece_models import trained

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import get_encoding
-from bytepair_tools.judging.explain_text import Colour, wants_colour
-from bytepair_tools.judging.visible import visible, visible_bytes
+from bytepair_tools.explanation.text import Colour, wants_colour
+from bytepair_tools.shared.visible import visible, visible_bytes
 from support.hard_text import random_character
 from support.sentencepiece_models import trained
 from support.tokenizer_json import made

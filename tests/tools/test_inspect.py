@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from bytepair_engine import EncodingSpec, get_encoding, load_encoding
-from bytepair_tools.declaration import declaration
-from bytepair_tools.inspect import run
+from bytepair_tools.inspection.command import run
+from bytepair_tools.shared.declaration import declaration
 from support.sentencepiece_models import trained
 from support.tokenizer_json import framed, template
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import pytest
 import regex
-from bytepair_tools.judging.scripts import COMMON, INHERITED, WITHOUT_SPACES, script_of
-from bytepair_tools.judging.segments import Segmenter, Spans
+from bytepair_tools.evaluation.scripts import COMMON, INHERITED, WITHOUT_SPACES, script_of
+from bytepair_tools.evaluation.segments import Segmenter, Spans
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
 Named = list[tuple[int, str, str]]

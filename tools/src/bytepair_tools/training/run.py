@@ -14,10 +14,10 @@ from bytepair_engine.training.settings import TrainingSettings
 from bytepair_engine.training.tokenizer_json import tokenizer_json
 from bytepair_engine.training.training import encoding_of
 
-from bytepair_tools.failure import INTERRUPTED, Failure
-from bytepair_tools.files import write_whole
-from bytepair_tools.training.display import Display
-from bytepair_tools.training.interrupts import Interrupted, Interrupts
+from bytepair_tools.counts.display import Display
+from bytepair_tools.shared.failure import INTERRUPTED, Failure
+from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 
 
 class Source(Protocol):

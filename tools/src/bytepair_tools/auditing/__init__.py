@@ -1,0 +1,1 @@
+"""`bytepair audit`: what is wrong with a vocabulary."""

@@ -1,0 +1,229 @@
+"""What can be wrong with a vocabulary, found by looking at every token and at texts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bytepair_engine import Encoding
+from bytepair_engine.pipeline.definition import Scores
+
+from bytepair_tools.auditing.vocabulary import Token, Vocabulary, can_be_in_text
+from bytepair_tools.evaluation.measures import ratio
+from bytepair_tools.evaluation.token_starts import id_stream
+from bytepair_tools.texts.documents import Documents
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One token, and what is wrong with it.
+
+    Attributes:
+        id: Its id.
+        token: What it decodes to; of a special token its spelling.
+        note: What is to be said of it besides; "" for nothing.
+    """
+
+    id: int
+    token: bytes
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that can be wrong.
+
+    Attributes:
+        name: As in JSON and in the options of limits.
+        title: What it is, in a few words.
+        findings: The tokens that it is true of; None where it was not judged.
+        total: How many tokens were looked at.
+        why_not: Why it was not judged.
+    """
+
+    name: str
+    title: str
+    findings: Sequence[Finding] | None
+    total: int
+    why_not: str = ""
+
+    @property
+    def share(self) -> float | None:
+        """The share of the tokens that it is true of; None where it was not judged, or of none."""
+        return None if self.findings is None else ratio(len(self.findings), self.total)
+
+
+#: Every check, and what it finds, in the order of the report.
+TITLES: Final = {
+    "unused": "never produced on the texts",
+    "unreachable": "no text becomes them: merging does not make them",
+    "only-whole": "merging does not make them: only a whole pre-token becomes them",
+    "split": "cut by the split pattern, alone and beside any one character",
+    "incomplete": "not whole UTF-8",
+    "duplicates": "the same as another one but for case and one leading space",
+    "spelled": "special tokens that the texts spell",
+    "always-found": "added tokens that any text which spells them becomes",
+    "ambiguous": "special tokens that are spelled as an ordinary token is",
+}
+
+#: What is put beside a token's text, before it is said that the pattern cuts it.
+_CONTEXTS: Final = (*map(chr, range(0x20, 0x7F)), "\n", "\r\n", "\t", "é", "中", "re", "ve", "ll")
+
+NO_TEXTS: Final = "no texts were given: --on"
+
+
+class Texts:
+    """How often each token was produced on texts.
+
+    Special tokens are allowed, so that one which a text spells is counted as itself.
+
+    Attributes:
+        produced: Id to how often.
+        bytes: How many bytes of text were read.
+    """
+
+    def __init__(self) -> None:
+        self.produced: Counter[int] = Counter()
+        self.bytes = 0
+
+    def read(
+        self,
+        encoding: Encoding,
+        files: Sequence[str],
+        documents: Documents,
+        report: Callable[[int], None],
+    ) -> None:
+        """Read files.
+
+        Args:
+            encoding: What they are encoded into.
+            files: Names, or STANDARD_INPUT.
+            documents: Reads them.
+            report: Called with the bytes of text that were read so far, again and again.
+        Raises:
+            Failure: A file cannot be read, or is not what it must be.
+        """
+        for file in files:
+            for document in documents.read(file):
+                stream = id_stream(encoding, allowed_special="all")
+                for piece in document:
+                    self.produced.update(stream.feed(piece))
+                    self.bytes += len(piece.encode())
+                    report(self.bytes)
+                self.produced.update(stream.finish())
+
+
+def audit(
+    vocabulary: Vocabulary, texts: Texts | None, report: Callable[[int], None]
+) -> list[Check]:
+    """Judge a vocabulary.
+
+    Args:
+        vocabulary: What is judged.
+        texts: What its tokens were produced on; None for no texts.
+        report: Called with the number of tokens that were looked at, again and again.
+    Returns:
+        All checks of TITLES, in order.
+    """
+    tokens = vocabulary.tokens
+    special = len(vocabulary.encoding.special_tokens)
+    found = _by_making(vocabulary, texts, report)
+    found["incomplete"] = [Finding(t.id, t.data) for t in tokens if t.text is None]
+    found["duplicates"] = list(_duplicates(tokens))
+    found["always-found"] = [
+        Finding(token_id, name.encode()) for token_id, name in vocabulary.always_found.items()
+    ]
+    found["ambiguous"] = list(_ambiguous(vocabulary))
+    if texts is not None:
+        found["unused"] = [Finding(t.id, t.data) for t in tokens if not texts.produced[t.id]]
+        found["spelled"] = list(_spelled(vocabulary.encoding, texts))
+    reasons = {"unused": NO_TEXTS, "spelled": NO_TEXTS, "split": "the encoding changes text first"}
+    return [
+        Check(
+            name,
+            title,
+            found.get(name),
+            special if name in ("spelled", "ambiguous") else len(tokens),
+            "" if name in found else reasons[name],
+        )
+        for name, title in TITLES.items()
+    ]
+
+
+def _by_making(
+    vocabulary: Vocabulary, texts: Texts | None, report: Callable[[int], None]
+) -> dict[str, list[Finding]]:
+    """The checks of how tokens come to be: unreachable, only-whole, split."""
+    encoding, derivations = vocabulary.encoding, vocabulary.derivations
+    rule, whole_first = derivations.model.rule, derivations.model.whole_first
+    apart = rule.taken_apart if isinstance(rule, Scores) else {}
+    is_plain = encoding.pipeline is None
+    found: dict[str, list[Finding]] = {"unreachable": [], "only-whole": []}
+    if is_plain:
+        found["split"] = []
+    for number, token in enumerate(vocabulary.tokens):
+        report(number)
+        seen = texts is not None and texts.produced[token.id] > 0
+        if token.id in vocabulary.always_found:
+            continue
+        if token.spelling is None:
+            found["unreachable"].append(Finding(token.id, token.data, "no text is written so"))
+        elif not can_be_in_text(token.data):
+            found["unreachable"].append(Finding(token.id, token.data, "its bytes are in no UTF-8"))
+        elif token.id in apart:
+            found["unreachable"].append(Finding(token.id, token.data, "it is taken apart again"))
+        else:
+            made = derivations.makes(token.spelling)
+            if made and is_plain and not seen and _is_cut(encoding, token):
+                found["split"].append(Finding(token.id, token.data))
+            elif not made:
+                whole = whole_first and (
+                    seen or not is_plain or _becomes(encoding, token.text, token.id)
+                )
+                note = f"merging stops at {len(derivations.of(token.spelling))} parts"
+                name = "only-whole" if whole else "unreachable"
+                found[name].append(Finding(token.id, token.data, note))
+    return found
+
+
+def _becomes(encoding: Encoding, text: str | None, token_id: int) -> bool:
+    """Whether a text becomes just that token."""
+    return text is not None and encoding.encode_ordinary(text) == [token_id]
+
+
+def _is_cut(encoding: Encoding, token: Token) -> bool:
+    """Whether neither the token's own text becomes it, nor this text with something beside it."""
+    text = token.text
+    if text is None or _becomes(encoding, text, token.id):
+        return False
+    return not any(
+        token.id in encoding.encode_ordinary(beside)
+        for context in _CONTEXTS
+        for beside in (context + text, text + context)
+    )
+
+
+def _duplicates(tokens: Sequence[Token]) -> Iterator[Finding]:
+    """All but the first of each group, with the first one."""
+    groups: defaultdict[str, list[Token]] = defaultdict(list)
+    for token in tokens:
+        if token.text is not None:
+            groups[token.text.removeprefix(" ").casefold()].append(token)
+    for first, *others in groups.values():
+        for token in others:
+            yield Finding(token.id, token.data, f"as {first.id}")
+
+
+def _spelled(encoding: Encoding, texts: Texts) -> Iterator[Finding]:
+    for name, token_id in encoding.special_tokens.items():
+        if times := texts.produced[token_id]:
+            yield Finding(token_id, name.encode(), f"{times:,} times")
+
+
+def _ambiguous(vocabulary: Vocabulary) -> Iterator[Finding]:
+    ordinary = {token.data: token.id for token in vocabulary.tokens}
+    for name, token_id in vocabulary.encoding.special_tokens.items():
+        if (other := ordinary.get(name.encode())) is not None:
+            yield Finding(token_id, name.encode(), f"as the ordinary token {other}")

@@ -1,0 +1,1 @@
+"""`bytepair corpus`: jobs over corpora of many files."""

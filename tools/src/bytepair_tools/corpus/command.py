@@ -1,0 +1,250 @@
+"""The command `bytepair corpus`: corpora of many files, on all cores or on a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bytepair_engine import BytepairError
+from bytepair_engine.vocabulary.patterns import resolve_pattern
+
+from bytepair_tools.corpus.encoding import COLUMNS
+from bytepair_tools.corpus.job import Job, Outcome
+from bytepair_tools.corpus.progress import Progress
+from bytepair_tools.corpus.run import run_job
+from bytepair_tools.corpus.runners import LOCAL, LocalProcesses, RayCluster, Runner
+from bytepair_tools.counts.arguments import add_pattern
+from bytepair_tools.counts.file import check_installed
+from bytepair_tools.shared.encodings import ENCODING_HELP, one_encoding
+from bytepair_tools.shared.failure import FAILED, INTERRUPTED, USAGE, Failure
+from bytepair_tools.texts.documents import what_was_not_utf8
+from bytepair_tools.texts.options import add_document_options, documents_of
+
+#: So many files of counts are written unless told otherwise: each is added up in memory at once.
+DEFAULT_BUCKETS = 16
+MAX_BUCKETS = 4096
+
+_EPILOG = """\
+A partition is a file, and must be where every worker finds it, as must the output. A run that was
+stopped, or whose worker died, goes on when the command is given again: what is finished is not done
+twice. Nothing may write to the same output meanwhile.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair corpus`.
+    Returns:
+        The exit status: 0; 1 if something was refused or a worker died; 2 for wrong arguments;
+        130 if it was interrupted.
+    """
+    args = _parser().parse_args(arguments)
+    progress = Progress(as_json=args.json)
+    try:
+        check_installed()
+        if args.workers is not None and args.workers < 1:
+            raise Failure("--workers must be at least 1", USAGE)
+        if args.retries < 0:
+            raise Failure("--retries must be at least 0", USAGE)
+        job = Job.over(args.corpus, args.task, _settings(args))
+        _check(job)
+        total = run_job(job, args.output.absolute(), lambda: _runner(args), progress)
+        progress.end()
+        _tell(args, job, total)
+    except (Failure, BytepairError) as failure:
+        status = failure.status if isinstance(failure, Failure) else FAILED
+        return _failed(progress, str(failure), status)
+    except KeyboardInterrupt:
+        return _failed(
+            progress, "interrupted; the same command goes on with what is missing", INTERRUPTED
+        )
+    return 0
+
+
+def _failed(progress: Progress, message: str, status: int) -> int:
+    progress.end()
+    sys.stderr.write(f"bytepair corpus: {message}\n")
+    return status
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """All that results depend on beside the texts."""
+    reading = documents_of(args)
+    settings: dict[str, Any] = {
+        "format": reading.format,
+        "column": reading.column,
+        "invalid": reading.invalid,
+    }
+    if args.task == "count-pretokens":
+        if not 1 <= args.buckets <= MAX_BUCKETS:
+            raise Failure(f"--buckets must be from 1 to {MAX_BUCKETS}", USAGE)
+        pattern = args.pattern
+        if pattern is not None:
+            pattern = resolve_pattern(pattern, "the split pattern")
+        return settings | {"pattern": pattern, "buckets": args.buckets}
+    if COLUMNS[args.task] in args.keep:
+        raise Failure(f"--keep {COLUMNS[args.task]}: the results have that name", USAGE)
+    encoding = one_encoding(args.encoding)
+    default = "reject" if args.task == "encode" else "as-text"
+    path = Path(args.encoding)
+    return settings | {
+        "encoding": str(path.absolute()) if path.exists() else encoding.name,
+        "fingerprint": encoding.fingerprint,
+        "allowed_special": sorted(set(args.allowed_special)),
+        "disallowed_special": args.disallowed_special or default,
+        "add_special_tokens": args.add_special_tokens,
+        "keep": args.keep,
+    }
+
+
+def _check(job: Job) -> None:
+    reading = documents_of(argparse.Namespace(**job.settings))
+    for name in job.partitions:
+        if job.settings.get("keep") and reading.format_of(name) != "parquet":
+            raise Failure(f"{name}: --keep is for Parquet, and this has no columns", USAGE)
+
+
+def _runner(args: argparse.Namespace) -> Runner:
+    workers = args.workers or _cores()
+    if args.ray is None:
+        return LocalProcesses(workers)
+    return RayCluster(args.ray, workers=workers, retries=args.retries)
+
+
+def _cores() -> int:
+    """How many this process may use, where the system says; else how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _tell(args: argparse.Namespace, job: Job, total: Outcome) -> None:
+    if args.json:
+        result = {"phase": "written", "folder": str(args.output), "job": job.fingerprint}
+        sys.stdout.write(json.dumps(result | asdict(total)) + "\n")
+        return
+    if args.task == "count-pretokens":
+        sys.stdout.write(
+            f"{args.output}: the pre-tokens of {total.text_bytes:,} bytes of text\n"
+            f"train on them: bytepair train --counts {args.output} …\n"
+        )
+    else:
+        sys.stdout.write(
+            f"{args.output}: {total.documents:,} documents, {total.tokens:,} tokens, "
+            f"{total.text_bytes:,} bytes of text\n"
+        )
+    if note := what_was_not_utf8(total.replaced, total.skipped):
+        sys.stderr.write(f"bytepair corpus: {note}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair corpus",
+        allow_abbrev=False,
+        description="Work on a corpus of many files, on all cores of this machine or on a cluster "
+        "of Ray.",
+    )
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
+    counting = _task(
+        tasks,
+        "count-pretokens",
+        "count the pre-tokens of all texts, to train on",
+        "Count the pre-tokens of all texts, and write the counts to Parquet files, which "
+        "bytepair train --counts takes together, as a folder.",
+    )
+    add_pattern(counting)
+    counting.add_argument(
+        "--buckets",
+        type=int,
+        default=DEFAULT_BUCKETS,
+        metavar="N",
+        help="how many files of counts to write, each of which a worker holds in memory; with 1 "
+        "the order of first sight is kept, for --ties first-seen (%(default)s)",
+    )
+    for task, summary, what in (
+        ("encode", "write the token ids of all documents", "its token ids, a list column 'ids'"),
+        ("count", "write how many tokens each document has", "its number of tokens, 'count'"),
+    ):
+        _encoding_options(
+            _task(
+                tasks,
+                task,
+                summary,
+                f"For each partition, write a Parquet file with a row for each document, in "
+                f"their order: {what}.",
+            )
+        )
+    return parser
+
+
+def _task(tasks: Any, name: str, summary: str, description: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = tasks.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "corpus", nargs="+", metavar="PATH", help="a file, or a folder for all files in it"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
+    )
+    add_document_options(parser)
+    who = parser.add_argument_group("who does it")
+    who.add_argument(
+        "--workers", type=int, metavar="N", help="processes of this machine (one for each core)"
+    )
+    who.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help=f"a Ray cluster, or {LOCAL!r} for one that is started here; needs "
+        "bytepair-tools[ray], on all of its machines",
+    )
+    who.add_argument(
+        "--retries",
+        type=int,
+        default=2,
+        metavar="N",
+        help="how often Ray gives a partition to another worker when one died (%(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
+    return parser
+
+
+def _encoding_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--encoding", required=True, metavar="ENCODING", help=ENCODING_HELP)
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="of Parquet: write this column beside the results; may be repeated",
+    )
+    group = parser.add_argument_group("special tokens that the text spells")
+    group.add_argument(
+        "--allowed-special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="make it a control token; may be repeated",
+    )
+    group.add_argument(
+        "--disallowed-special",
+        choices=("reject", "as-text"),
+        help="the others: an error, or ordinary text (default: as-text in count, reject in encode)",
+    )
+    parser.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="put what frames a text of this encoding around it",
+    )

@@ -1,0 +1,61 @@
+"""How far a job over a corpus has come: a line on a terminal, or lines of JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from time import monotonic
+
+from bytepair_tools.corpus.job import Outcome
+
+_ERASE = "\r\x1b[K"
+
+
+class Progress:
+    """Shows progress on standard error if that is a terminal; or writes it to standard output."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._is_shown = False
+        self._phase, self._total, self._done = "", 0, 0
+        self._started = monotonic()
+
+    def begin(self, phase: str, total: int) -> None:
+        """A phase begins, in which so many partitions or buckets are to be done."""
+        self._phase, self._total, self._done = phase, total, 0
+        self._started = monotonic()
+        self._show()
+
+    def done(self, number: int, outcome: Outcome) -> None:
+        """One more is finished."""
+        self._done += 1
+        if self._as_json:
+            line = {
+                "phase": self._phase,
+                "number": number,
+                "done": self._done,
+                "of": self._total,
+                **asdict(outcome),
+            }
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+        self._show()
+
+    def end(self) -> None:
+        """Erase the line."""
+        if self._is_shown:
+            self._is_shown = False
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
+
+    def _show(self) -> None:
+        if self._as_json or not sys.stderr.isatty():
+            return
+        left = ""
+        if self._done:
+            seconds = (monotonic() - self._started) * (self._total - self._done) / self._done
+            left = f", about {seconds:.0f} s left"
+        self._is_shown = True
+        sys.stderr.write(f"{_ERASE}{self._phase}: {self._done:,} of {self._total:,}{left}")
+        sys.stderr.flush()

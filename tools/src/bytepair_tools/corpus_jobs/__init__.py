@@ -1,1 +1,0 @@
-"""Jobs over corpora of many files: what `bytepair corpus` does."""

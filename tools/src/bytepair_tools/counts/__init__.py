@@ -1,0 +1,1 @@
+"""Counts of pre-tokens: counted from texts, kept in Parquet, read by training."""

@@ -1,0 +1,125 @@
+"""The command `bytepair count-pretokens`: texts in, pre-token counts out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bytepair_engine import BytepairError
+from bytepair_engine.vocabulary.patterns import resolve_pattern
+
+from bytepair_tools.counts.arguments import add_files, add_pattern, add_reading, memory_bytes
+from bytepair_tools.counts.display import Display
+from bytepair_tools.counts.file import Counted, check_installed, write_counts
+from bytepair_tools.counts.reading import Reading
+from bytepair_tools.shared.failure import FAILED, Failure
+from bytepair_tools.shared.interrupts import Interrupts
+from bytepair_tools.texts.documents import what_was_not_utf8
+from bytepair_tools.texts.options import documents_of
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair count-pretokens`.
+    Returns:
+        The exit status: 0; 1 if something was refused; 2 for wrong arguments; 130 if it was
+        interrupted.
+    """
+    args = _parser().parse_args(arguments)
+    display = None
+    try:
+        check_installed()
+        display = Display(as_json=args.json, size=documents_of(args).size(args.files))
+        _count(args, display)
+    except Failure as failure:
+        return _failed(display, str(failure), failure.status)
+    except BytepairError as error:
+        return _failed(display, str(error), FAILED)
+    return 0
+
+
+def _failed(display: Display | None, message: str, status: int) -> int:
+    if display is not None:
+        display.end()
+    sys.stderr.write(f"bytepair count-pretokens: {message}\n")
+    return status
+
+
+def _count(args: argparse.Namespace, display: Display) -> None:
+    output: Path = args.output
+    if output.exists():
+        raise Failure(f"{output}: there already; give another --output")
+    if not output.absolute().parent.is_dir():
+        raise Failure(f"{output}: there is no folder {output.parent}")
+    pattern = None
+    if args.pattern is not None:
+        pattern = resolve_pattern(args.pattern, "the split pattern")
+    reading = Reading(
+        files=args.files,
+        documents=documents_of(args),
+        pattern=pattern,
+        checkpoint=output.with_name(f"{output.name}.checkpoint"),
+        display=display,
+        threads=args.threads or 0,
+        memory_bytes=memory_bytes(args),
+    )
+    with Interrupts() as interrupts:
+        counts = reading.count(interrupts, resume=args.resume)
+    if not len(counts):
+        raise Failure("there is no text to count")
+    counted = Counted(
+        pattern,
+        reading.documents.invalid,
+        replaced=reading.replaced,
+        skipped=reading.skipped,
+        text_bytes=counts.total_bytes,
+    )
+    write_counts(output, counts, counted)
+    reading.forget()
+    display.end()
+    result = {
+        "phase": "written",
+        "file": str(output),
+        "pretokens": len(counts),
+        "pretoken_bytes": counts.unique_bytes,
+        "text_bytes": counts.total_bytes,
+        "documents_replaced": reading.replaced,
+        "documents_skipped": reading.skipped,
+    }
+    if args.json:
+        sys.stdout.write(json.dumps(result) + "\n")
+        return
+    sys.stdout.write(
+        f"{len(counts):,} different pre-tokens of {counts.unique_bytes:,} bytes, in "
+        f"{counts.total_bytes:,} bytes of text\n"
+        f"train on them: bytepair train --counts {output} …\n"
+    )
+    if note := what_was_not_utf8(reading.replaced, reading.skipped):
+        sys.stderr.write(f"bytepair count-pretokens: {note}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair count-pretokens",
+        allow_abbrev=False,
+        description="Count the pre-tokens of texts, and write them to a Parquet file with what "
+        "they were split by. bytepair train --counts merges them, to the table that it would make "
+        "of the texts. Counts of several files add up.",
+        epilog="Ctrl-C leaves a checkpoint beside the output, which --resume goes on from.",
+    )
+    add_files(parser)
+    add_pattern(parser)
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="the Parquet file to write"
+    )
+    add_reading(parser)
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint beside the output"
+    )
+    parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
+    return parser

@@ -1,0 +1,137 @@
+"""Files of pre-token counts, as what a training starts from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bytepair_engine._core import PretokenCounts
+from bytepair_engine.training.counting import Counting
+from bytepair_engine.training.settings import Ties
+
+from bytepair_tools.counts.display import Display
+from bytepair_tools.counts.file import Counted, batches, read_counted
+from bytepair_tools.counts.table import add_table
+from bytepair_tools.shared.failure import INTERRUPTED, Failure
+from bytepair_tools.shared.interrupts import Interrupted, Interrupts
+
+
+@dataclass
+class CountFiles:
+    """Counts that are to be trained on.
+
+    Attributes:
+        names: Files, and folders, which stand for all `*.parquet` in them; in the order of first
+            sight.
+        pattern: What the pre-tokens must have been split by, resolved; None for nothing.
+        folder: Where temporary files go.
+        wanted: How many ordinary tokens the training is to end with.
+        memory_bytes: What adding up may take before it goes to temporary files; None for no limit.
+        replaced, skipped: How many documents had something replaced, or were left out, when they
+            were counted.
+    """
+
+    names: Sequence[str]
+    pattern: str | None
+    ties: Ties
+    display: Display
+    folder: Path
+    wanted: int = 256
+    memory_bytes: int | None = None
+    replaced: int = field(default=0, init=False)
+    skipped: int = field(default=0, init=False)
+
+    def count(self, interrupts: Interrupts, *, resume: bool) -> PretokenCounts:
+        """Add them up.
+
+        Raises:
+            Failure: A file is none of counts, or its counts are of something else; a part of a run
+                is missing or there twice; or the person interrupted it.
+        """
+        if resume:
+            raise Failure("counts are added up anew each time: train without --resume")
+        files = {path: read_counted(path) for path in _files(self.names)}
+        self._check(files)
+        self.replaced = sum(counted.replaced for counted in files.values())
+        self.skipped = sum(counted.skipped for counted in files.values())
+        with Counting(None, memory_bytes=self.memory_bytes, folder=str(self.folder)) as counting:
+            try:
+                for path in files:
+                    for batch in batches(path):
+                        add_table(counting, batch, str(path))
+                        self.display.counted(counting.bytes, self.wanted)
+                        interrupts.check()
+                return counting.counts()
+            except Interrupted:
+                raise Failure("interrupted; the counts are as they were", INTERRUPTED) from None
+            except OSError as error:
+                raise Failure(
+                    f"the temporary files of --memory cannot be written: {error.strerror}"
+                ) from None
+
+    def keep(self, _counts: PretokenCounts, /) -> str:
+        """Nothing is kept: the files are there still."""
+        return "the counts are as they were, and merging starts anew from them"
+
+    def forget(self) -> None:
+        """Nothing was kept."""
+
+    def _check(self, files: dict[Path, Counted]) -> None:
+        first, of_first = next(iter(files.items()))
+        runs: dict[str, dict[int, Path]] = defaultdict(dict)
+        for path, counted in files.items():
+            if counted.pattern != self.pattern:
+                raise Failure(
+                    f"{path}: its pre-tokens were split by {_pattern(counted.pattern)}, not by "
+                    f"{_pattern(self.pattern)}: count the texts again, or train by that pattern"
+                )
+            if counted.special_tokens:
+                raise Failure(f"{path}: special tokens were cut out of its texts; count them again")
+            if counted.invalid != of_first.invalid:
+                raise Failure(
+                    f"{path}: what is not UTF-8 was counted by '--invalid {counted.invalid}', and "
+                    f"in {first} by '--invalid {of_first.invalid}': count all texts alike"
+                )
+            if counted.parts > 1:
+                if self.ties == "first-seen":
+                    raise Failure(
+                        f"{path}: the order of first sight is not known across the "
+                        f"{counted.parts} parts of a run; count into one, or train by "
+                        "'--ties lowest'"
+                    )
+                other = runs[counted.run].setdefault(counted.part, path)
+                if other != path:
+                    raise Failure(f"{path}: the same part of the same counts as {other}")
+        for parts in runs.values():
+            some = next(iter(parts.values()))
+            wanted = files[some].parts
+            if missing := sorted(set(range(wanted)) - set(parts)):
+                raise Failure(
+                    f"{some}: of {wanted} parts that belong together, number "
+                    f"{', '.join(str(part) for part in missing[:5])} is missing; give all of them"
+                )
+
+
+def _files(names: Sequence[str]) -> Iterator[Path]:
+    """The files, each once.
+
+    Raises:
+        Failure: A folder has none, or a file is named twice.
+    """
+    seen: set[Path] = set()
+    for name in names:
+        folder = Path(name)
+        found = sorted(folder.glob("*.parquet")) if folder.is_dir() else [folder]
+        if not found:
+            raise Failure(f"{folder}: there is no *.parquet in it")
+        for path in found:
+            if (known := path.resolve()) in seen:
+                raise Failure(f"{path}: given twice; its counts would be added up twice")
+            seen.add(known)
+            yield path
+
+
+def _pattern(pattern: str | None) -> str:
+    return "no pattern" if pattern is None else repr(pattern)

@@ -1,0 +1,1 @@
+"""`bytepair evaluate`: several encodings side by side on the same texts."""

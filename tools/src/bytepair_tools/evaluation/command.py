@@ -1,0 +1,179 @@
+"""The command `bytepair evaluate`: several encodings side by side on the same texts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair_engine import Encoding
+
+from bytepair_tools.evaluation import chart
+from bytepair_tools.evaluation.comparison import (
+    ALL,
+    MEASURES,
+    Comparison,
+    Row,
+    Section,
+    compare,
+    written,
+)
+from bytepair_tools.evaluation.evaluation import evaluate
+from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, labels, named_encodings
+from bytepair_tools.shared.progress_line import ProgressLine
+from bytepair_tools.shared.running import run_command
+from bytepair_tools.shared.table import table
+from bytepair_tools.shared.visible import visible
+from bytepair_tools.texts.options import FILES_HELP, add_document_options, documents_of
+
+_DESCRIPTION: Final = """\
+Count the tokens of texts in one encoding or in several, side by side: by file, and by script or
+by what each document says of itself. More bytes per token is denser; fewer tokens per word, and
+more whole words, cut less. Special tokens that a text spells are ordinary text.
+"""
+
+_EPILOG: Final = """\
+The same data in several formats, compared in one command:
+
+  bytepair evaluate gpt-4o --parallel --on data.json data.yaml
+
+More examples:
+
+  bytepair evaluate gpt-4 gpt-4o mine/bytepair.toml --on texts/*.txt
+  bytepair evaluate gpt-4o tokenizer.json --by language --on wiki.jsonl.gz --chart wiki.svg
+
+docs/evaluation.md defines each measure.
+
+exit status: 0; 1 if something was refused; 2 for wrong usage
+"""
+
+#: More scripts than this are counted and not listed, except in JSON.
+MOST_SCRIPTS: Final = 12
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair evaluate`.
+    Returns:
+        The exit status: 0; 1 if something was refused; 2 for wrong usage; 130 if it was
+        interrupted.
+    """
+    args = _parser().parse_args(arguments)
+    return run_command("bytepair evaluate", lambda: _evaluate(args))
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    if args.chart is not None:
+        chart.check(args.chart)
+    encodings = _encodings(args)
+    comparison = _comparison(args, encodings)
+    if args.chart is not None:
+        chart.write(args.chart, comparison)
+    if args.json:
+        sys.stdout.write(json.dumps(_fields(comparison, encodings)) + "\n")
+    else:
+        sys.stdout.write("\n".join(_lines(comparison)) + "\n")
+    return 0
+
+
+def _encodings(args: argparse.Namespace) -> list[tuple[str, Encoding]]:
+    found = [
+        encoding
+        for name in args.encodings
+        for encoding in named_encodings(name, pattern=args.pattern, encoder_file=args.encoder_file)
+    ]
+    return list(zip(labels(found), found, strict=True))
+
+
+def _comparison(args: argparse.Namespace, encodings: Sequence[tuple[str, Encoding]]) -> Comparison:
+    documents = documents_of(args)
+    progress = ProgressLine("evaluating", documents.size(args.on))
+    try:
+        evaluation = evaluate(encodings, args.on, documents, progress.show)
+    finally:
+        progress.end()
+    if documents.replaced or documents.skipped:
+        sys.stderr.write(
+            f"bytepair evaluate: not UTF-8: {documents.replaced} documents with replacements, "
+            f"{documents.skipped} left out\n"
+        )
+    return compare(evaluation, by=args.by, is_parallel=args.parallel)
+
+
+def _fields(comparison: Comparison, encodings: Sequence[tuple[str, Encoding]]) -> dict[str, Any]:
+    return {
+        "encodings": [
+            {"name": name, "fingerprint": encoding.fingerprint, "n_vocab": encoding.n_vocab}
+            for name, encoding in encodings
+        ],
+        **{f"{s.kind}s": list(comparison.fields(s)) for s in comparison.sections},
+    }
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    for section in comparison.sections:
+        if not section.rows:
+            continue  # no text, so no script
+        if section.kind != "file":
+            yield ""
+        most = MOST_SCRIPTS if section.kind == "script" else len(section.rows)
+        yield from _section(comparison, section, section.rows[:most])
+        if (more := len(section.rows) - most) > 0:
+            yield f"and {more} more scripts, of less text: --json lists all"
+
+
+def _section(comparison: Comparison, section: Section, rows: Sequence[Row]) -> Iterator[str]:
+    encodings = [visible(name) for name in comparison.encodings]
+    several = len(encodings) > 1
+    parallel = comparison.is_parallel and section.kind == "file"
+    unknown = any(counts.unknown for row in rows for counts in row.counts)
+    heads = [visible(section.title), "encoding", "tokens"]
+    heads += [f"x {encodings[0]}"] * several + ["x first file"] * parallel
+    heads += [measure.title for measure in MEASURES] + ["unknown"] * unknown
+    cells = []
+    for row in rows:
+        for place, counts in enumerate(row.counts):
+            line = ["" if place else visible(row.name), encodings[place], f"{counts.tokens:,}"]
+            if several:
+                line.append(written(comparison.times_first_encoding(row, place), ".3f"))
+            if parallel:
+                times = comparison.times_first_file(row, place)
+                line.append("" if row.name == ALL else written(times, ".3f"))
+            line += [written(measure.value(counts), measure.format) for measure in MEASURES]
+            cells.append(line + [f"{counts.unknown:,}"] * unknown)
+    return table(heads, cells, left=(0, 1))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair evaluate",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("encodings", nargs="+", metavar="ENCODING", help=ENCODING_HELP)
+    parser.add_argument("--on", nargs="+", required=True, metavar="FILE", help=FILES_HELP)
+    parser.add_argument(
+        "--parallel",
+        action="store_true",
+        help="the files say the same, as the same data in two formats, or translations: compare "
+        "the numbers of their tokens with those of the first file",
+    )
+    parser.add_argument(
+        "--by",
+        metavar="NAME",
+        help="group documents by this key of JSON Lines or column of Parquet, such as language",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, with every count")
+    parser.add_argument(
+        "--chart", type=Path, metavar="FILE", help="draw the measures too: a .svg or a .png"
+    )
+    add_file_options(parser)
+    add_document_options(parser)
+    return parser

@@ -1,0 +1,1 @@
+"""`bytepair explain`: the tokens of a text, one by one."""

@@ -1,0 +1,233 @@
+"""The command `bytepair explain`: the tokens of a text, one by one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair_engine import Encoding
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
+
+from bytepair_tools.explanation.explanation import Derivation, Explainer, Piece
+from bytepair_tools.explanation.page import page
+from bytepair_tools.explanation.text import piece_lines, text_lines, tree_lines, wants_colour
+from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, one_encoding
+from bytepair_tools.shared.failure import USAGE, Failure
+from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.running import run_command
+from bytepair_tools.shared.visible import visible, visible_bytes
+from bytepair_tools.texts.options import natural_number
+
+#: How many tokens are listed, unless told otherwise; JSON and the page have all.
+DEFAULT_MOST: Final = 200
+
+_DESCRIPTION: Final = """\
+Show the tokens of a text: in colour, each with its id, its rank and its bytes, and how one of them
+is merged. What could act on a terminal (control characters, characters that turn the direction of
+text) is shown as an escape, as are bytes that are no whole character.
+"""
+
+_EPILOG: Final = """\
+examples:
+  bytepair explain 'Hello, naïve world' --encoding gpt-4o
+  bytepair explain 'Hello, naïve world' --encoding gpt-4o --token 4
+  bytepair explain --encoding cl100k_base --token ' world'
+  bytepair explain - --encoding tokenizer.json --html tokens.html < text.txt
+
+Colours: --color, else NO_COLOR, else whether the output is a terminal.
+
+exit status: 0; 1 if something was refused; 2 for wrong usage
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair explain`.
+    Returns:
+        The exit status: 0, or 1 if something was refused, or 2 for wrong usage.
+    """
+    args = _parser().parse_args(arguments)
+    return run_command("bytepair explain", lambda: _explain(args))
+
+
+def _explain(args: argparse.Namespace) -> int:
+    if args.text is None and args.token is None:
+        raise Failure("give a TEXT, or a --token of the vocabulary", USAGE)
+    encoding = one_encoding(args.encoding, pattern=args.pattern, encoder_file=args.encoder_file)
+    allowed: SpecialTokens = args.allowed_special
+    if "all" in allowed:
+        allowed = "all"
+    for token in () if allowed == "all" else allowed:
+        if token not in encoding.special_tokens:
+            raise Failure(f"--allowed-special: {token!r} is no special token of {encoding.name}")
+    explainer = Explainer(encoding)
+    text = _text(args.text)
+    pieces = []
+    if text is not None:
+        pieces = explainer.pieces(
+            text,
+            allowed_special=allowed,
+            add_special_tokens=args.add_special_tokens,
+        )
+    chosen = None
+    if args.token is not None:
+        chosen = explainer.derivation(_token_id(explainer, args.token, text, pieces))
+    if args.html is not None:
+        ids = dict.fromkeys(piece.id for piece in pieces) | ({chosen.id: None} if chosen else {})
+        derivations = [explainer.derivation(token_id) for token_id in ids]
+        first = chosen.id if chosen else None
+        lines = page(encoding, explainer.order_name, pieces, derivations, first)
+        write_whole(args.html, (f"{line}\n".encode() for line in lines))
+    if args.json:
+        sys.stdout.write(json.dumps(_fields(explainer, pieces, chosen)) + "\n")
+    elif args.html is None:
+        lines = _lines(args, explainer, text, pieces, chosen)
+        sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    for line in _notes(encoding, text, pieces):
+        sys.stderr.write(f"bytepair explain: {line}\n")
+    return 0
+
+
+def _text(argument: str | None) -> str | None:
+    if argument != "-":
+        return argument
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Failure(
+            f"standard input: not UTF-8: byte {error.start} starts no character; convert it first"
+        ) from None
+
+
+def _token_id(explainer: Explainer, token: str, text: str | None, pieces: Sequence[Piece]) -> int:
+    """The token that --token means: a number in the list of the text's tokens, or an id where there
+    is no text; or else what a token spells."""
+    if not token.isascii() or not token.isdecimal():
+        return explainer.token_id(token)
+    number = int(token)
+    if text is None:
+        return number
+    if number >= len(pieces):
+        raise Failure(f"--token {number}: the text has {len(pieces)} tokens, numbered from 0")
+    return pieces[number].id
+
+
+def _lines(
+    args: argparse.Namespace,
+    explainer: Explainer,
+    text: str | None,
+    pieces: Sequence[Piece],
+    chosen: Derivation | None,
+) -> Iterator[str]:
+    if text is not None:
+        name = visible(explainer.encoding.name)
+        yield f"{len(pieces):,} tokens of {name}, {len(text.encode()):,} bytes"
+        yield ""
+        yield from text_lines(pieces, colour=wants_colour(args.color))
+        yield ""
+        yield from piece_lines(pieces, explainer.order_name, args.most)
+    if chosen is not None:
+        if text is not None:
+            yield ""
+        yield from tree_lines(chosen)
+
+
+def _notes(encoding: Encoding, text: str | None, pieces: Sequence[Piece]) -> Iterator[str]:
+    found = {piece.id for piece in pieces if piece.kind == "special"}
+    for token, token_id in encoding.special_tokens.items():
+        if text is not None and token in text and token_id not in found:
+            yield (
+                f"the text spells the special token {visible(token)}, which is ordinary text here; "
+                f"--allowed-special makes it a control token"
+            )
+
+
+def _fields(
+    explainer: Explainer, pieces: Sequence[Piece], chosen: Derivation | None
+) -> dict[str, Any]:
+    encoding = explainer.encoding
+    return {
+        "encoding": encoding.name,
+        "fingerprint": encoding.fingerprint,
+        "order": explainer.order_name,
+        "tokens": [asdict(piece) | _shown(piece.data) for piece in pieces],
+        "token": None
+        if chosen is None
+        else {"id": chosen.id, **_shown(chosen.data), "merges": _merges(chosen)},
+    }
+
+
+def _shown(data: bytes) -> dict[str, str]:
+    return {"token": visible_bytes(data), "data": data.hex()}
+
+
+def _merges(derivation: Derivation) -> list[dict[str, Any]] | None:
+    """The merges of a token in the order in which they are made; None where none make it."""
+    if len(derivation.parts) != 1:
+        return None
+    found = []
+    waiting = [derivation.parts[0]]
+    while waiting:
+        part = waiting.pop()
+        if part.left is not None and part.right is not None:
+            waiting += [part.left, part.right]
+            spelled = [visible_bytes(half.spelling) for half in (part.left, part.right)]
+            found.append((part.order, {"left": spelled[0], "right": spelled[1], "id": part.id}))
+    return [merge for _, merge in sorted(found, key=lambda item: item[0] or 0)]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair explain",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("text", nargs="?", metavar="TEXT", help="a text; - for standard input")
+    parser.add_argument("--encoding", required=True, metavar="ENCODING", help=ENCODING_HELP)
+    parser.add_argument(
+        "--token",
+        metavar="N|TEXT",
+        help="show how one token is merged: its number in the list (without TEXT, its id), or what "
+        "it spells",
+    )
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write one page that shows the same, and no text"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="whether to colour tokens, or put bars between them (auto)",
+    )
+    parser.add_argument(
+        "--most",
+        type=natural_number,
+        default=DEFAULT_MOST,
+        metavar="N",
+        help=f"list at most N tokens ({DEFAULT_MOST})",
+    )
+    parser.add_argument(
+        "--allowed-special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="a special token that the text may spell; may be repeated; 'all' for every one",
+    )
+    parser.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="put what frames a text of this encoding around it",
+    )
+    add_file_options(parser)
+    return parser

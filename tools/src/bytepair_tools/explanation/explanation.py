@@ -1,0 +1,183 @@
+"""The tokens of one text, with all that there is to say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from bytepair_engine import Encoding
+from bytepair_engine.pipeline.definition import Merges, Scores
+from bytepair_engine.pipeline.derivation import Derivations, Part, model_of
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
+
+from bytepair_tools.shared.failure import Failure
+
+#: A longer text is refused: nobody looks at so many tokens one by one.
+MOST_TOKENS: Final = 20_000
+
+Kind = Literal["token", "byte", "special", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token of the text.
+
+    Attributes:
+        number: Its place among the tokens, from 0.
+        start: Where in the text it starts, in bytes of UTF-8.
+        id: Its id.
+        data: What it decodes to amid a text.
+        kind: "byte" stands for one byte, "unknown" for text that cannot be spelled.
+        order: Its rank or priority among merges, or its score; None where nothing merges to it.
+    """
+
+    number: int
+    start: int
+    id: int
+    data: bytes
+    kind: Kind
+    order: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How one token is merged.
+
+    Attributes:
+        id: Its id.
+        data: What it decodes to.
+        order_name: As of the explainer.
+        parts: What merging leaves of its units: one part, with its tree, or several where merging
+            does not make it; [] where it is not merged at all.
+    """
+
+    id: int
+    data: bytes
+    order_name: str
+    parts: Sequence[Part]
+
+
+class Explainer:
+    """Explains texts in one encoding.
+
+    Attributes:
+        encoding: The encoding.
+        order_name: What `order` is: "rank", "priority" or "score".
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        """Prepare."""
+        self.encoding: Final = encoding
+        self._model: Final = model_of(encoding)
+        self._derivations: Final = Derivations(self._model)
+        self._spellings: Final = {i: token for token, i in self._model.tokens.items()}
+        self._byte_ids: Final = set(self._model.byte_tokens.values())
+        rule = self._model.rule
+        names = {Merges: "priority", Scores: "score"}
+        self.order_name: Final = names.get(type(rule), "rank")
+
+    def pieces(
+        self, text: str, *, allowed_special: SpecialTokens, add_special_tokens: bool
+    ) -> list[Piece]:
+        """The tokens of a text; special tokens that are not allowed are ordinary text.
+
+        Args:
+            text: Any text without lone surrogates.
+            allowed_special: As for `Encoding.encode`.
+            add_special_tokens: As for `Encoding.encode`.
+        Returns:
+            In text order; [] for "", but for the template.
+        Raises:
+            Failure: There are more than MOST_TOKENS.
+            InvalidUnicode: `text` holds a lone surrogate.
+        """
+        ids, starts = self.encoding.encode_with_offsets(
+            text,
+            unit="byte",
+            allowed_special=allowed_special,
+            disallowed_special=(),
+            add_special_tokens=add_special_tokens,
+        )
+        if len(ids) > MOST_TOKENS:
+            raise Failure(f"the text has {len(ids):,} tokens, and {MOST_TOKENS:,} can be explained")
+        return [
+            Piece(
+                number,
+                start,
+                token_id,
+                self.encoding.decode_single_token_bytes(token_id),
+                self._kind(token_id),
+                self._order(token_id),
+            )
+            for number, (token_id, start) in enumerate(zip(ids, starts, strict=True))
+        ]
+
+    def token_id(self, text: str) -> int:
+        """The id of the one token that a text is, by what it decodes to; one that stands for a byte
+        is not meant.
+
+        Raises:
+            UnknownToken: No token is it.
+            Failure: Several are.
+        """
+        form = self.encoding.pipeline
+        data = text.encode(errors="surrogatepass")
+        tokens = {} if form is None else form.decoder.middle
+        found = [i for i, d in tokens.items() if d == data and i not in self._byte_ids]
+        if len(found) > 1:
+            raise Failure(f"several tokens are that, of the ids {', '.join(map(str, found))}")
+        return found[0] if found else self.encoding.encode_single_token(text)
+
+    def derivation(self, token_id: int) -> Derivation:
+        """How a token is merged.
+
+        Raises:
+            UnknownTokenId: No token has this id.
+        """
+        data = self.encoding.decode_single_token_bytes(token_id)
+        spelling = self._spellings.get(token_id)
+        if spelling is None or self._kind(token_id) != "token":
+            return Derivation(token_id, data, self.order_name, [])
+        return Derivation(token_id, data, self.order_name, self._derivations.of(spelling))
+
+    def _kind(self, token_id: int) -> Kind:
+        if self.encoding.is_special_id(token_id):
+            return "special"
+        if token_id == self._model.unknown:
+            return "unknown"
+        is_byte = self._model.units == "bytes" and len(self._spellings.get(token_id, b"")) == 1
+        return "byte" if is_byte or token_id in self._byte_ids else "token"
+
+    def _order(self, token_id: int) -> float | None:
+        if self._kind(token_id) in ("special", "unknown"):
+            return None
+        rule = self._model.rule
+        if isinstance(rule, Scores):
+            return rule.scores.get(token_id)
+        if isinstance(rule, Merges):
+            return self._priorities.get(token_id)
+        return token_id
+
+    @cached_property
+    def _priorities(self) -> dict[int, float]:
+        """Id to the best priority of a merge that makes it."""
+        rule = self._model.rule
+        found: dict[int, float] = {}
+        if isinstance(rule, Merges):
+            for priority, result in zip(rule.priorities, rule.results, strict=True):
+                found.setdefault(result, priority)
+        return found
+
+
+def order_of(part: Part, order_name: str) -> str:
+    """What decided when a part was merged, as it is shown; "" for a unit."""
+    if part.order is None:
+        return ""
+    return shown_order(-part.order if order_name == "score" else part.order)
+
+
+def shown_order(order: float | None) -> str:
+    """A rank, a priority or a score; a dash for none."""
+    return "–" if order is None else f"{order:.6g}" if isinstance(order, float) else str(order)

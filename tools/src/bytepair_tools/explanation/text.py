@@ -1,0 +1,91 @@
+"""An explanation as lines for a terminal, in colour or without."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from bytepair_tools.explanation.explanation import Derivation, Piece, order_of, shown_order
+from bytepair_tools.explanation.tree import nodes
+from bytepair_tools.shared.table import table
+from bytepair_tools.shared.visible import visible_bytes
+
+Colour = Literal["auto", "always", "never"]
+
+#: Backgrounds for black text, of the 256 colours: neighbours differ in lightness too.
+_BACKGROUNDS: Final = (153, 222, 158, 217, 189, 229)
+_SPECIAL: Final = "\x1b[97;41m"
+_RESET: Final = "\x1b[0m"
+
+
+def wants_colour(choice: Colour) -> bool:
+    """Whether to write colours to standard output: by https://no-color.org where nobody said."""
+    if choice != "auto":
+        return choice == "always"
+    is_dumb = os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not is_dumb
+
+
+def text_lines(pieces: Sequence[Piece], *, colour: bool) -> Iterator[str]:
+    """The text, token by token: each on a colour of its own, or with a bar between two. A line ends
+    after each token that holds a line end."""
+    line: list[str] = []
+    for piece in pieces:
+        shown = visible_bytes(piece.data)
+        if colour:
+            background = _BACKGROUNDS[piece.number % len(_BACKGROUNDS)]
+            style = _SPECIAL if piece.kind == "special" else f"\x1b[30;48;5;{background}m"
+            shown = f"{style}{shown}{_RESET}"
+        line.append(shown)
+        if b"\n" in piece.data:
+            yield _joined(line, colour)
+            line = []
+    if line:
+        yield _joined(line, colour)
+
+
+def _joined(shown: Sequence[str], colour: bool) -> str:
+    return ("" if colour else "|").join(shown)
+
+
+def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator[str]:
+    """A row for each token, of the first `most`."""
+    rows = [
+        [
+            str(piece.number),
+            str(piece.start),
+            str(piece.id),
+            shown_order(piece.order) if piece.kind in ("token", "byte") else piece.kind,
+            f'"{visible_bytes(piece.data)}"',
+            piece.data.hex(" "),
+        ]
+        for piece in pieces[:most]
+    ]
+    heads = ["#", "byte", "id", order_name, "token", "bytes"]
+    yield from table(heads, rows, left=(4, 5))
+    if (more := len(pieces) - most) > 0:
+        yield f"and {more:,} more: --most N lists N, --json all"
+
+
+def tree_lines(derivation: Derivation) -> Iterator[str]:
+    """The tree of merges of one token, or why there is none."""
+    shown = f'"{visible_bytes(derivation.data)}", id {derivation.id}'
+    parts, name = derivation.parts, derivation.order_name
+    if not parts:
+        yield f"{shown}: it is not merged"
+        return
+    if len(parts) > 1:
+        left = " ".join(f'"{visible_bytes(part.spelling)}"' for part in parts)
+        yield f"{shown}: merging its own bytes does not make it; it leaves {left}"
+        return
+    yield f"{shown}: how it is merged"
+    for node in nodes(parts[0]):
+        branch = "".join("    " if last else "│   " for last in node.is_last[:-1])
+        branch += ("└── " if node.is_last[-1] else "├── ") if node.is_last else ""
+        part = node.part
+        told = "" if part.id is None else f"  id {part.id}"
+        told += f"  {name} {order_of(part, name)}" if part.left else ""
+        told += f"  … and {node.hidden} parts below" if node.hidden else ""
+        yield f'{branch}"{visible_bytes(part.spelling)}"{told}'

@@ -1,0 +1,1 @@
+"""`bytepair inspect`: what a vocabulary file is."""

@@ -1,0 +1,206 @@
+"""`bytepair inspect`: what a vocabulary file is, what it holds, and how it is served."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bytepair_tools.shared.declaration import declaration
+
+if TYPE_CHECKING:  # the engine is imported when the command runs, not for the list of commands
+    from bytepair_engine.inspection import Inspection
+
+#: What `bytepair --help` says of it.
+SUMMARY: Final = "what a vocabulary file is, and the lines that serve it"
+
+#: More tokens than this are counted and not listed, except in JSON.
+MOST_LISTED: Final = 20
+
+_DESCRIPTION: Final = """\
+Say what vocabulary files are, what they hold, and what is done to text; and print the lines of
+a server's configuration file that serve them. The format is told from the content, never from
+the name; a file may be gzip. Nothing is asked of a server.
+"""
+
+_EPILOG: Final = """\
+formats: rank files of tiktoken; GPT-2's merges, with --encoder-file; tokenizer.json of
+HuggingFace's tokenizers, with a BPE model; SentencePiece models of type BPE; Mistral's Tekken.
+
+examples:
+  bytepair inspect tokenizer.json
+  bytepair inspect --name llama-2 tokenizer.model
+  bytepair inspect --pattern llama3 llama3.tiktoken
+  bytepair inspect --pattern gpt2 --encoder-file vocab.json merges.txt
+
+exit status: 0, or 1 if a file is none that can be served, or 2 for wrong usage
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair inspect`.
+    Returns:
+        The exit status: 0, or 1 if a file was refused.
+    """
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    if args.name and len(args.files) > 1:
+        parser.error("--name names one encoding, and several files are given")
+    from bytepair_engine import EncodingSpec, VocabularyError
+    from bytepair_engine.inspection import inspect_file
+
+    from bytepair_tools.shared.encodings import name_of_file
+
+    status = 0
+    results: list[dict[str, Any]] = []
+    for file in args.files:
+        spec = EncodingSpec(
+            name=args.name or name_of_file(file),
+            file=file,
+            encoder_file=args.encoder_file,
+            pattern=args.pattern,
+            also_special=tuple(args.also_special),
+        )
+        try:
+            found = inspect_file(spec)
+        except VocabularyError as error:
+            status = 1
+            results.append({"file": str(file), "error": str(error)})
+            if not args.json:
+                sys.stderr.write(f"bytepair: {error}\n")
+            continue
+        results.append(_fields(found))
+        if not args.json:
+            sys.stdout.write("\n" * (len(results) > 1) + "\n".join(_lines(found)) + "\n")
+    if args.json:
+        sys.stdout.write(json.dumps(results) + "\n")
+    sys.stdout.flush()
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair inspect",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a vocabulary file")
+    parser.add_argument("--json", action="store_true", help="print JSON: a list, an item for each")
+    parser.add_argument("--name", help="the encoding's name in the lines (default: the file's)")
+    parser.add_argument(
+        "--pattern",
+        metavar="NAME|REGEX",
+        help="the split pattern of a file that carries none: a rank file, or GPT-2's merges",
+    )
+    parser.add_argument(
+        "--encoder-file", metavar="FILE", type=Path, help="vocab.json, for GPT-2's merges"
+    )
+    parser.add_argument(
+        "--also-special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="a token that a request must allow although the file does not call it special; "
+        "may be repeated",
+    )
+    return parser
+
+
+def _lines(found: Inspection) -> Iterator[str]:
+    from bytepair_engine.formats.detect import FORMATS
+
+    def line(label: str, text: object) -> str:
+        return f"{label + ':' if label else '':15} {text}"
+
+    encoding = found.encoding
+    yield line("file", found.file)
+    yield line("format", f"{found.format}: {FORMATS[found.format]}")
+    if found.official:
+        yield line("official", f"the table of the built-in {', '.join(found.official)}")
+    if encoding is None:
+        yield line("missing", found.missing)
+    else:
+        yield line("fingerprint", encoding.fingerprint)
+        yield line("n_vocab", encoding.n_vocab)
+        yield line("special tokens", _listed(list(encoding.special_tokens)))
+        if found.always_found:
+            yield line("always found", _listed(list(found.always_found)))
+        for number, step in enumerate(found.steps):
+            yield line("" if number else "text", step)
+        yield line("runs on", f"the {encoding.backend} backend, splitter {encoding.splitter}")
+        yield line("streams", f"ids to text; text to ids: {'yes' if found.can_stream else 'no'}")
+    yield ""
+    for note in _notes(found):
+        yield f"# {note}"
+    yield from _declaration(found)
+
+
+def _notes(found: Inspection) -> Iterator[str]:
+    if found.official:
+        yield f'This table is built in: extends = "{found.official[0]}" needs no file.'
+    if found.encoding is None:
+        yield f"Not yet complete: {found.missing}."
+    suspects = [token for token in found.always_found if re.match(r"[<\[{|].*[>\]}|]$", token)]
+    if suspects:
+        yield "Text that spells one of these becomes it without being asked for, as the publisher's"
+        yield "library does it; if one of them controls the model, name it in also_special:"
+        yield f"{_listed(suspects)}"
+
+
+def _declaration(found: Inspection) -> Iterator[str]:
+    spec, encoding = found.spec, found.encoding
+    return declaration(
+        spec.name,
+        {
+            "file": spec.file,
+            "format": found.format,
+            "encoder_file": spec.encoder_file,
+            "pattern": spec.pattern,
+            "also_special": spec.also_special,
+            "sha256": found.sha256,
+            "fingerprint": "" if encoding is None else encoding.fingerprint,
+        },
+    )
+
+
+def _fields(found: Inspection) -> dict[str, Any]:
+    encoding = found.encoding
+    fields: dict[str, Any] = {
+        "file": str(found.file),
+        "format": found.format,
+        "sha256": found.sha256,
+        "official": list(found.official),
+        "missing": found.missing,
+        "configuration": "\n".join(_declaration(found)) + "\n",
+    }
+    if encoding is not None:
+        fields |= {
+            "fingerprint": encoding.fingerprint,
+            "n_vocab": encoding.n_vocab,
+            "max_token_id": encoding.max_token_id,
+            "pattern": encoding.pattern,
+            "special_tokens": dict(encoding.special_tokens),
+            "always_found": list(found.always_found),
+            "steps": list(found.steps),
+            "backend": encoding.backend,
+            "splitter": encoding.splitter,
+            "can_stream_text": found.can_stream,
+        }
+    return fields
+
+
+def _listed(tokens: list[str]) -> str:
+    if not tokens:
+        return "none"
+    shown = ", ".join(map(repr, tokens[:MOST_LISTED]))
+    more = len(tokens) - MOST_LISTED
+    return f"{len(tokens)}: {shown}" + (f" and {more} more" if more > 0 else "")

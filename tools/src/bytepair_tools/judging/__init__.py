@@ -1,1 +1,0 @@
-"""Whether a vocabulary is good: `bytepair evaluate`, `bytepair audit` and `bytepair explain`."""

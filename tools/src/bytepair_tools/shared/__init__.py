@@ -1,0 +1,1 @@
+"""What several commands use: encodings by name, files, tables, progress, how a command ends."""

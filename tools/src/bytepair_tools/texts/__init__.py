@@ -1,0 +1,1 @@
+"""Texts from files: plain, JSON Lines or Parquet, compressed or not."""

@@ -1,0 +1,73 @@
+"""The rows of Parquet files: their texts, and columns that go with them."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from bytepair_tools.shared.failure import Failure
+from bytepair_tools.texts.opening import STANDARD_INPUT, shown
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: So many rows are held at once.
+ROWS: Final = 1024
+
+
+def parquet_rows(
+    name: str, column: str, others: Sequence[str] = ()
+) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
+    """The rows of a file, so many at once.
+
+    Args:
+        name: The file's; STANDARD_INPUT for standard input.
+        column: The one that holds texts.
+        others: Which others to give too.
+    Returns:
+        The texts, and the other columns of the same rows, in the order asked for; at least once,
+        so that the types of those columns are known.
+    Raises:
+        Failure: It cannot be read, has no such column, or a row without a text.
+    """
+    try:
+        from pyarrow import ArrowException, RecordBatch, parquet
+    except ImportError:
+        raise Failure(
+            f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
+        ) from None
+    source = io.BytesIO(sys.stdin.buffer.read()) if name == STANDARD_INPUT else name
+    row = 0
+    try:
+        with parquet.ParquetFile(source) as file:
+            known = file.schema_arrow.names
+            if column not in known:
+                raise Failure(
+                    f"{shown(name)}: no column {column!r}; --column names one of {', '.join(known)}"
+                )
+            if missing := [other for other in others if other not in known]:
+                raise Failure(
+                    f"{shown(name)}: no column {missing[0]!r}; there are {', '.join(known)}"
+                )
+            wanted_columns = list(dict.fromkeys((column, *others)))
+            for batch in file.iter_batches(batch_size=ROWS, columns=wanted_columns):
+                texts = batch.column(column).to_pylist()
+                for text in texts:
+                    row += 1
+                    if not isinstance(text, str):
+                        raise Failure(f"{shown(name)}, row {row}: no text in column {column!r}")
+                yield texts, batch.select(list(others))
+            if not row:
+                empty = file.schema_arrow.empty_table().select(list(others))
+                yield (
+                    [],
+                    RecordBatch.from_arrays(
+                        [column.combine_chunks() for column in empty.columns], schema=empty.schema
+                    ),
+                )
+    except UnicodeDecodeError as error:
+        raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None
+    except ArrowException as error:
+        raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None

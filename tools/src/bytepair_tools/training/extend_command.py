@@ -1,0 +1,114 @@
+"""The command `bytepair extend`: more special tokens for an encoding."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bytepair_engine import (
+    Encoding,
+    extend_encoding,
+    get_encoding,
+)
+from bytepair_engine.extending import ordinary_tokens
+from bytepair_engine.training.output import configuration, rank_file
+from bytepair_engine.vocabulary.builtin import BUILTINS
+
+from bytepair_tools.shared.encodings import declared_encodings, only_one
+from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.running import run_command
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair extend`.
+    Returns:
+        The exit status: 0, or 1 if something was refused.
+    """
+    args = _parser().parse_args(arguments)
+    return run_command("bytepair extend", lambda: _extend(args))
+
+
+def _extend(args: argparse.Namespace) -> int:
+    base = _base(args.encoding)
+    if base.template:
+        raise Failure(
+            f"{args.encoding}: {base.name} frames a text with {', '.join(base.template_names)} on "
+            "request, which the rank file that is written cannot say; add the tokens to its own "
+            "file instead"
+        )
+    folder: Path = args.output
+    name = args.name or folder.resolve().name
+    file = f"{name}.tiktoken"
+    extended = extend_encoding(base, _tokens(args.special, base.n_vocab), name=name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror}") from None
+    if (folder / file).exists():
+        raise Failure(f"{folder}: there is a {file} already; give another --output")
+    ranks = rank_file(ordinary_tokens(extended))
+    lines = configuration(
+        name,
+        file=file,
+        data=ranks,
+        pattern=extended.pattern,
+        special_tokens=extended.special_tokens,
+    )
+    write_whole(folder / file, [ranks])
+    write_whole(folder / "bytepair.toml", [lines.encode()])
+    sys.stdout.write(f"{extended.n_vocab:,} tokens\n{lines}")
+    return 0
+
+
+def _base(name: str) -> Encoding:
+    """The encoding that is extended: a built-in one, or the only one that a file declares."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        return get_encoding(name)
+    return only_one(name, declared_encodings(path))
+
+
+def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
+    """Spelling to id; those without an id get the next free ones."""
+    tokens: dict[str, int] = {}
+    for item in given:
+        spelling, equals, number = item.rpartition("=")
+        has_id = bool(equals and spelling) and number.isdecimal()
+        token = spelling if has_id else item
+        if token in tokens:
+            raise Failure(f"--special {token!r} is given twice")
+        tokens[token] = int(number) if has_id else max([free, *(i + 1 for i in tokens.values())])
+    return tokens
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair extend",
+        allow_abbrev=False,
+        description="Write an encoding with more special tokens than it has, after checking that "
+        "no id has two meanings. Ordinary text has the same ids in both.",
+    )
+    parser.add_argument(
+        "encoding",
+        metavar="ENCODING",
+        help=f"a built-in encoding ({', '.join(sorted(BUILTINS))}), or a TOML file that declares "
+        "one, such as bytepair train writes",
+    )
+    parser.add_argument(
+        "--special",
+        action="append",
+        required=True,
+        metavar="TOKEN[=ID]",
+        help="a special token, and its id; without one, the next that is free",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
+    )
+    parser.add_argument("--name", help="the new encoding's name; the folder's without it")
+    return parser

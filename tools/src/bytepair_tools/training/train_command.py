@@ -1,0 +1,218 @@
+"""The command `bytepair train`: texts in, a merge table out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bytepair_engine import BytepairError, Encoding
+from bytepair_engine.training.merging import Trained
+from bytepair_engine.training.settings import TrainingSettings
+
+from bytepair_tools.counts import checkpoint
+from bytepair_tools.counts.arguments import add_files, add_pattern, add_reading, memory_bytes
+from bytepair_tools.counts.display import Display
+from bytepair_tools.counts.reading import Reading
+from bytepair_tools.counts.source import CountFiles
+from bytepair_tools.shared.failure import FAILED, USAGE, Failure
+from bytepair_tools.texts.documents import Documents, what_was_not_utf8
+from bytepair_tools.texts.options import documents_of
+from bytepair_tools.training.run import Job, Source
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What follows `bytepair train`.
+    Returns:
+        The exit status: 0; 1 if something was refused; 2 for wrong arguments; 130 if it was
+        interrupted.
+    """
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    job = None
+    try:
+        job = _job(args)
+        trained, encoding, notes = job.run(resume=args.resume)
+        job.display.end()
+        _tell(args, job, trained, encoding, notes)
+    except Failure as failure:
+        return _failed(job, str(failure), failure.status)
+    except BytepairError as error:
+        return _failed(job, str(error), USAGE if job is None else FAILED)
+    return 0
+
+
+def _failed(job: Job | None, message: str, status: int) -> int:
+    if job is not None:
+        job.display.end()
+    sys.stderr.write(f"bytepair train: {message}\n")
+    return status
+
+
+def _job(args: argparse.Namespace) -> Job:
+    if bool(args.files) == bool(args.counts):
+        raise Failure("give texts, or counts by --counts, and not both", USAGE)
+    settings = TrainingSettings.checked(
+        vocab_size=args.vocab_size,
+        pattern=args.pattern,
+        special_tokens=args.special,
+        min_frequency=args.min_frequency,
+        ties=args.ties,
+        byte_order=args.byte_order,
+    )
+    folder: Path = args.output
+    name = args.name or folder.resolve().name
+    if not name or "/" in name:
+        raise Failure(f"{name!r} is no name for an encoding; give --name", USAGE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror}") from None
+    if (folder / f"{name}.tiktoken").exists():
+        raise Failure(f"{folder}: there is a {name}.tiktoken already; give another --output")
+    documents = documents_of(args)
+    size = None if args.counts else documents.size(args.files)
+    display = Display(as_json=args.json, size=size)
+    return Job(_source(args, documents, settings, display), settings, folder, name, display)
+
+
+def _source(
+    args: argparse.Namespace, documents: Documents, settings: TrainingSettings, display: Display
+) -> Source:
+    folder: Path = args.output
+    if args.counts:
+        for option in ("format", "column", "invalid", "threads"):
+            if getattr(args, option) is not None:
+                raise Failure(f"--{option} is for texts, and --counts has been counted", USAGE)
+        return CountFiles(
+            names=args.counts,
+            pattern=settings.pattern,
+            ties=settings.ties,
+            display=display,
+            folder=folder,
+            wanted=settings.ordinary_tokens,
+            memory_bytes=memory_bytes(args),
+        )
+    return Reading(
+        files=args.files,
+        documents=documents,
+        pattern=settings.pattern,
+        checkpoint=folder / checkpoint.NAME,
+        display=display,
+        wanted=settings.ordinary_tokens,
+        threads=args.threads or 0,
+        memory_bytes=memory_bytes(args),
+    )
+
+
+def _tell(
+    args: argparse.Namespace, job: Job, trained: Trained, encoding: Encoding, notes: Sequence[str]
+) -> None:
+    source = job.source
+    if args.json:
+        result = {
+            "phase": "written",
+            "folder": str(job.folder),
+            "name": job.name,
+            "fingerprint": encoding.fingerprint,
+            "n_vocab": encoding.n_vocab,
+            "merges": len(trained.merges),
+            "complete": trained.is_complete,
+            "text_bytes": trained.text_bytes,
+            "text_tokens": trained.text_tokens,
+            "documents_replaced": source.replaced,
+            "documents_skipped": source.skipped,
+            "notes": list(notes),
+        }
+        sys.stdout.write(json.dumps(result) + "\n")
+        return
+    lines = [
+        f"{encoding.n_vocab:,} tokens, {trained.text_bytes / trained.text_tokens:.2f} bytes per "
+        f"token of the {trained.text_bytes:,} bytes that were read",
+        f"{job.folder}: {job.name}.tiktoken, tokenizer.json, bytepair.toml"
+        if not notes
+        else f"{job.folder}: {job.name}.tiktoken, bytepair.toml",
+        f"serve it: bytepair-server --config {job.folder / 'bytepair.toml'}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    if not trained.is_complete:
+        sys.stderr.write(
+            f"bytepair train: {len(trained.merges):,} merges, and then no pair was left that "
+            f"stands {trained.settings.min_frequency} times or more: {encoding.n_vocab:,} tokens "
+            f"instead of {trained.settings.vocab_size:,}\n"
+        )
+    for note in notes:
+        sys.stderr.write(f"bytepair train: {note}\n")
+    if note := what_was_not_utf8(source.replaced, source.skipped):
+        sys.stderr.write(f"bytepair train: {note}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bytepair train",
+        allow_abbrev=False,
+        description="Train a merge table on texts: byte-level byte-pair encoding over the "
+        "pre-tokens of a split pattern. Writes a rank file, a tokenizer.json for HuggingFace "
+        "tokenizers, and the lines of configuration that serve it.",
+        epilog="A document is a unit: nothing merges across its ends. Ctrl-C leaves a checkpoint "
+        "in the output folder, which --resume goes on from to the same table.",
+    )
+    add_files(parser, nargs="*")
+    parser.add_argument(
+        "--counts",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="instead of texts, pre-token counts in Parquet, or folders of them, as bytepair "
+        "count-pretokens and bytepair corpus count-pretokens write",
+    )
+    parser.add_argument(
+        "--vocab-size",
+        type=int,
+        required=True,
+        metavar="N",
+        help="how many tokens there are to be, with the 256 bytes and the special tokens",
+    )
+    add_pattern(parser)
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
+    )
+    parser.add_argument("--name", help="the encoding's name; the folder's without it")
+    parser.add_argument(
+        "--special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="a special token; may be given several times, in the order of the ids",
+    )
+    parser.add_argument(
+        "--min-frequency",
+        type=int,
+        default=1,
+        metavar="K",
+        help="merge no pair that stands fewer times (1)",
+    )
+    parser.add_argument(
+        "--ties",
+        choices=("lowest", "first-seen"),
+        default="lowest",
+        help="of pairs that stand equally often, merge the one of the lowest ids, as HuggingFace's "
+        "BpeTrainer does, or the one that stands first, as minbpe does (lowest)",
+    )
+    parser.add_argument(
+        "--byte-order",
+        choices=("gpt2", "value"),
+        default="gpt2",
+        help="the order of the ids of the bytes (gpt2)",
+    )
+    add_reading(parser)
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint in the output folder"
+    )
+    parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
+    return parser
