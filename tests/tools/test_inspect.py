@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from bytepair_engine import EncodingSpec, get_encoding, load_encoding
-from bytepair_tools.inspection.command import run
+from bytepair_tools.commands import inspect
 from bytepair_tools.shared.declaration import declaration
 from support.sentencepiece_models import trained
 from support.tokenizer_json import framed, template
@@ -23,7 +23,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def inspected(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
-    assert run(["--json", *arguments]) == status
+    assert inspect.run(["--json", *arguments]) == status
     found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     return found
 
@@ -55,14 +55,17 @@ def test_the_lines_load_what_was_described(capsys: Capture, model: Path) -> None
 def test_a_person_is_warned_of_symbols_that_any_text_can_spell(
     capsys: Capture, model: Path
 ) -> None:
-    assert run([str(model)]) == 0
+    assert inspect.run([str(model)]) == 0
     printed = capsys.readouterr().out
     assert "format:         sentencepiece: a SentencePiece model\n" in printed
     assert "# 2: '<start_of_turn>', '<table>'\n" in printed
     lines = printed[printed.index("[encodings") :]
     assert declared(lines).also_special == ()
 
-    assert run(["--also-special", "<start_of_turn>", "--also-special", "<table>", str(model)]) == 0
+    assert (
+        inspect.run(["--also-special", "<start_of_turn>", "--also-special", "<table>", str(model)])
+        == 0
+    )
     printed = capsys.readouterr().out
     assert "# 2:" not in printed
     guarded = load_encoding(declared(printed[printed.index("[encodings") :]))
@@ -83,7 +86,7 @@ def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
     text = "Hello, naïve world"
     assert encoding.encode(text) == get_encoding("r50k_base").encode(text)
 
-    assert run([str(file)]) == 0
+    assert inspect.run([str(file)]) == 0
     printed = capsys.readouterr().out
     assert '# This table is built in: extends = "r50k_base" needs no file.\n' in printed
     assert "# Not yet complete: pattern: this file does not carry one" in printed
@@ -103,16 +106,17 @@ def test_what_is_refused_is_told_and_the_others_go_on(
     }
     assert "it cannot be read" in absent["error"]
     assert good["format"] == "sentencepiece"
-    assert run([str(page)]) == 1
+    assert inspect.run([str(page)]) == 1
     assert capsys.readouterr().err == f"bytepair: {refused['error']}\n"
 
 
 def test_wrong_usage(capsys: Capture, model: Path) -> None:
-    for arguments in ([], ["--name", "a", str(model), str(model)], ["--unknown"]):
+    assert inspect.run(["--name", "a", str(model), str(model)]) == 2
+    for arguments in ([], ["--unknown"]):
         with pytest.raises(SystemExit, match=r"^2$"):
-            run(arguments)
+            inspect.run(arguments)
     with pytest.raises(SystemExit, match=r"^0$"):
-        run(["--help"])
+        inspect.run(["--help"])
     assert "usage: bytepair inspect" in capsys.readouterr().out
 
 

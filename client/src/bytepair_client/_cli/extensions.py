@@ -1,7 +1,7 @@
 """Commands of other distributions: found by their entry points, imported when they are run.
 
 A distribution adds a command to `bytepair` by an entry point of the group `bytepair.commands`. Its
-name is the command's, and it names a module with two members: `SUMMARY`, one line for
+name is the command's, and it names a module or an object with two members: `SUMMARY`, one line for
 `bytepair --help`, and `run(arguments) -> int`, which takes what follows the command's name and
 returns the exit status. A command of the client's own cannot be replaced.
 """
@@ -31,7 +31,7 @@ KNOWN: Final = dict.fromkeys(_TOOLS, "bytepair-tools")
 
 
 class Extension(Protocol):
-    """What the module behind an entry point has."""
+    """What an entry point names."""
 
     SUMMARY: str
 

@@ -15,7 +15,6 @@ from bytepair_tools.auditing.vocabulary import Token, Vocabulary
 from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, one_encoding
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.progress_line import ProgressLine
-from bytepair_tools.shared.running import run_command
 from bytepair_tools.shared.table import table
 from bytepair_tools.shared.visible import visible, visible_bytes
 from bytepair_tools.texts.options import (
@@ -75,20 +74,8 @@ class Limit:
         return f"{100 * self.value:g}%" if self.is_share else f"{self.value:,.0f}"
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair audit`.
-    Returns:
-        The exit status: 0; 1 if something was refused; 2 for wrong usage; EXCEEDED if a
-        limit is; 130 if it was interrupted.
-    """
-    args = _parser().parse_args(arguments)
-    return run_command("bytepair audit", lambda: _judge(args))
-
-
-def _judge(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
     limits: dict[str, Limit] = {
         name: limit
         for name in TITLES
@@ -226,7 +213,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair audit",
         description=_DESCRIPTION,

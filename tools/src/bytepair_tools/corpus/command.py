@@ -6,12 +6,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bytepair_engine import BytepairError
 from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bytepair_tools.corpus.encoding import COLUMNS
@@ -22,7 +20,7 @@ from bytepair_tools.corpus.runners import LOCAL, LocalProcesses, RayCluster, Run
 from bytepair_tools.counts.arguments import add_pattern
 from bytepair_tools.counts.file import check_installed
 from bytepair_tools.shared.encodings import ENCODING_HELP, one_encoding
-from bytepair_tools.shared.failure import FAILED, INTERRUPTED, USAGE, Failure
+from bytepair_tools.shared.failure import INTERRUPTED, USAGE, Failure
 from bytepair_tools.texts.documents import what_was_not_utf8
 from bytepair_tools.texts.options import add_document_options, documents_of
 
@@ -37,42 +35,26 @@ twice. Nothing may write to the same output meanwhile.
 """
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair corpus`.
-    Returns:
-        The exit status: 0; 1 if something was refused or a worker died; 2 for wrong arguments;
-        130 if it was interrupted.
-    """
-    args = _parser().parse_args(arguments)
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
+    check_installed()
+    if args.workers is not None and args.workers < 1:
+        raise Failure("--workers must be at least 1", USAGE)
+    if args.retries < 0:
+        raise Failure("--retries must be at least 0", USAGE)
+    job = Job.over(args.corpus, args.task, _settings(args))
+    _check(job)
     progress = Progress(as_json=args.json)
     try:
-        check_installed()
-        if args.workers is not None and args.workers < 1:
-            raise Failure("--workers must be at least 1", USAGE)
-        if args.retries < 0:
-            raise Failure("--retries must be at least 0", USAGE)
-        job = Job.over(args.corpus, args.task, _settings(args))
-        _check(job)
         total = run_job(job, args.output.absolute(), lambda: _runner(args), progress)
-        progress.end()
-        _tell(args, job, total)
-    except (Failure, BytepairError) as failure:
-        status = failure.status if isinstance(failure, Failure) else FAILED
-        return _failed(progress, str(failure), status)
     except KeyboardInterrupt:
-        return _failed(
-            progress, "interrupted; the same command goes on with what is missing", INTERRUPTED
-        )
+        raise Failure(
+            "interrupted; the same command goes on with what is missing", INTERRUPTED
+        ) from None
+    finally:
+        progress.end()
+    _tell(args, job, total)
     return 0
-
-
-def _failed(progress: Progress, message: str, status: int) -> int:
-    progress.end()
-    sys.stderr.write(f"bytepair corpus: {message}\n")
-    return status
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -145,7 +127,8 @@ def _tell(args: argparse.Namespace, job: Job, total: Outcome) -> None:
         sys.stderr.write(f"bytepair corpus: {note}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair corpus",
         allow_abbrev=False,

@@ -5,49 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from bytepair_engine import BytepairError
 from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bytepair_tools.counts.arguments import add_files, add_pattern, add_reading, memory_bytes
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.file import Counted, check_installed, write_counts
 from bytepair_tools.counts.reading import Reading
-from bytepair_tools.shared.failure import FAILED, Failure
+from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.interrupts import Interrupts
 from bytepair_tools.texts.documents import what_was_not_utf8
 from bytepair_tools.texts.options import documents_of
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair count-pretokens`.
-    Returns:
-        The exit status: 0; 1 if something was refused; 2 for wrong arguments; 130 if it was
-        interrupted.
-    """
-    args = _parser().parse_args(arguments)
-    display = None
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
+    check_installed()
+    display = Display(as_json=args.json, size=documents_of(args).size(args.files))
     try:
-        check_installed()
-        display = Display(as_json=args.json, size=documents_of(args).size(args.files))
         _count(args, display)
-    except Failure as failure:
-        return _failed(display, str(failure), failure.status)
-    except BytepairError as error:
-        return _failed(display, str(error), FAILED)
-    return 0
-
-
-def _failed(display: Display | None, message: str, status: int) -> int:
-    if display is not None:
+    finally:
         display.end()
-    sys.stderr.write(f"bytepair count-pretokens: {message}\n")
-    return status
+    return 0
 
 
 def _count(args: argparse.Namespace, display: Display) -> None:
@@ -103,7 +83,8 @@ def _count(args: argparse.Namespace, display: Display) -> None:
         sys.stderr.write(f"bytepair count-pretokens: {note}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair count-pretokens",
         allow_abbrev=False,

@@ -24,7 +24,6 @@ from bytepair_tools.evaluation.comparison import (
 from bytepair_tools.evaluation.evaluation import evaluate
 from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, labels, named_encodings
 from bytepair_tools.shared.progress_line import ProgressLine
-from bytepair_tools.shared.running import run_command
 from bytepair_tools.shared.table import table
 from bytepair_tools.shared.visible import visible
 from bytepair_tools.texts.options import FILES_HELP, add_document_options, documents_of
@@ -54,20 +53,8 @@ exit status: 0; 1 if something was refused; 2 for wrong usage
 MOST_SCRIPTS: Final = 12
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair evaluate`.
-    Returns:
-        The exit status: 0; 1 if something was refused; 2 for wrong usage; 130 if it was
-        interrupted.
-    """
-    args = _parser().parse_args(arguments)
-    return run_command("bytepair evaluate", lambda: _evaluate(args))
-
-
-def _evaluate(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
     if args.chart is not None:
         chart.check(args.chart)
     encodings = _encodings(args)
@@ -149,7 +136,8 @@ def _section(comparison: Comparison, section: Section, rows: Sequence[Row]) -> I
     return table(heads, cells, left=(0, 1))
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair evaluate",
         description=_DESCRIPTION,

@@ -19,7 +19,6 @@ from bytepair_tools.explanation.text import piece_lines, text_lines, tree_lines,
 from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, one_encoding
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.shared.files import write_whole
-from bytepair_tools.shared.running import run_command
 from bytepair_tools.shared.visible import visible, visible_bytes
 from bytepair_tools.texts.options import natural_number
 
@@ -45,19 +44,8 @@ exit status: 0; 1 if something was refused; 2 for wrong usage
 """
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair explain`.
-    Returns:
-        The exit status: 0, or 1 if something was refused, or 2 for wrong usage.
-    """
-    args = _parser().parse_args(arguments)
-    return run_command("bytepair explain", lambda: _explain(args))
-
-
-def _explain(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
     if args.text is None and args.token is None:
         raise Failure("give a TEXT, or a --token of the vocabulary", USAGE)
     encoding = one_encoding(args.encoding, pattern=args.pattern, encoder_file=args.encoder_file)
@@ -184,7 +172,8 @@ def _merges(derivation: Derivation) -> list[dict[str, Any]] | None:
     return [merge for _, merge in sorted(found, key=lambda item: item[0] or 0)]
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair explain",
         description=_DESCRIPTION,

@@ -6,17 +6,16 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from bytepair_engine import EncodingSpec, VocabularyError
+from bytepair_engine.inspection import Inspection, inspect_file
 
 from bytepair_tools.shared.declaration import declaration
-
-if TYPE_CHECKING:  # the engine is imported when the command runs, not for the list of commands
-    from bytepair_engine.inspection import Inspection
-
-#: What `bytepair --help` says of it.
-SUMMARY: Final = "what a vocabulary file is, and the lines that serve it"
+from bytepair_tools.shared.encodings import name_of_file
+from bytepair_tools.shared.failure import USAGE, Failure
 
 #: More tokens than this are counted and not listed, except in JSON.
 MOST_LISTED: Final = 20
@@ -41,23 +40,10 @@ exit status: 0, or 1 if a file is none that can be served, or 2 for wrong usage
 """
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair inspect`.
-    Returns:
-        The exit status: 0, or 1 if a file was refused.
-    """
-    parser = _parser()
-    args = parser.parse_args(arguments)
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status: 0, or 1 if a file was rejected."""
     if args.name and len(args.files) > 1:
-        parser.error("--name names one encoding, and several files are given")
-    from bytepair_engine import EncodingSpec, VocabularyError
-    from bytepair_engine.inspection import inspect_file
-
-    from bytepair_tools.shared.encodings import name_of_file
-
+        raise Failure("--name names one encoding, and several files are given", USAGE)
     status = 0
     results: list[dict[str, Any]] = []
     for file in args.files:
@@ -85,7 +71,8 @@ def run(arguments: Sequence[str]) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair inspect",
         description=_DESCRIPTION,

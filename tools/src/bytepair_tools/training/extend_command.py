@@ -19,22 +19,10 @@ from bytepair_engine.vocabulary.builtin import BUILTINS
 from bytepair_tools.shared.encodings import declared_encodings, only_one
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.files import write_whole
-from bytepair_tools.shared.running import run_command
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair extend`.
-    Returns:
-        The exit status: 0, or 1 if something was refused.
-    """
-    args = _parser().parse_args(arguments)
-    return run_command("bytepair extend", lambda: _extend(args))
-
-
-def _extend(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
     base = _base(args.encoding)
     if base.template:
         raise Failure(
@@ -87,7 +75,8 @@ def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
     return tokens
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair extend",
         allow_abbrev=False,

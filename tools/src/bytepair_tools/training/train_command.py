@@ -17,41 +17,24 @@ from bytepair_tools.counts.arguments import add_files, add_pattern, add_reading,
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.reading import Reading
 from bytepair_tools.counts.source import CountFiles
-from bytepair_tools.shared.failure import FAILED, USAGE, Failure
+from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.texts.documents import Documents, what_was_not_utf8
 from bytepair_tools.texts.options import documents_of
 from bytepair_tools.training.run import Job, Source
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command.
-
-    Args:
-        arguments: What follows `bytepair train`.
-    Returns:
-        The exit status: 0; 1 if something was refused; 2 for wrong arguments; 130 if it was
-        interrupted.
-    """
-    parser = _parser()
-    args = parser.parse_args(arguments)
-    job = None
+def run(args: argparse.Namespace) -> int:
+    """Run the command; its exit status."""
     try:
         job = _job(args)
-        trained, encoding, notes = job.run(resume=args.resume)
-        job.display.end()
-        _tell(args, job, trained, encoding, notes)
-    except Failure as failure:
-        return _failed(job, str(failure), failure.status)
     except BytepairError as error:
-        return _failed(job, str(error), USAGE if job is None else FAILED)
-    return 0
-
-
-def _failed(job: Job | None, message: str, status: int) -> int:
-    if job is not None:
+        raise Failure(str(error), USAGE) from None
+    try:
+        trained, encoding, notes = job.run(resume=args.resume)
+    finally:
         job.display.end()
-    sys.stderr.write(f"bytepair train: {message}\n")
-    return status
+    _tell(args, job, trained, encoding, notes)
+    return 0
 
 
 def _job(args: argparse.Namespace) -> Job:
@@ -152,7 +135,8 @@ def _tell(
         sys.stderr.write(f"bytepair train: {note}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         prog="bytepair train",
         allow_abbrev=False,
