@@ -242,15 +242,15 @@ fuzz-vocabulary: fuzz-% : $(VENV)/.fuzz ## Fuzz vocabulary files, of every forma
 
 .PHONY: check-deploy
 check-deploy: ## Check compose file, Prometheus rules and dashboard (needs promtool, docker compose)
-	deploy/check-config.sh
+	scripts/check-config.sh
 
 .PHONY: check-prometheus
 check-prometheus: $(VENV)/.dev ## Let a real Prometheus scrape a server and answer every query of the dashboard
-	$(BIN)/python deploy/check_prometheus.py
+	$(BIN)/python scripts/check_prometheus.py
 
 .PHONY: check-envoy
 check-envoy: $(VENV)/.dev ## Put a real Envoy before servers, and kill one of them under load (Linux)
-	$(BIN)/python deploy/check_envoy.py
+	$(BIN)/python scripts/check_envoy.py
 
 .PHONY: envoy-descriptors
 envoy-descriptors: $(VENV)/.runtime ## Write deploy/envoy/bytepair.binpb, by which Envoy reads JSON
@@ -258,11 +258,11 @@ envoy-descriptors: $(VENV)/.runtime ## Write deploy/envoy/bytepair.binpb, by whi
 
 .PHONY: check-image
 check-image: ## Build the image with buildah and run it with podman, as compose would (needs root)
-	deploy/check-image.sh build/image
+	scripts/check-image.sh build/image
 
 .PHONY: check-compose
 check-compose: check-image ## Bring the compose file up for real, with three servers, and lose one
-	deploy/check-compose.sh build/image
+	scripts/check-compose.sh build/image
 
 # Supply chain
 
@@ -283,7 +283,7 @@ sbom: build/audit/.installed build/audit/bin/cargo-cyclonedx ## Write build/sbom
 
 .PHONY: audit
 audit: build/audit/python.cdx.json ## Check what the image holds for advisories, licences and sources; ARGS="--allow-unchecked"
-	build/audit/bin/python deploy/audit.py $(ARGS)
+	build/audit/bin/python scripts/audit.py $(ARGS)
 
 .PHONY: clean
 clean: ## Remove everything that these targets made

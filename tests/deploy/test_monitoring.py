@@ -31,7 +31,7 @@ def rules(name: str) -> list[dict[str, Any]]:
 
 def dashboard_queries() -> ModuleType:
     """Import the script that reads the dashboard; `deploy` is no package."""
-    path = ROOT / "deploy" / "dashboard_queries.py"
+    path = ROOT / "scripts" / "dashboard_queries.py"
     spec = importlib.util.spec_from_file_location("dashboard_queries", path)
     assert spec is not None
     assert spec.loader is not None

@@ -37,8 +37,8 @@ def test_pins_satisfy_what_a_part_asks_for(part: str, table: str, key: str, file
         if requirement.name.startswith("bytepair-"):
             continue
         version = versions.get(canonicalize_name(requirement.name))
-        assert version is not None, f"{line}: run python deploy/lock.py"
-        assert requirement.specifier.contains(version), f"{line}: run python deploy/lock.py"
+        assert version is not None, f"{line}: run python scripts/lock.py"
+        assert requirement.specifier.contains(version), f"{line}: run python scripts/lock.py"
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "requirements-build.txt"])

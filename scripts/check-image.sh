@@ -138,7 +138,7 @@ podman run --rm --network container:server "${rights[@]}" --memory 256m \
 
 say "memory with every limit reached: 320 callers, each with 1 MiB; the most that each process had"
 podman run --rm --network container:server --no-healthcheck "${ulimits[@]}" --entrypoint python \
-    --volume "$PWD/deploy/full_load.py:/full_load.py:ro" localhost/bytepair:check /full_load.py 127.0.0.1:50051 320 1048576
+    --volume "$PWD/scripts/full_load.py:/full_load.py:ro" localhost/bytepair:check /full_load.py 127.0.0.1:50051 320 1048576
 podman exec server sh -c 'grep -E "VmHWM|RssAnon" /proc/[0-9]*/status'
 podman exec server "${probe[@]}" || fail "not healthy after the load"
 

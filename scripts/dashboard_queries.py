@@ -1,6 +1,6 @@
 """Read the PromQL out of the Grafana dashboard, so that Prometheus's own tools can judge it.
 
-python deploy/dashboard_queries.py > rules.yml && promtool check rules rules.yml
+python scripts/dashboard_queries.py > rules.yml && promtool check rules rules.yml
 """
 
 import json
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-DASHBOARD = Path(__file__).resolve().parent / "grafana" / "dashboards" / "bytepair.json"
+ROOT = Path(__file__).resolve().parents[1]
+DASHBOARD = ROOT / "deploy/grafana/dashboards/bytepair.json"
 #: What Grafana puts in place of its variables; any value of the right kind serves for a check.
 VARIABLES = {"$__rate_interval": "1m", "$instance": ".*"}
 

@@ -2,7 +2,7 @@
 # Bring docker-compose.yml up with the Docker Compose program, on podman's Docker-compatible API instead of a
 # Docker engine, with three servers, and use what comes up: names, scraping, round robin, a lost replica, the demo.
 #
-#   deploy/check-image.sh FOLDER && deploy/check-compose.sh FOLDER
+#   scripts/check-image.sh FOLDER && scripts/check-compose.sh FOLDER
 #
 # Takes the image that check-image.sh left in FOLDER. It runs in a network namespace of its own, so that nothing is
 # published on this machine and no rule of its firewall is touched.
@@ -15,7 +15,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ $# != 1 ] || [ ! -d "$1/storage" ]; then
-    echo "usage: $0 FOLDER (of deploy/check-image.sh FOLDER)" >&2
+    echo "usage: $0 FOLDER (of scripts/check-image.sh FOLDER)" >&2
     exit 2
 fi
 for tool in podman buildah runc iptables prometheus promtool curl unshare; do

@@ -1,7 +1,7 @@
 """Write the image's dependency pins: every package with its version and the hashes of its files.
 
-    python deploy/lock.py            pin anew, keeping versions that still satisfy the projects
-    python deploy/lock.py --upgrade  pin the newest that satisfy them
+    python scripts/lock.py            pin anew, keeping versions that still satisfy the projects
+    python scripts/lock.py --upgrade  pin the newest that satisfy them
 
 Reads what the five distributions declare in their pyproject.toml and writes, beside this file,
 requirements.txt (what runs) and requirements-build.txt (what builds the wheels). Needs `uv` on
@@ -13,7 +13,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-DEPLOY = Path(__file__).resolve().parent
+DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 PARTS = ("engine", "proto/python", "client", "tools", "server")
 OWN_PREFIX = "bytepair-"
 # The Python of the image (PYTHON_IMAGE in the Dockerfile).
@@ -44,7 +44,7 @@ def pin(requirements: list[str], output: Path, options: list[str]) -> None:
     """
     command = ["uv", "pip", "compile", "-", "--generate-hashes", "--python-version", PYTHON_VERSION]
     command += ["--python-platform", "linux", "--no-annotate", "--custom-compile-command"]
-    command += ["python deploy/lock.py", "--quiet", "--output-file", str(output), *options]
+    command += ["python scripts/lock.py", "--quiet", "--output-file", str(output), *options]
     subprocess.run(command, input="\n".join(requirements), text=True, check=True)
 
 

@@ -1,6 +1,6 @@
 """Put a real Envoy before real servers, and take servers away while calls run.
 
-    python deploy/check_envoy.py
+    python scripts/check_envoy.py
 
 Starts two servers of this virtualenv and Envoy with deploy/envoy/envoy.yaml, of which only ports,
 the path of the descriptors and the resolver of names are changed; a name server of its own tells

@@ -1,6 +1,6 @@
 """Let a real Prometheus scrape a real server, then ask it every query of the dashboard.
 
-    python deploy/check_prometheus.py
+    python scripts/check_prometheus.py
 
 Starts the server of this virtualenv and Prometheus on free ports of the loopback, sends every kind
 of traffic that the dashboard shows (answers, errors, policy, overload, cancellation), and fails if
@@ -24,7 +24,7 @@ from bytepair_client import TokenizerClient, TokenizerError
 from dashboard_queries import queries
 from processes import fetch, free_port, running, until
 
-DEPLOY = Path(__file__).resolve().parent
+DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 RULES = DEPLOY / "prometheus"
 ENCODING = "cl100k_base"
 #: Far shorter than in production, so that rates over a minute have their samples soon.

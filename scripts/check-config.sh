@@ -44,5 +44,5 @@ promtool test rules deploy/prometheus/alerts_test.yml
 say "queries of the dashboard"
 rules=$(mktemp)
 trap 'rm -f "$rules"' EXIT
-python3 deploy/dashboard_queries.py > "$rules"
+python3 scripts/dashboard_queries.py > "$rules"
 promtool check rules "$rules"

@@ -1,6 +1,6 @@
 """Fill the server to its limits: more callers than it admits, each with as much text as it takes.
 
-    python deploy/full_load.py TARGET CALLERS INPUT_BYTES
+    python scripts/full_load.py TARGET CALLERS INPUT_BYTES
 
 The text is Chinese and private-use characters at random, which need the most ids for each byte.
 Prints how the calls ended; exits with 1 unless each was answered or shed.

@@ -1,9 +1,9 @@
 """Compare what the image is made of with published advisories, and with the licences and sources
 that are allowed.
 
-    python deploy/audit.py                    exit status 1: something is wrong; 2: something
+    python scripts/audit.py                    exit status 1: something is wrong; 2: something
                                               could not be checked
-    python deploy/audit.py --allow-unchecked  0 in place of 2
+    python scripts/audit.py --allow-unchecked  0 in place of 2
 
 Advisories are data of others: those of Python packages come from PyPI, those of crates from
 RustSec's repository. Where they cannot be had nothing is known, which is not the same as

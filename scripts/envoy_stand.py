@@ -12,7 +12,7 @@ from dnslib import QTYPE, RR, A  # type: ignore[import-untyped]
 from dnslib.server import DNSLogger, DNSServer  # type: ignore[import-untyped]
 from processes import LOOPBACK, fetch, free_port
 
-FOLDER: Final = Path(__file__).resolve().parent / "envoy"
+FOLDER: Final = Path(__file__).resolve().parents[1] / "deploy" / "envoy"
 ENVOY: Final = str(Path(sys.executable).parent / "envoy")
 CLUSTER: Final = "bytepair"
 SERVICE: Final = "bytepair.v1.TokenizerService"
