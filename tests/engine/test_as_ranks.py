@@ -16,7 +16,7 @@ from bytepair_engine.backends.reference import merge, split
 from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.pipeline.backend import PipelineBackend
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
-from bytepair_engine.pipeline.definition import Decoder, Merges, Model, Pipeline, Split
+from support.random_pipelines import random_merge_list
 from support.tokenizer_json import made
 
 SEED = 20261121
@@ -25,42 +25,6 @@ TEXTS = [
     for length in range(1, 8)
     for characters in itertools.product("abc", repeat=length)
 ]
-
-
-def random_pipeline(rng: random.Random) -> Pipeline:
-    """Bytes, some tokens made of earlier ones, and merges for most of them, in an order that is
-    mostly that of their ids."""
-    tokens = {bytes([byte]): byte for byte in range(256)}
-    letters = [b"a", b"b", b"c"]
-    pairs: list[tuple[bytes, bytes]] = []
-    for _ in range(rng.randrange(1, 8)):
-        left, right = rng.choice(letters), rng.choice(letters)
-        if left + right not in tokens and len(left + right) <= 6:
-            tokens[left + right] = len(tokens)
-            letters.append(left + right)
-            if rng.random() < 0.9:
-                pairs.append((left, right))
-            if rng.random() < 0.2:  # another way to the same token
-                cut = rng.randrange(1, len(left + right))
-                halves = (left + right)[:cut], (left + right)[cut:]
-                if all(half in tokens for half in halves) and halves not in pairs:
-                    pairs.insert(len(pairs) - rng.randrange(2), halves)
-    if rng.random() < 0.2:
-        rng.shuffle(pairs)
-    return Pipeline(
-        pre_tokenizers=(Split(r"[a-z]+"),),
-        model=Model(
-            tokens=tokens,
-            rule=Merges.listed(
-                [tokens[left] for left, _ in pairs],
-                [tokens[right] for _, right in pairs],
-                [tokens[left + right] for left, right in pairs],
-            ),
-            units="bytes",
-            whole_first=rng.random() < 0.5,
-        ),
-        decoder=Decoder(middle={i: token for token, i in tokens.items()}),
-    )
 
 
 def by_rank(text: str, ranks: dict[bytes, int], pattern: str) -> list[int]:
@@ -77,7 +41,7 @@ def test_ranks_give_the_ids_of_the_merges() -> None:
     rng = random.Random(SEED)
     taken = refused = 0
     for _ in range(150):
-        pipeline = random_pipeline(rng)
+        pipeline = random_merge_list(rng, r"[a-z]+")
         backend = PipelineBackend(pipeline)
         none = backend.special_set(frozenset())
         parts = rank_parts(pipeline)

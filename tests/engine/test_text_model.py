@@ -17,9 +17,9 @@ from bytepair_engine.backends.reference import ReferenceBackend
 from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.pipeline.backend import PipelineBackend
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
-from bytepair_engine.pipeline.definition import AddedToken, Decoder, Merges, Model, Pipeline, Split
+from bytepair_engine.pipeline.definition import AddedToken, Pipeline
 from bytepair_engine.pipeline.native import build
-from support.random_pipelines import LETTERS, random_pipeline
+from support.random_pipelines import LETTERS, random_merge_list, random_pipeline
 from support.sentencepiece_models import MODELS, edited, oracle, trained
 from support.tokenizer_json import judge
 from tokenizers import Tokenizer
@@ -94,7 +94,7 @@ def test_bytes_come_back_and_ranks_say_the_same() -> None:
     rng = random.Random(SEED)
     as_ranks = as_pipelines = changed = 0
     for _ in range(400):
-        pipeline = with_special(rng, byte_form(rng), most=3)
+        pipeline = with_special(rng, random_merge_list(rng, r"[a-z]+| "), most=3)
         parts = rank_parts(pipeline)
         assert (rank_parts(pipeline, resolve("native").by_rank) is None) == (parts is None)
         if fault(pipeline) is not None:
@@ -119,36 +119,6 @@ def test_bytes_come_back_and_ranks_say_the_same() -> None:
                 assert ranks.encode(text, none, none) == ids, (SEED, text, pipeline)
             changed += ids != publisher.encode(text, empty, empty)
     assert min(as_ranks, as_pipelines, changed) > 20, (as_ranks, as_pipelines, changed)
-
-
-def byte_form(rng: random.Random) -> Pipeline:
-    """All bytes, and tokens merged of two earlier ones."""
-    tokens = {bytes([byte]): byte for byte in range(256)}
-    letters = [b"a", b"b", b"c"]
-    pairs = []
-    for _ in range(rng.randrange(2, 8)):
-        left, right = rng.choice(letters), rng.choice(letters)
-        if left + right not in tokens:
-            tokens[left + right] = len(tokens)
-            letters.append(left + right)
-            if rng.random() < 0.9:
-                pairs.append((left, right))
-    if rng.random() < 0.2:
-        rng.shuffle(pairs)
-    return Pipeline(
-        pre_tokenizers=(Split(r"[a-z]+| "),),
-        model=Model(
-            tokens=tokens,
-            rule=Merges.listed(
-                [tokens[left] for left, _ in pairs],
-                [tokens[right] for _, right in pairs],
-                [tokens[left + right] for left, right in pairs],
-            ),
-            units="bytes",
-            whole_first=rng.random() < 0.5,
-        ),
-        decoder=Decoder(middle={i: token for token, i in tokens.items()}),
-    )
 
 
 # Files.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
 from support.failures import failure
-from support.serving import START_SECONDS, RunningServer, clean_environment, command, write_config
+from support.serving import RunningServer, run_to_end, write_config
 from support.tokenizer_json import made
 
 pytestmark = pytest.mark.slow  # each test starts a process
@@ -47,18 +46,6 @@ def emptied(_: bytes) -> bytes:
     return b""
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The server's command, until it ends."""
-    return subprocess.run(
-        command(*arguments),
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
-
-
 DAMAGES: list[Callable[[bytes], bytes]] = [corrupted, truncated, swapped, emptied]
 
 
@@ -69,7 +56,7 @@ def test_a_vocabulary_that_loses_text_is_refused_by_name(kind: str, tmp_path: Pa
     config = write_config(
         tmp_path, "builtin_encodings = []\n[encodings.mine]\nfile = 'mine.json'\n"
     )
-    ended = run("--check-config", "--config", config)
+    ended = run_to_end("--check-config", "--config", config)
     assert ended.returncode == 2
     assert ended.stderr.startswith("bytepair-server: mine: the self-test's text does not come back")
     assert "serve_without_bad_encodings" in ended.stderr
@@ -96,7 +83,7 @@ mine = []
 
 def refused(config: str, *flags: str) -> str:
     """What a server says that does not start."""
-    ended = run("--config", config, "--grpc-address", "127.0.0.1:0", *flags)
+    ended = run_to_end("--config", config, "--grpc-address", "127.0.0.1:0", *flags)
     assert ended.returncode == 2, ended.stderr
     return ended.stderr
 
@@ -149,7 +136,7 @@ def test_a_good_file_is_served(tmp_path: Path) -> None:
 
 def said_of_good(config: str) -> str:
     """What is said beside that a configuration is good."""
-    ended = run("--check-config", "--config", config)
+    ended = run_to_end("--check-config", "--config", config)
     assert (ended.returncode, ended.stdout) == (0, "configuration is good\n"), ended.stderr
     return ended.stderr
 

@@ -18,7 +18,7 @@ from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import FILE_ONLY, Settings
 from conftest import Serve
 from support.oracle import oracle
-from support.serving import START_SECONDS, clean_environment, command, write_config
+from support.serving import run_to_end, write_config
 from support.slow import WITHOUT_CORE
 
 ROOT = Path(__file__).parents[2]
@@ -27,14 +27,7 @@ PAGE = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
 
 def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """`bytepair-server --check-config` with arguments."""
-    return subprocess.run(
-        command("--check-config", "--allow-reference-backend", *arguments),
-        env=clean_environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
+    return run_to_end("--check-config", "--allow-reference-backend", *arguments, **variables)
 
 
 def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
@@ -299,14 +292,7 @@ def test_an_encoding_that_answers_wrongly_is_not_served() -> None:
 
 @pytest.mark.slow
 def test_without_the_core_the_server_wants_to_be_told() -> None:
-    refused = subprocess.run(
-        command("--check-config", "--builtin-encodings", "r50k_base"),
-        env=clean_environment(**WITHOUT_CORE),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
+    refused = run_to_end("--check-config", "--builtin-encodings", "r50k_base", **WITHOUT_CORE)
     assert refused.returncode == 2
     assert "allow_reference_backend" in refused.stderr
     assert check("--builtin-encodings", "r50k_base", **WITHOUT_CORE).returncode == 0

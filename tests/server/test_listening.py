@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from conftest import Serve
-from support.serving import START_SECONDS, clean_environment, command
+from support.serving import run_to_end
 
 QUICK = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
 
@@ -20,22 +19,10 @@ def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
     assert server.stub.Count(QUICK).count == 1
 
 
-def refused(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A server that cannot start, once it has ended."""
-    return subprocess.run(
-        command(*arguments),
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
-
-
 def test_two_servers_never_share_a_port(serve: Serve) -> None:
     """With SO_REUSEPORT, gRPC's default, each would get some of the calls, unnoticed."""
     server = serve()
-    ended = refused("--grpc-address", server.target, "--http-address", "none")
+    ended = run_to_end("--grpc-address", server.target, "--http-address", "none")
     assert ended.returncode == 2
     said = f"grpc_address {server.target}: cannot listen there: Address already in use"
     assert said in ended.stderr
@@ -47,7 +34,7 @@ def test_a_unix_socket_that_is_served_is_left_to_its_server(
 ) -> None:
     """gRPC itself would unlink it, and again when it stops."""
     server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
-    ended = refused("--grpc-address", f"{prefix}{tmp_path}/grpc.sock", "--http-address", "none")
+    ended = run_to_end("--grpc-address", f"{prefix}{tmp_path}/grpc.sock", "--http-address", "none")
     assert ended.returncode == 2
     assert "grpc.sock: cannot listen there: another process does" in ended.stderr
     assert server.stub.Count(QUICK).count == 1
@@ -59,7 +46,9 @@ def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         flags = {"grpc-address": "127.0.0.1:0", "http-address": "127.0.0.1:0", setting: address}
-        ended = refused(*(part for flag, value in flags.items() for part in (f"--{flag}", value)))
+        ended = run_to_end(
+            *(part for flag, value in flags.items() for part in (f"--{flag}", value))
+        )
     assert ended.returncode == 2
     name = setting.replace("-", "_")
     assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
@@ -69,6 +58,8 @@ def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
 
 @pytest.mark.slow
 def test_a_unix_socket_in_a_folder_that_there_is_not_is_a_clear_error(tmp_path: Path) -> None:
-    ended = refused("--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none")
+    ended = run_to_end(
+        "--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none"
+    )
     assert ended.returncode == 2
     assert "cannot listen there: No such file or directory" in ended.stderr

@@ -1,4 +1,4 @@
-"""Forms of random steps and settings, which no publisher thought of."""
+"""Pipelines of random steps and settings, which no publisher thought of."""
 
 from __future__ import annotations
 
@@ -156,4 +156,46 @@ def random_pipeline(rng: random.Random) -> Pipeline:
         normalisers=normalisers(rng),
         pre_tokenizers=tuple(steps),
         added=tuple(added.values()),
+    )
+
+
+def random_merge_list(rng: random.Random, pattern: str, *, longest: int = 6) -> Pipeline:
+    """Bytes, some tokens made of earlier ones, and merges for most of them, in an order that is
+    mostly that of their ids.
+
+    Args:
+        rng: Where chance comes from.
+        pattern: What splits a text.
+        longest: Bytes of the longest token.
+    """
+    tokens = {bytes([byte]): byte for byte in range(256)}
+    letters = [b"a", b"b", b"c"]
+    pairs: list[tuple[bytes, bytes]] = []
+    for _ in range(rng.randrange(1, 8)):
+        left, right = rng.choice(letters), rng.choice(letters)
+        if left + right not in tokens and len(left + right) <= longest:
+            tokens[left + right] = len(tokens)
+            letters.append(left + right)
+            if rng.random() < 0.9:
+                pairs.append((left, right))
+            if rng.random() < 0.2:  # another way to the same token
+                cut = rng.randrange(1, len(left + right))
+                halves = (left + right)[:cut], (left + right)[cut:]
+                if all(half in tokens for half in halves) and halves not in pairs:
+                    pairs.insert(len(pairs) - rng.randrange(2), halves)
+    if rng.random() < 0.2:
+        rng.shuffle(pairs)
+    return Pipeline(
+        pre_tokenizers=(Split(pattern),),
+        model=Model(
+            tokens=tokens,
+            rule=Merges.listed(
+                [tokens[left] for left, _ in pairs],
+                [tokens[right] for _, right in pairs],
+                [tokens[left + right] for left, right in pairs],
+            ),
+            units="bytes",
+            whole_first=rng.random() < 0.5,
+        ),
+        decoder=Decoder(middle={i: token for token, i in tokens.items()}),
     )

@@ -46,6 +46,18 @@ def clean_environment(**variables: str) -> dict[str, str]:
     return kept | variables
 
 
+def run_to_end(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the server's command until it ends, as it does where it cannot start."""
+    return subprocess.run(
+        command(*arguments),
+        env=clean_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
 class RunningServer:
     """A server that serves when the constructor returns.
 
