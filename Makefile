@@ -167,12 +167,12 @@ bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run;
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.report $(TEXTS)
 
 .PHONY: bench-engine-parts
-bench-engine-parts: $(VENV)/.bench ## Measure the engine text by text, on two threads, its general patterns and its floor
+bench-engine-parts: $(VENV)/.bench ## Measure the engine text by text, on two threads, unknown patterns, and the cost of each step
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers $(TEXTS)
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers --characters 1000 --total 200000 $(TEXTS)
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold $(TEXTS)
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python bench/engine/general.py $(TEXTS)
+	PYTHONPATH=tests $(BIN)/python bench/engine/unknown_patterns.py $(TEXTS)
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.cores $(TEXTS)
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.load
 	PYTHONPATH=tests $(BIN)/python -m bench.engine.floor $(TEXTS)
@@ -203,7 +203,7 @@ bench-corpus: $(VENV)/.ray ## Measure counting, encoding and Ray over a corpus o
 	$(BIN)/python -m bench.corpus.measure --encode
 
 .PHONY: bench-worst-case
-bench-worst-case: $(VENV)/.dev ## Measure what the dearest texts cost, how it grows, and memory: half an hour
+bench-worst-case: $(VENV)/.dev ## Measure what the worst texts cost, how it grows, and memory: half an hour
 	PYTHONPATH=tests $(BIN)/python bench/engine/worst_case.py --megabytes $(MEGABYTES) --only $(SHAPES) $(ARGS)
 
 .PHONY: bench-streams

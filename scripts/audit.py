@@ -28,7 +28,7 @@ BOM: Final = ROOT / "build" / "audit" / "python.cdx.json"
 
 
 def python_advisories(report: Report, found: dict[str, Any]) -> None:
-    """Judge what pip-audit says, which counts a package that it knows nothing of as good.
+    """Check what pip-audit says, which counts a package that it knows nothing of as good.
 
     Args:
         report: Where it is told.

@@ -1,4 +1,4 @@
-"""Read the PromQL out of the Grafana dashboard, so that Prometheus's own tools can judge it.
+"""Read the PromQL out of the Grafana dashboard, so that Prometheus's own tools can check it.
 
 python scripts/dashboard_queries.py > rules.yml && promtool check rules rules.yml
 """

@@ -11,7 +11,7 @@ from bench.train.corpus import REPOSITORY, documents
 
 
 def partitions(megabytes: int, number: int) -> Path:
-    """A folder of so many files, with so many megabytes of UTF-8 together; made at first."""
+    """A folder of this many files, with this many megabytes of UTF-8 together; made at first."""
     folder = REPOSITORY / "build" / "bench-corpus" / f"{megabytes}-{number}"
     if not (folder / "_SUCCESS").exists():
         folder.mkdir(parents=True, exist_ok=True)

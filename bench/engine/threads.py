@@ -56,7 +56,7 @@ def main() -> int:
 def seconds(
     encoding: bytepair_engine.Encoding, documents: list[str], threads: int
 ) -> tuple[float, float]:
-    """By the clock and of CPU time, for so many threads that each count all documents."""
+    """By the clock and of CPU time, for this many threads that each count all documents."""
 
     def work() -> None:
         for _ in range(PASSES):

@@ -58,7 +58,7 @@ def one(number: int) -> Row:
         "cpu": cpu,
         "wait": number / rate * 1e3,
     }
-    # Fewer take less than what memory is asked for by.
+    # Fewer take less than the unit in which memory is reserved.
     return found | {"kib": taken / 1024 / number} if number >= 100 else found
 
 

@@ -25,7 +25,7 @@ CALL, STREAM = "call", "stream"
 
 
 def count_of(size: int) -> Shape:
-    """A Count of so many bytes."""
+    """A Count of this many bytes."""
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=prose(size))
     return Shape(f"Count {size:,} B", "Count", request.SerializeToString(), b"", None)
 

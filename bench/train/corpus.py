@@ -26,7 +26,7 @@ def corpora() -> list[Path]:
 
 
 def documents(megabytes: int) -> list[str]:
-    """Documents of so many megabytes of UTF-8 together, from build/ if they were made before."""
+    """Documents of this many megabytes of UTF-8 together, from build/ if they were made before."""
     file = REPOSITORY / "build" / "bench-train" / f"{megabytes}.txt"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

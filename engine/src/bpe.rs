@@ -11,7 +11,7 @@ use crate::decode::Joined;
 use crate::decode::short_tokens::ShortTokens;
 use crate::output::offsets::{self, OffsetUnit};
 use crate::output::{Count, List, Located, Packed, Sink};
-use crate::parallel::chunks::{self, Parts};
+use crate::parallel::chunks::{self, Chunks};
 use crate::parallel::{self, Sharing};
 use crate::split::{PatternFault, Splitter};
 use crate::vocabulary::Vocabulary;
@@ -172,7 +172,7 @@ impl Bpe {
         }
         let total = AtomicUsize::new(0);
         let rest = || limit.checked_sub(total.load(Relaxed));
-        let parts = Parts::new(text, allowed, self.sharing.part_for(bytes));
+        let parts = Chunks::new(text, allowed, self.sharing.part_for(bytes));
         parallel::map(
             threads,
             parts.map_while(|part| Some((part, rest()?))),
@@ -226,7 +226,7 @@ impl Bpe {
         if threads == 1 {
             return None;
         }
-        let parts = Parts::new(text, allowed, self.sharing.part_for(text.len()));
+        let parts = Chunks::new(text, allowed, self.sharing.part_for(text.len()));
         let parts = parallel::map(threads, parts, |part| encode(&text[part]));
         let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
         // One after the other, so that each is let go of before the next is copied.

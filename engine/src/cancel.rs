@@ -2,7 +2,7 @@
 //!
 //! A thread works under at most one flag. Loops that may run for long ask `is_set` every few
 //! thousand steps and then just end; what they leave behind is thrown away, because a flag that
-//! was set stays set and whoever started the work asks once more at its end. The flag belongs
+//! was set stays set and the caller asks once more at its end. The flag belongs
 //! to the thread and is no argument: the loops are below layers that have no other use for it.
 
 use std::cell::RefCell;

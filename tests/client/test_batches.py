@@ -166,7 +166,7 @@ def test_a_request_that_fails_takes_the_place_of_its_items(clients: Clients) -> 
 
 
 def counts(number: int) -> Callable[[grpc.ServicerContext], bytes]:
-    """An answer of BatchCount with so many results."""
+    """An answer of BatchCount with this many results."""
     results = [tokenizer_pb2.CountResult(count=1)] * number
     answer = tokenizer_pb2.BatchCountResponse(results=results).SerializeToString()
     return lambda context: answer

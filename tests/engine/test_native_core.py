@@ -24,7 +24,7 @@ def _core_of(pattern: str) -> _core.Bpe:
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_each_named_pattern_has_a_scanner(name: str) -> None:
-    assert _core_of(PATTERNS[name]).splitter != "general"
+    assert _core_of(PATTERNS[name]).splitter != "regex"
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -146,8 +146,8 @@ def rng() -> random.Random:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_published_pattern_as_if_it_were_unknown(name: str, rng: random.Random) -> None:
     pattern = "(?:)" + PATTERNS[name]
-    assert native(PATTERNS[name]).splitter != "general"
-    assert native(pattern).splitter == "general"
+    assert native(PATTERNS[name]).splitter != "regex"
+    assert native(pattern).splitter == "regex"
     check(pattern, random_texts(rng, 1000, 60))
 
 
@@ -250,7 +250,7 @@ def test_an_encoding_with_a_pattern_of_its_own(backend: BackendName, tmp_path: P
     file.write_bytes(rank_file())
     pattern = r"[a-c]{2}|\s"
     encoding = load_encoding(EncodingSpec(name="v", file=file, pattern=pattern), backend=backend)
-    assert encoding.splitter == "general"
+    assert encoding.splitter == "regex"
     assert encoding.encode("abcab c") == [256, 257, 98, 32, 99]
 
 

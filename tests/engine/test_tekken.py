@@ -64,7 +64,7 @@ def test_ids_are_tiktokens_and_the_shift(backend: BackendName, tmp_path: Path) -
         expected = [rank + SPECIAL for rank in oracle.encode(text)]
         assert encoding.encode_ordinary(text) == expected
         assert encoding.decode(expected) == text
-    assert encoding.splitter == ("tekken" if backend == "native" else "general")
+    assert encoding.splitter == ("tekken" if backend == "native" else "regex")
     assert (encoding.n_vocab, encoding.max_token_id) == (ORDINARY + SPECIAL, ORDINARY + SPECIAL - 1)
 
 

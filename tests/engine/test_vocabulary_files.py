@@ -327,7 +327,7 @@ def test_a_declared_file_is_relative_to_its_declaration(tmp_path: Path) -> None:
     file = declare(tmp_path, 'name = "v"\nfile = "v.tiktoken"\npattern = "[a-z]+|."\n')
     encoding = load_encoding(file)
     assert encoding.encode("abc\nab") == [300, 10, 256]
-    assert encoding.splitter == "general"
+    assert encoding.splitter == "regex"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def going_for(seconds: float) -> Going:
 
 
 def swollen_headers(rpc: str, fields: int) -> bytes:
-    """The frames of a call's headers with so many more fields, each of one byte: a reference to
+    """The frames of a call's headers with this many more fields, each of one byte: a reference to
     what was said before (RFC 7541, section 6.1)."""
     said = headers(rpc) + b"\x40\x01x\x01y" + b"\xbe" * fields
     parts = [said[start : start + 16_000] for start in range(0, len(said), 16_000)]

@@ -1,4 +1,4 @@
-"""Random split patterns, from a grammar of what the general engine may support."""
+"""Random split patterns, from a grammar of what the regex engine may support."""
 
 from __future__ import annotations
 

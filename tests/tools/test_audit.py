@@ -146,12 +146,12 @@ def test_a_form(shell: Shell, tmp_path: Path) -> None:
     assert checks["split"] is None
     assert checks["unreachable"] == []
     limit = ("audit", "a.model", "--max-split", "0")
-    shell(*limit, status=1, errors="--max-split: it cannot be judged: the encoding changes text")
+    shell(*limit, status=1, errors="--max-split: this check cannot run: the encoding changes text")
 
 
 def test_bad_input(shell: Shell, faulty: str) -> None:
     usual = ("audit", faulty)
-    shell(*usual, "--max-unused", "5", status=1, errors="--max-unused: it cannot be judged: no te")
+    shell(*usual, "--max-unused", "5", status=1, errors="--max-unused: this check cannot run: no")
     shell(*usual, "--max-unused", "many", status=2, errors="'many' is neither a number nor a perc")
     shell(*usual, "--max-unused", "-1", status=2, errors="'-1' is neither a number")
     shell(*usual, "--most", "-1", status=2, errors="'-1' is no number from 0 on")

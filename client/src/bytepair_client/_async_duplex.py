@@ -103,7 +103,7 @@ class _End:
                 self.failure = error
                 self.known.set()
         except asyncio.CancelledError:
-            pass  # so is whoever reads
+            pass  # so is the reader
         finally:
             status.close()
 

@@ -20,10 +20,10 @@ Plain = TypeVar("Plain")
 
 
 class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
-    """The pieces of a stream, as they come. Nothing is sent before the first one is asked for.
+    """The pieces of a stream, as they come. Nothing is sent before the first one is requested.
 
     The source is read by a task of its own, so that ids are sent when they arrive and not when
-    the next piece is asked for; some ten thousand ids ahead of the pieces it has to wait. What
+    the next piece is requested; some ten thousand ids ahead of the pieces it has to wait. What
     it raises is raised here, after the pieces of what it had given.
 
     If the connection breaks, the stream goes on over another one; the source notices nothing of

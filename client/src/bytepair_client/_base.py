@@ -38,7 +38,7 @@ _GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request, and wait so many seconds for its answer."""
+    """Send a request, and wait this many seconds for its answer."""
 
     method: Method[Any]
     payload: bytes
@@ -48,7 +48,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait so many seconds."""
+    """Wait this many seconds."""
 
     seconds: float
 
@@ -280,7 +280,7 @@ class BaseClient(ABC):
         return payload
 
     def _attempts(self, timeout: float | None) -> Attempts:
-        """For one call or stream, which has so many seconds; None for no deadline."""
+        """For one call or stream, which has this many seconds; None for no deadline."""
         return Attempts(
             self._max_attempts,
             timeout,

@@ -104,7 +104,7 @@ def speaks_tls(target: str) -> bool:
         return False
     context = ssl.create_default_context()
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is sent; only the protocol is asked for
+    context.verify_mode = ssl.CERT_NONE  # nothing is sent; only the protocol is requested
     context.set_alpn_protocols(["h2"])
     try:
         with (

@@ -25,7 +25,7 @@
 
 In capitals: the reason of the service that the type stands for. The service may learn new
 reasons before this package does: such a failure is a TokenizerError whose `reason` names it.
-The facts of an error are attributes; they are None where whoever failed did not state them.
+The facts of an error are attributes; they are None where the failing side did not state them.
 No message holds the text of a request.
 """
 
@@ -92,7 +92,7 @@ class UnknownEncoding(RequestRefused, LookupError):
 
     @property
     def encoding(self) -> str | None:
-        """The name that was asked for."""
+        """The name that was requested."""
         return self.metadata.get("encoding")
 
 
@@ -103,7 +103,7 @@ class FingerprintMismatch(RequestRefused, ValueError):
 
     @property
     def encoding(self) -> str | None:
-        """The encoding that was asked for."""
+        """The encoding that was requested."""
         return self.metadata.get("encoding")
 
     @property
@@ -194,7 +194,7 @@ class SpecialTokenNotPermitted(RequestRefused):
 
     @property
     def token(self) -> str | None:
-        """The special token that was asked for."""
+        """The special token that was requested."""
         return self.metadata.get("token")
 
     @property

@@ -116,7 +116,7 @@ class Pace:
     """Spaces the beginnings of calls evenly. For many threads at once."""
 
     def __init__(self, per_second: float | None) -> None:
-        """Allow so many calls each second; None for any number."""
+        """Allow this many calls each second; None for any number."""
         self._interval: Final = 0.0 if per_second is None else 1 / per_second
         self._lock: Final = Lock()
         self._next = 0.0

@@ -23,16 +23,16 @@ Plain = TypeVar("Plain")
 
 
 class Stream(Iterator[Plain], Generic[Response, Plain]):
-    """The pieces of a stream, as they come. Nothing is sent before the first one is asked for.
+    """The pieces of a stream, as they come. Nothing is sent before the first one is requested.
 
     The source is read by a thread of its own, in a copy of the caller's context, so that ids
-    are sent when they arrive and not when the next piece is asked for; some ten thousand ids
+    are sent when they arrive and not when the next piece is requested; some ten thousand ids
     ahead of the pieces it has to wait. What it raises is raised here, after the pieces of what
     it had given.
 
     If the connection breaks, the stream goes on over another one; the source notices nothing of
     that. The call is cancelled when the iterator is closed or dropped. A source that is giving its
-    next item at that time is not asked for another one.
+    next item at that time is not requested again.
     """
 
     def __init__(

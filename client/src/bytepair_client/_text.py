@@ -137,7 +137,7 @@ def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial
 
 
 def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
-    """The error for `text[index]`, which UTF-8 cannot say, after so many bytes of other text."""
+    """The error for `text[index]`, which UTF-8 cannot say, after this many bytes of other text."""
     offset = bytes_before + len(text[:index].encode())
     return InvalidUtf8(
         f"the text holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}

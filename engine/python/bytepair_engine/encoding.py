@@ -54,7 +54,7 @@ class Encoding:
         fingerprint: "sha256:" and 64 hexadecimal digits; see `fingerprint.fingerprint`.
         backend: "native" or "reference".
         resources: What it may take of the machine.
-        splitter: The hand-written scanner that runs the pattern, or "general".
+        splitter: The hand-written scanner that runs the pattern, or "regex".
         pipeline: What it is where a table, a pattern and special tokens do not say it; else None.
         template: The ids that `add_special_tokens` puts before and after a text; none where the
             file does not say it, as only a tokenizer.json can.
@@ -133,7 +133,7 @@ class Encoding:
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
-            Ids in text order, each in [0, n_vocab); [] for "", but for the template.
+            Ids in text order, each in [0, n_vocab); [] for "", except for the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
@@ -204,7 +204,7 @@ class Encoding:
             unless the vocabulary drops what the text begins with. In bytes they are
             exact; in the other units a token that starts inside a character has the offset
             of that character. What the template puts before the text has the offset 0, what
-            comes after it the length of the text. ([], []) for "", but for the template.
+            comes after it the length of the text. ([], []) for "", except for the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
@@ -256,7 +256,7 @@ class Encoding:
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
-            The exact count, or `limit` + 1 where there are more than `limit`; 0 for "", but for
+            The exact count, or `limit` + 1 where there are more than `limit`; 0 for "", except for
             the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.

@@ -9,7 +9,7 @@
     ├── UnknownToken         (LookupError)  bytes that are not one token
     ├── InvalidOption        (ValueError)   an argument outside its domain
     ├── TrainingError        (ValueError)   the texts make no merge table
-    ├── PieceTooLong         (ValueError)   streamed text that holds no safe border for too long
+    ├── PieceTooLong         (ValueError)   streamed text without a split point for too long
     ├── StreamFinished       (RuntimeError) a stream that was used after its end
     ├── Cancelled            (RuntimeError) work in a `CancelScope` that was cancelled
     └── InternalError        (RuntimeError) a bug in the native core
@@ -32,7 +32,7 @@ class UnknownEncoding(BytepairError, LookupError):
     """No encoding or alias has this name.
 
     Attributes:
-        name: What was asked for.
+        name: What was requested.
         known: The names that exist, sorted.
     """
 

@@ -8,8 +8,8 @@ use crate::output::Sink;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
-/// Where one pre-token of so many was not recent, the memory that the next ones need is asked for
-/// ahead.
+/// Where one pre-token in this many was not recent, the memory that the next ones need is
+/// prefetched.
 const MANY: usize = 16;
 
 pub struct Lookup<'a> {

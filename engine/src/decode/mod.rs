@@ -14,7 +14,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// With room for what so many tokens usually are.
+    /// With room for what this many tokens usually are.
     pub fn for_tokens(count: usize) -> Self {
         Joined {
             bytes: vec![0; 5 * count + BATCH * SLOT],

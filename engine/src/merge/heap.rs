@@ -9,7 +9,7 @@ use crate::merge::initial::Opening;
 use crate::merge::{NO_RANK, Part};
 use crate::vocabulary::Vocabulary;
 
-/// A window larger than this, a power of two, asks after so many merges whether it is still
+/// A window larger than this, a power of two, asks after this many merges whether it is still
 /// wanted. Nothing of such a length is cached.
 const ASK_EVERY: u64 = 8192;
 

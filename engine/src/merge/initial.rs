@@ -26,7 +26,7 @@
 use crate::merge::NO_RANK;
 use crate::vocabulary::rank_table::RankTable;
 
-/// The parts of one character: the first so many bytes, and the rest if there is one.
+/// The parts of one character: its first bytes, and the rest if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     pub first: usize,

@@ -49,7 +49,7 @@ pub struct List {
 }
 
 impl List {
-    /// A list with room for what a text of so many bytes usually becomes.
+    /// A list with room for what a text of this many bytes usually becomes.
     pub fn for_bytes(bytes: usize) -> Self {
         List {
             ids: vec![0; bytes / 3 + FEW],
@@ -184,7 +184,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// With room for what a text of so many bytes usually becomes.
+    /// With room for what a text of this many bytes usually becomes.
     pub fn for_bytes(bytes: usize) -> Self {
         Packed {
             bytes: vec![0; bytes / 2 + size_of::<u64>()],

@@ -1,29 +1,29 @@
-//! A text in parts that can be encoded one by one: cut at safe borders and at special tokens.
+//! A text in chunks that can be encoded one by one: cut at safe split points and at special tokens.
 
 use std::ops::Range;
 
 use crate::split::next_split_point;
 use crate::vocabulary::special::SpecialSet;
 
-/// The parts in order, found one after the other; none is empty, and joined they are the text.
+/// The chunks in order, found one after the other; none is empty, and joined they are the text.
 ///
 /// Ordinary text between two allowed special tokens is split by itself, so that it may be cut
-/// wherever it has a border; what spells a special token is never cut.
-pub struct Parts<'a> {
+/// wherever it has a split point; what spells a special token is never cut.
+pub struct Chunks<'a> {
     text: &'a str,
     allowed: &'a SpecialSet,
     least: usize,
-    /// Where the next part starts.
+    /// Where the next chunk starts.
     at: usize,
     /// The ordinary text at `at` or after it, and where what it is followed by ends.
     ordinary: Range<usize>,
     after: usize,
 }
 
-impl<'a> Parts<'a> {
-    /// Parts of at least `least` bytes, but for the last.
+impl<'a> Chunks<'a> {
+    /// Chunks of at least `least` bytes, except for the last.
     pub fn new(text: &'a str, allowed: &'a SpecialSet, least: usize) -> Self {
-        let mut parts = Parts {
+        let mut chunks = Chunks {
             text,
             allowed,
             least: least.max(1),
@@ -31,8 +31,8 @@ impl<'a> Parts<'a> {
             ordinary: 0..0,
             after: 0,
         };
-        parts.go_on();
-        parts
+        chunks.go_on();
+        chunks
     }
 
     /// To the ordinary text after the special token.
@@ -50,9 +50,9 @@ impl<'a> Parts<'a> {
             let ordinary = &self.text[self.ordinary.clone()];
             let from = target.saturating_sub(self.ordinary.start);
             if from < ordinary.len()
-                && let Some(border) = next_split_point(ordinary, from)
+                && let Some(point) = next_split_point(ordinary, from)
             {
-                return self.ordinary.start + border;
+                return self.ordinary.start + point;
             }
             let end = self.after;
             if end == self.text.len() {
@@ -66,7 +66,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl Iterator for Parts<'_> {
+impl Iterator for Chunks<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -79,7 +79,7 @@ impl Iterator for Parts<'_> {
     }
 }
 
-/// Consecutive texts in groups of at least `least` bytes, but for the last.
+/// Consecutive texts in groups of at least `least` bytes, except for the last.
 pub fn groups<'a>(texts: &'a [&'a str], least: usize) -> impl Iterator<Item = &'a [&'a str]> {
     let mut rest = texts;
     std::iter::from_fn(move || {
@@ -122,8 +122,8 @@ mod tests {
     }
 
     fn hard_text(random: &mut Random) -> String {
-        let parts = random.below(60);
-        (0..parts)
+        let chunks = random.below(60);
+        (0..chunks)
             .map(|_| match random.below(12) {
                 0 => "<s>",
                 1 => "<s",
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn many_texts_on_several_threads_have_the_answers_of_one() {
-        // The second pattern has no scanner, so that nothing is known of its borders.
+        // The second pattern has no scanner, so that nothing is known of its split points.
         for pattern in [CL100K, r"\w+|\W"] {
             let several = toy(pattern, Sharing::of_small(3, 500, 7));
             let none = several.special_set(vec![]);
@@ -205,11 +205,11 @@ mod tests {
         assert_eq!(groups(&[], 1).count(), 0);
     }
 
-    fn parts(text: &str, allowed: &[&str], least: usize) -> Vec<String> {
+    fn chunks(text: &str, allowed: &[&str], least: usize) -> Vec<String> {
         let names = allowed.iter().map(|name| name.to_string()).collect();
         let set = SpecialSet::new(names, |_| Some(0));
-        let parts = Parts::new(text, &set, least);
-        parts.map(|part| text[part].to_owned()).collect()
+        let chunks = Chunks::new(text, &set, least);
+        chunks.map(|chunk| text[chunk].to_owned()).collect()
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
             ("<s><s>", &["<s>"], 1, &["<s>", "<s>"]),
             ("<s><s>", &["<s>", "<s><s>"], 1, &["<s><s>"]),
         ] {
-            assert_eq!(parts(text, allowed, least), expected, "{text:?}, {least}");
+            assert_eq!(chunks(text, allowed, least), expected, "{text:?}, {least}");
         }
     }
 }

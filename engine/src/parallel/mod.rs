@@ -23,7 +23,7 @@ const MOST_PART: usize = 1024 * 1024;
 pub struct Sharing {
     threads: usize,
     from: usize,
-    least_part: usize,
+    least_chunk: usize,
 }
 
 impl Sharing {
@@ -34,32 +34,32 @@ impl Sharing {
         Sharing {
             threads: if threads == 0 { cores() } else { threads },
             from: SHARED_FROM,
-            least_part: LEAST_PART,
+            least_chunk: LEAST_PART,
         }
     }
 
-    /// For inputs from `from` bytes on, in parts of at least `least_part`: so that a test meets
+    /// For inputs from `from` bytes on, in chunks of at least `least_chunk`: so that a test meets
     /// what only large inputs meet otherwise.
     #[cfg(test)]
-    pub fn of_small(threads: usize, from: usize, least_part: usize) -> Self {
+    pub fn of_small(threads: usize, from: usize, least_chunk: usize) -> Self {
         Sharing {
             threads,
             from,
-            least_part,
+            least_chunk,
         }
     }
 
-    /// How many threads an input of so many bytes is worth.
+    /// How many threads an input of this many bytes is worth.
     pub fn threads_for(self, bytes: usize) -> usize {
         if self.threads == 1 || bytes < self.from {
             return 1;
         }
-        self.threads.min(bytes / self.least_part).max(1)
+        self.threads.min(bytes / self.least_chunk).max(1)
     }
 
-    /// How many bytes a part should have: a few parts for each thread, as some take longer.
+    /// How many bytes a chunk should have: a few chunks for each thread, as some take longer.
     pub fn part_for(self, bytes: usize) -> usize {
-        (bytes / (4 * self.threads)).clamp(self.least_part, MOST_PART.max(self.least_part))
+        (bytes / (4 * self.threads)).clamp(self.least_chunk, MOST_PART.max(self.least_chunk))
     }
 }
 

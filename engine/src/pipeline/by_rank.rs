@@ -9,7 +9,7 @@
 //! give the same for every piece, apart from the rule that a piece that is a token is taken whole.
 //!
 //! *Proof.* Follow both from the same parts. Let merging by rank choose the pair (x, y) with the
-//! result *t* of rank *k*, the least. No part reaches across the borders of the stretch that x and y
+//! result *t* of rank *k*, the least. No part reaches across the ends of the stretch that x and y
 //! cover, so none of the merges so far did; and each of them was the best of all pairs, so the best
 //! within the stretch. So they are a beginning of the run of *t*, which goes on with (x, y) and ends
 //! in *t*: (x, y) is the last pair of the run of *t*, and is listed. The same holds for every other

@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::double_array::DoubleArray;
 use super::origins::Made;
 
-/// A grapheme cluster of so many bytes is mapped character by character.
+/// A grapheme cluster of this many bytes is mapped character by character.
 const LONG_CLUSTER: usize = 6;
 
 /// The step, ready.
@@ -21,7 +21,7 @@ impl CharsMap {
     /// Map each grapheme cluster of a text.
     pub fn apply(&self, text: &str, made: &mut impl Made) {
         let mut start = 0;
-        // Between two ASCII characters clusters end, but for CR LF: most need no segmentation.
+        // Clusters end between two ASCII characters, except CR and LF: most need no segmentation.
         let bytes = text.as_bytes();
         for at in 1..=bytes.len() {
             let ends = at == bytes.len()

@@ -1,4 +1,4 @@
-//! Vocabularies of other formats at work: a *form*, as docs/formats.md defines it and
+//! Vocabularies of other formats at work: a *pipeline*, as docs/formats.md defines it and
 //! `pipeline/backend.py` says it in plain Python.
 //!
 //! A text walks through `added` (cut out added tokens), `normalise`, `added` again, `pre_tokenise`
@@ -71,7 +71,7 @@ impl NameSet {
 /// A text spells a special token that is disallowed once it is normalised.
 struct SpelledOnceNormalised;
 
-/// What a form consists of.
+/// What a pipeline consists of.
 pub struct Pipeline {
     pub model: Model,
     pub normalisers: Normalisers,

@@ -55,7 +55,7 @@ pub struct Merging {
     count: usize,
 }
 
-/// Whether the work was cancelled is asked once in so many parts.
+/// Cancellation is checked each time that this many parts were made.
 const ASK_EVERY: usize = 1024;
 
 impl Merging {

@@ -26,7 +26,7 @@ pub enum Normaliser {
     Spacing(Box<Spacing>),
 }
 
-/// The steps of a form.
+/// The steps of a pipeline.
 pub struct Normalisers {
     pub steps: Vec<Normaliser>,
     /// Characters that no normalisation form changes or combines.

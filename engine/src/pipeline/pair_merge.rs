@@ -9,10 +9,10 @@ use crate::vocabulary::hash::fold;
 /// A symbol that is in no pair.
 pub const NO_SYMBOL: u32 = u32::MAX;
 
-/// Up to so many symbols the best pair is looked for anew each time: a heap costs more.
+/// Up to this many symbols the best pair is looked for anew each time: a heap costs more.
 const FEW: usize = 40;
 
-/// Whether the work was cancelled is asked once in so many steps.
+/// Cancellation is checked once every this many steps.
 const ASK_EVERY: u64 = 4096;
 
 /// No pair: greater than every priority.

@@ -34,7 +34,7 @@ fn single(token: &[u8]) -> Option<char> {
 /// There are more ways to put tokens together than the core can hold.
 pub struct TooManyPairs;
 
-/// Fourteen times as many as Gemma's merges; they take 400 MB while a form is built.
+/// Fourteen times as many as Gemma's merges; they take 400 MB while a pipeline is built.
 pub const MOST_PAIRS: usize = 1 << 23;
 
 /// Every way to put a token together from two.

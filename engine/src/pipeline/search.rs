@@ -27,13 +27,13 @@ impl Search {
         if pattern.contains('\n') {
             return Err(fault("a line break would begin another split"));
         }
-        let general = Regex::new(pattern)?;
-        if general.may_match_nothing() {
+        let regex = Regex::new(pattern)?;
+        if regex.may_match_nothing() {
             return Err(fault(
                 "it may match nothing, and engines differ in what comes then",
             ));
         }
-        Ok(Search::Program(Box::new(general)))
+        Ok(Search::Program(Box::new(regex)))
     }
 
     /// Call `work` with the start and the end of each match, in order.
@@ -44,10 +44,10 @@ impl Search {
                     work(start, start + length);
                 }
             }
-            Search::Program(general) => {
+            Search::Program(regex) => {
                 let mut searcher = Searcher::default();
                 let mut at = 0;
-                while let Some((start, end)) = searcher.next(general, piece.as_bytes(), at) {
+                while let Some((start, end)) = searcher.next(regex, piece.as_bytes(), at) {
                     work(start, end);
                     at = end;
                 }

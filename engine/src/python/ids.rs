@@ -71,7 +71,7 @@ impl Made {
 
 impl Integers {
     pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        // SAFETY: a new list of so many places, or null with an error; each place is filled
+        // SAFETY: a new list of this many places, or null with an error; each place is filled
         // once, with a reference that the list takes over.
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
@@ -127,7 +127,7 @@ fn listed_ids<'py>(list: &Bound<'py, PyList>) -> PyResult<(Vec<u32>, Option<Boun
 fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32> {
     (start..list.len()).map_while(|index| {
         // SAFETY: no Python runs while the ids are read, so that the list has this index and
-        // keeps the item alive; it is an exact int where its value is asked for.
+        // keeps the item alive; it is an exact int where its value is read.
         let value = unsafe {
             let item = ffi::PyList_GetItem(list.as_ptr(), index as ffi::Py_ssize_t);
             match ffi::PyLong_CheckExact(item) {
@@ -145,7 +145,7 @@ fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32
 /// One id; None for an integer that no u32 holds.
 #[inline]
 fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-    // SAFETY: `item` is a live object, and an exact int where its value is asked for; an
+    // SAFETY: `item` is a live object, and an exact int where its value is read; an
     // overflow is an error in the interpreter, which `take` clears.
     let value = unsafe {
         if ffi::PyLong_CheckExact(item.as_ptr()) == 0 {

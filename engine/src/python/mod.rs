@@ -1,4 +1,4 @@
-//! The Python module `bytepair_engine._core`: the only room that knows PyO3.
+//! The Python module `bytepair_engine._core`: the only folder that knows PyO3.
 //!
 //! Arguments become Rust here, errors become the classes of `errors.py`, and a panic becomes
 //! an `InternalError`.

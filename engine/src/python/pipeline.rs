@@ -31,7 +31,7 @@ impl PipelineNames {
     }
 }
 
-/// One form.
+/// One pipeline.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Pipeline {
     core: Box<pipeline::Pipeline>,
@@ -57,7 +57,7 @@ type Added = (String, u32, bool, String, bool, bool, bool, bool);
 
 #[pymethods]
 impl Pipeline {
-    /// The parts of a form: see `pipeline/native.py`. Raises VocabularyError for a pattern that
+    /// The parts of a pipeline: see `pipeline/native.py`. Raises VocabularyError for a pattern that
     /// cannot be run in bounded time.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)]

@@ -2,7 +2,7 @@
 //!
 //! A block begins at a byte where a pre-token is known to start, so that nothing before it matters.
 //! One bit mask says for each of the 64 bytes whether it is a letter (L), a number (N), a blank (S:
-//! white space but for CR and LF; SP where it is U+0020), a newline (R) or none of these (P). For
+//! white space except CR and LF; SP where it is U+0020), a newline (R) or none of these (P). For
 //! cl100k and its kin the pattern then says where pre-tokens start:
 //!
 //! - at the first letter of a run, unless the character before it is its prefix: a blank, or a P

@@ -21,7 +21,7 @@ pub const NUMBER: Class = 5;
 pub const PUNCTUATION: Class = 6;
 /// S.
 pub const SYMBOL: Class = 7;
-/// White_Space but for line feed and carriage return.
+/// White_Space except line feed and carriage return.
 pub const SPACE: Class = 8;
 /// Line feed and carriage return.
 pub const NEWLINE: Class = 9;

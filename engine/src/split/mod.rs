@@ -30,7 +30,7 @@ pub struct Ends {
     walk: Walk,
 }
 
-/// Where the general engine is in a text, if that is what splits it.
+/// Where the regex engine is in a text, if that is what splits it.
 #[derive(Default)]
 struct Walk {
     cursor: Cursor,
@@ -113,7 +113,7 @@ pub struct PatternFault {
 }
 
 impl Splitter {
-    /// The scanner written for exactly this pattern, or else the general engine.
+    /// The scanner written for exactly this pattern, or else the regex engine.
     pub fn for_pattern(pattern: &str) -> Result<Self, PatternFault> {
         match published::scanner_of(pattern) {
             Some(scanner) => Ok(scanner),
@@ -131,11 +131,11 @@ impl Splitter {
             Splitter::Qwen2 => "qwen2",
             Splitter::Tekken => "tekken",
             Splitter::DeepSeekV3 => "deepseek_v3",
-            Splitter::Regex(_) => "general",
+            Splitter::Regex(_) => "regex",
         }
     }
 
-    /// Whether text that it splits can be cut at `next_split_point`: nothing is known of the borders
+    /// Whether text that it splits can be cut at `next_split_point`: no split points are known
     /// of other patterns.
     pub fn has_split_points(&self) -> bool {
         !matches!(self, Splitter::Regex(_))
@@ -157,7 +157,7 @@ impl Splitter {
     /// Replace `ends` by the ends of the next pre-tokens from byte `start`, where one starts.
     ///
     /// It is empty only when `start` is the end of the text. Consecutive calls with one `ends` are
-    /// for one text, from its start on: the general engine goes on where it stopped.
+    /// for one text, from its start on: the regex engine goes on where it stopped.
     pub fn fill(&self, text: &str, start: usize, ends: &mut Ends) {
         match self {
             Splitter::Gpt2 => fill_family::<Gpt2>(text, start, ends),
@@ -167,28 +167,24 @@ impl Splitter {
             Splitter::Qwen2 => fill_family::<Qwen2>(text, start, ends),
             Splitter::Tekken => fill_family::<Tekken>(text, start, ends),
             Splitter::DeepSeekV3 => fill_by(text, start, ends, deepseek::piece_end),
-            Splitter::Regex(general) => fill_regex(general, text, start, ends),
+            Splitter::Regex(regex) => fill_regex(regex, text, start, ends),
         }
     }
 }
 
-fn fill_regex(general: &Arc<Regex>, text: &str, start: usize, ends: &mut Ends) {
+fn fill_regex(regex: &Arc<Regex>, text: &str, start: usize, ends: &mut Ends) {
     ends.clear();
-    let of = (
-        Arc::as_ptr(general).addr(),
-        text.as_ptr().addr(),
-        text.len(),
-    );
+    let of = (Arc::as_ptr(regex).addr(), text.as_ptr().addr(), text.len());
     if start == 0 || ends.walk.of != of || ends.walk.cursor.at() != start {
         ends.walk.of = of;
-        ends.walk.cursor.reset(general);
+        ends.walk.cursor.reset(regex);
     }
     while ends.room() > 0 {
-        match ends.walk.cursor.next_end(general, text.as_bytes()) {
+        match ends.walk.cursor.next_end(regex, text.as_bytes()) {
             Some(end) if end > start => ends.push(end),
             Some(_) => {}
             None => {
-                ends.walk.cursor.reset(general);
+                ends.walk.cursor.reset(regex);
                 break;
             }
         }

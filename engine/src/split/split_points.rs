@@ -1,13 +1,13 @@
 //! Where ordinary text can be cut so that its parts split as the whole does.
 //!
 //! The rules are those that the published patterns have in common, of the local ones that
-//! `docs/streaming.md` proves: each looks at the two characters beside the border alone.
+//! `docs/streaming.md` proves: each looks at the two characters beside it alone.
 
 use super::class::*;
 
 const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 
-/// The first safe border of any published pattern at or after byte `from` and inside `text`.
+/// The first safe split point of any published pattern at or after byte `from` and inside `text`.
 pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
     let mut at = from.saturating_sub(1).min(text.len());
     while !text.is_char_boundary(at) {
@@ -54,19 +54,19 @@ mod tests {
         Splitter::DeepSeekV3,
     ];
 
-    /// Cut `text` at each of its borders; how many there are.
+    /// Cut `text` at each of its split points; how many there are.
     fn check(text: &str) -> usize {
         let mut found = 0;
         let mut from = 0;
-        while let Some(border) = next_split_point(text, from) {
-            assert!(border >= from && border > 0 && border < text.len());
+        while let Some(point) = next_split_point(text, from) {
+            assert!(point >= from && point > 0 && point < text.len());
             for splitter in PUBLISHED {
-                let (left, right) = text.split_at(border);
+                let (left, right) = text.split_at(point);
                 let parts = [splitter.pieces(left), splitter.pieces(right)].concat();
-                assert_eq!(parts, splitter.pieces(text), "{text:?} cut at {border}");
+                assert_eq!(parts, splitter.pieces(text), "{text:?} cut at {point}");
             }
             found += 1;
-            from = border + 1;
+            from = point + 1;
         }
         found
     }

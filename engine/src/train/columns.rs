@@ -70,7 +70,7 @@ fn numbers(column: &[u8]) -> impl Iterator<Item = i64> {
     })
 }
 
-/// The words in so many buckets, by hash; each keeps their order.
+/// The words in this many buckets, by hash; each keeps their order.
 pub fn buckets(counts: &Counts, number: usize) -> Vec<Counts> {
     let mut buckets = vec![Counts::default(); number];
     for (word, count) in counts.iter() {

@@ -10,7 +10,7 @@ use super::spill::{Record, merge_runs, write_run};
 use super::word_table::{WordTable, hash_of};
 use crate::split::{Ends, Splitter};
 
-/// Each thread's table is in so many parts, by hash, so that parts are joined on all threads.
+/// Each thread's table is in this many parts, by hash, so that parts are joined on all threads.
 const SHARDS: usize = 16;
 const SHARD_SHIFT: u32 = u64::BITS - SHARDS.ilog2();
 

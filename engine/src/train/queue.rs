@@ -1,7 +1,7 @@
 //! Which pair is most frequent: a bucket for each small count, a heap for the large ones.
 //!
 //! Most pairs stand a few times and are never merged, so putting one in must cost next to
-//! nothing. Only the bucket that is emptied is put in order. Counts go stale; whoever takes an
+//! nothing. Only the bucket that is emptied is put in order. Counts go stale; who takes an
 //! item compares it with the count as it is, and puts it back.
 
 use std::cmp::Reverse;

@@ -27,7 +27,7 @@ pub struct Merge {
 /// Why training paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// There are as many tokens as asked for.
+    /// There are as many tokens as requested.
     Enough,
     /// No pair is frequent enough.
     NoPair,

@@ -55,7 +55,7 @@ class Progress:
         self.end()
 
     def add(self, count: int) -> None:
-        """Note that so many more bytes are done."""
+        """Note that this many more bytes are done."""
         if not self._is_wanted:
             return
         now = monotonic()

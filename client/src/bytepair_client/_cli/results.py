@@ -99,7 +99,7 @@ class Results:
             write_text(line + "\n")
 
     def print_json(self, **more: object) -> None:
-        """Print everything, if JSON was asked for."""
+        """Print everything, if JSON was requested."""
         if self._as_json:
             value = {**self._encoding, "files": self._files, **more}
             write_text(json.dumps(value) + "\n")

@@ -38,7 +38,7 @@ class Backend(Protocol[S]):
 
     @property
     def splitter(self) -> str:
-        """What splits text: the name of a hand-written scanner, or "general" for an engine
+        """What splits text: the name of a hand-written scanner, or "regex" for an engine
         that runs any pattern."""
 
     @property

@@ -163,7 +163,7 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
     """The three steps over one vocabulary; see `backend.Backend` for each method."""
 
     name: Final = "reference"
-    splitter: Final = "general"
+    splitter: Final = "regex"
 
     def __init__(self, table: RankTable, pattern: str, special_tokens: Mapping[str, int]) -> None:
         self._ranks = table.ranks

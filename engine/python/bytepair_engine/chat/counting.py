@@ -34,7 +34,7 @@ class ChatCount:
         audience: For which models.
         rule: By which rule, with its source.
         message_counts: Those of each message; 0 for one that the format drops. A token over a
-            border belongs to the earlier side. Empty where `limit_exceeded`.
+            split point belongs to the earlier side. Empty where `limit_exceeded`.
         tools_count: What the tools add.
         frame_count: The start of the text, system text of the format's own, the reply's start.
     """

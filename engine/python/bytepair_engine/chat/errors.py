@@ -20,7 +20,7 @@ class UnknownChatFormat(BytepairError, LookupError):
     """No chat format has this name.
 
     Attributes:
-        name: What was asked for.
+        name: What was requested.
         known: The names that exist, sorted.
     """
 

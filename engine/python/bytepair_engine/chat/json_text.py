@@ -96,7 +96,7 @@ def dumps_compact(value: object) -> str:
 
 
 def _string(text: str) -> str:
-    # serde_json escapes as Python does, but for DEL, which neither escapes.
+    # serde_json escapes as Python does, except for DEL, which neither escapes.
     return json.dumps(text, ensure_ascii=False)
 
 

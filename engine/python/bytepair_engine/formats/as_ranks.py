@@ -60,7 +60,7 @@ def rank_parts(pipeline: Pipeline, by_rank: ByRank | None = None) -> RankParts |
     try:
         model = text_model(pipeline)
     except VocabularyError:
-        return None  # and whoever makes a backend of the form says why
+        return None  # and making a backend of the pipeline says why
     ranks = model.tokens
     if any(bytes([byte]) not in ranks for byte in range(_BYTES)):
         return None

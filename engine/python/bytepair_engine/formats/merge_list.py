@@ -50,7 +50,7 @@ def columns_slowly(halves: list[str], vocabulary: Mapping[str, int], prefix: int
 
 
 def without_prefix(right: str, prefix: int) -> str:
-    """`right` without so many bytes; "" where that would cut a character."""
+    """`right` without this many bytes; "" where that would cut a character."""
     if right.isascii():
         return right[prefix:]
     try:

@@ -346,6 +346,6 @@ class _Translation:
             self._at += 1
 
     def _repeat_least(self, times: int) -> None:
-        """The last item is repeated so many times at least."""
+        """The last item is repeated this many times at least."""
         least = self._least[-1]
         least[1:] = least[1] + (times - 1) * least[2], times * least[2]

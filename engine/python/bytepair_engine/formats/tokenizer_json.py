@@ -3,7 +3,7 @@
 The file holds everything that decides ids: normaliser, pre-tokenizer, model, added tokens,
 post-processor and decoder. `tokenizers` is the program that defines what it means; where one of its
 versions differs from another, 0.23 counts. Its settings for truncating and padding are no part of
-a vocabulary: they are left to whoever sends texts, and are ignored here.
+a vocabulary: they concern callers, and are ignored here.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
     """A pipeline at work; see `backend.Backend` for each method."""
 
     name: Final = "reference"
-    splitter: Final = "general"
+    splitter: Final = "regex"
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Prepare.

@@ -16,11 +16,11 @@ from functools import lru_cache
 from sys import byteorder
 from typing import Final
 
-#: As in the sentencepiece package: of the keys that start at one place only the first so many,
+#: As in the sentencepiece package: of the keys that start at one place only this many,
 #: the shortest, are seen.
 MAX_KEYS_AT_ONE_PLACE: Final = 32
 
-#: Bounds on what is asked for each character of a text, and on what is checked of a map.
+#: Bounds on the work for each character of a text, and on what is checked of a map.
 MAX_KEY_BYTES: Final = 1024
 MAX_TABLE_BYTES: Final = 8 * 2**20
 

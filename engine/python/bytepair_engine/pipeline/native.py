@@ -48,7 +48,7 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
     """A pipeline on the core; see `backend.Backend` for each method."""
 
     name: Final = "native"
-    splitter: Final = "general"
+    splitter: Final = "regex"
 
     def __init__(self, pipeline: Pipeline, core: _core.Pipeline) -> None:
         """Use what `build` made."""
@@ -89,7 +89,7 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         disallowed: _core.PipelineNames,
         limit: int | None,
     ) -> int:
-        # No text has so many tokens.
+        # No text has this many tokens.
         most = None if limit is None else min(limit, sys.maxsize)
         return self._core.count(text, allowed, disallowed, most)
 

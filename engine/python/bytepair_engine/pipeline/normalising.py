@@ -37,7 +37,7 @@ FormName = Literal["NFC", "NFD", "NFKC", "NFKD"]
 #: What is made from a longer cluster all starts where it does.
 _LONGEST_TO_CUT: Final = 32
 
-#: A grapheme cluster of so many bytes is mapped character by character.
+#: A grapheme cluster of this many bytes is mapped character by character.
 _LONG_CLUSTER: Final = 6
 
 

@@ -60,7 +60,7 @@ def _places(stretch: Aligned, step: Spacing) -> Iterator[tuple[str, int]]:
 
 
 class _Kept:
-    """A set of strings, of which the longest that stands at a place is asked for."""
+    """A set of strings, which finds the longest that stands at a place."""
 
     def __init__(self, strings: tuple[str, ...]) -> None:
         self._strings = frozenset(strings)

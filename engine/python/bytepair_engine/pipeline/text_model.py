@@ -40,7 +40,7 @@ _REMEDY: Final = (
 
 
 def text_model(pipeline: Pipeline) -> Model:
-    """What turns text into ids, but for the added tokens that are found in it.
+    """What turns text into ids, except for the added tokens that are found in it.
 
     Args:
         pipeline: The pipeline.

@@ -20,7 +20,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 #: How many bytes of text a stream holds, unless told otherwise.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 
-#: How many encodings' borders are kept for streams to come.
+#: How many encodings' split points are kept for streams to come.
 _KEPT_BORDERS: Final = 64
 
 R = TypeVar("R")
@@ -31,11 +31,11 @@ A = TypeVar("A", list[int], bytes)
 def can_stream(encoding: Encoding) -> bool:
     """Whether texts can be streamed into `encoding`: whether it is known where a text can be cut
     for it, which is so for the split patterns that have a name and for most pipelines."""
-    return _borders(encoding) is not None
+    return _split_points(encoding) is not None
 
 
 @lru_cache(_KEPT_BORDERS)
-def _borders(encoding: Encoding) -> SplitPoints | None:
+def _split_points(encoding: Encoding) -> SplitPoints | None:
     if encoding.pipeline is None:
         return split_points_of(encoding.pattern)
     return pipeline_split_points(encoding.pipeline)
@@ -67,8 +67,8 @@ class _TextStream:
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
     ) -> None:
         """See `StreamEncoder`."""
-        borders = _borders(encoding)
-        if borders is None:
+        split_points = _split_points(encoding)
+        if split_points is None:
             raise InvalidOption(
                 "encoding",
                 f"{encoding.name!r} cannot be streamed into: its split pattern is none of the "
@@ -85,7 +85,7 @@ class _TextStream:
         self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
         self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
         self._splitter: Final = StreamSplitter(
-            borders,
+            split_points,
             allowed=special_names(allowed & every),
             disallowed=special_names(rejected),
             either=special_names(allowed | rejected),

@@ -80,7 +80,7 @@ Pair = Callable[[str, str], bool]
 
 
 def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
-    """The borders of a pipeline; None if they are not known for one of its steps."""
+    """The split points of a pipeline; None if they are not known for one of its steps."""
     named = [
         step
         for step in pipeline.pre_tokenizers
@@ -117,7 +117,7 @@ def _is_local(step: object) -> bool:
 
 
 def _last(pair: Pair, published: SplitPoints | None) -> Callable[[str, int], int]:
-    """The last border in a text: by pairs of characters, of those that a pattern allows."""
+    """The last split point in a text: by pairs of characters, of those that a pattern allows."""
 
     def last(text: str, end: int) -> int:
         end = min(end, len(text))

@@ -71,12 +71,12 @@ from bytepair_engine.vocabulary.patterns import PATTERNS
 
 @dataclass(frozen=True)
 class SplitPoints:
-    """The safe borders of one split pattern.
+    """The safe split points of one split pattern.
 
     Attributes:
-        local: The last border in a text by its neighbours alone, of those before an index; 0 if
+        local: The last split point by its neighbours alone, of those before an index; 0 if
             there is none.
-        settled: The last border in a text that starts at one and holds no special token; 0
+        settled: The last split point in a text that starts at one and holds no special token; 0
             if there is none.
     """
 
@@ -85,8 +85,8 @@ class SplitPoints:
 
 
 def split_points_of(pattern: str) -> SplitPoints | None:
-    """The borders of a split pattern; None if it is none of `patterns.PATTERNS`, because
-    nothing is known of its borders then, and none is guessed."""
+    """The split points of a split pattern; None if it is none of `patterns.PATTERNS`, because
+    nothing is known of its split points then, and none is guessed."""
     return _BORDERS.get(pattern)
 
 
@@ -104,7 +104,7 @@ def _backwards(*rules: str) -> regex.Pattern[str]:
     return regex.compile("(?r)" + "|".join(rules))
 
 
-# Rules are written "behind the border, before the border". Letters, then anything that
+# Rules are written "behind the split point, before it". Letters, then anything that
 # continues no word:
 _AFTER_LETTER: Final = r"(?<=\p{L})(?=\P{L})"
 _AFTER_LETTER_OR_MARKS: Final = r"(?<=\p{L})(?=[^\p{L}\p{M}])"
@@ -166,16 +166,16 @@ def _settled_words(pattern: str) -> Callable[[str], int]:
     settled_runs = _settled_runs(_AFTER_LINE_ENDS_OR_SLASHES)
 
     def settled(text: str) -> int:
-        start, border = 0, settled_runs(text)
-        if border:
-            return border
+        start, point = 0, settled_runs(text)
+        if point:
+            return point
         while (reach := _REACH.match(text, start)) and reach.end() + _PEEK <= len(text):
             match = split.match(text, start)
             assert match is not None  # as every character begins a match
             if _NOT_SPACE.search(match.group()):
-                border = match.end()
+                point = match.end()
             start = match.end()
-        return border
+        return point
 
     return settled
 

@@ -1,4 +1,4 @@
-"""Text that arrives in pieces, given on in parts that can be encoded one by one."""
+"""Text that arrives in pieces, passed on in chunks that can be encoded one by one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import SpecialNames
 
-#: How many characters are held before a border is looked for that costs a look at all of
+#: How many characters are held before a split point is looked for that costs a look at all of
 #: them; each time that none is found, the double is waited for.
 _SETTLE_AFTER: Final = 4096
 
-#: How often the search for a border steps back from one that a special token crosses.
+#: How often the search for a split point steps back from one that a special token crosses.
 _STEPS_BACK: Final = 8
 
-#: Characters that the local rules may look at before a border; see `borders`.
+#: Characters that the local rules may look at before a split point; see `split_points`.
 _LOCAL_CONTEXT: Final = 2
 
 
 class StreamSplitter:
-    """Holds text back until a safe border, so that the parts that it gives, each encoded by
+    """Holds text back until a safe split point, so that the chunks that it gives, each encoded by
     itself with the same special tokens, have the ids of the whole text.
 
     The cost of a piece is in proportion to its length, however short the pieces are.
@@ -29,7 +29,6 @@ class StreamSplitter:
 
     __slots__ = (
         "_allowed",
-        "_borders",
         "_context",
         "_disallowed",
         "_held_bytes",
@@ -38,13 +37,14 @@ class StreamSplitter:
         "_names",
         "_parts",
         "_settle_at",
+        "_split_points",
         "_tail",
         "_utf8",
     )
 
     def __init__(
         self,
-        borders: SplitPoints,
+        split_points: SplitPoints,
         *,
         allowed: SpecialNames,
         disallowed: SpecialNames,
@@ -54,13 +54,13 @@ class StreamSplitter:
         """Start a stream.
 
         Args:
-            borders: Those of the split pattern.
+            split_points: Those of the split pattern.
             allowed: The special tokens that become their id.
             disallowed: The strings that are an error.
             either: Both.
             max_pending_bytes: At least 1: how much text may be held.
         """
-        self._borders: Final = borders
+        self._split_points: Final = split_points
         self._allowed: Final = allowed
         self._disallowed: Final = disallowed
         self._names: Final = either
@@ -68,7 +68,7 @@ class StreamSplitter:
         self._context: Final = max(_LOCAL_CONTEXT, either.longest)
         self._utf8: Final = Utf8Decoder("strict")
         self._parts: list[str] = []  # the text that is held
-        self._length = 0  # of all parts together, in characters
+        self._length = 0  # of all chunks together, in characters
         self._held_bytes = 0  # of their UTF-8
         self._tail = ""  # their end: all of them that is looked at when a piece comes
         self._settle_at = _SETTLE_AFTER
@@ -87,10 +87,10 @@ class StreamSplitter:
         """Take the next piece: characters, or UTF-8 that may be cut within one.
 
         Returns:
-            The text up to the last border that was found; "" if there was none.
+            The text up to the last split point that was found; "" if there was none.
         Raises:
             InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
-            SpecialTokenFound, PieceTooLong: More than `max_pending_bytes` have no border; the
+            SpecialTokenFound, PieceTooLong: More than `max_pending_bytes` have no split point; the
                 former if a disallowed special token is among them.
         """
         text = self._decode(piece)
@@ -138,7 +138,7 @@ class StreamSplitter:
         return piece
 
     def _hold(self, text: str) -> None:
-        """Keep `text`; each part stays longer than the next, so that a character is copied a
+        """Keep `text`; each chunk stays longer than the next, so that a character is copied a
         logarithmic number of times however many pieces there are."""
         self._length += len(text)
         self._parts.append(text)
@@ -146,12 +146,12 @@ class StreamSplitter:
             last = self._parts.pop()
             self._parts[-1] += last
 
-    def _give(self, border: int) -> str:
-        """Let go of the text before `border`."""
-        if border == 0:
+    def _give(self, point: int) -> str:
+        """Let go of the text before `point`."""
+        if point == 0:
             return ""
         text = "".join(self._parts)
-        given, rest = text[:border], text[border:]
+        given, rest = text[:point], text[point:]
         self._parts = [rest] if rest else []
         self._length = len(rest)
         self._held_bytes = len(rest.encode())
@@ -160,12 +160,12 @@ class StreamSplitter:
         return given
 
     def _local_border(self, window: str, known: int) -> int:
-        """The last border in `window` by the local rules, of those that the first `known`
+        """The last split point in `window` by the local rules, of those that the first `known`
         characters do not decide alone; 0 if there is none."""
         names = self._names
         end = min(len(window), names.unfinished(window) + 1)
         for _ in range(_STEPS_BACK):
-            found = self._borders.local(window, end)
+            found = self._split_points.local(window, end)
             if found == 0 or found < known:
                 break
             across = names.across(window, found)
@@ -175,7 +175,7 @@ class StreamSplitter:
         return 0
 
     def _settled_border(self) -> int:
-        """The last border by a look at all the text that is held; 0 if there is none."""
+        """The last split point by a look at all the text that is held; 0 if there is none."""
         text = "".join(self._parts)
         end = self._names.unfinished(text)
         if rejected := self._disallowed.search(text, end):
@@ -188,9 +188,9 @@ class StreamSplitter:
                 break
             start = special.end()
         stretch = text[start:end]
-        local = self._borders.local(stretch, len(stretch))
-        border = start + (local or self._borders.settled(stretch))
-        if border == 0 and self.pending_bytes > self._max_pending:
+        local = self._split_points.local(stretch, len(stretch))
+        point = start + (local or self._split_points.settled(stretch))
+        if point == 0 and self.pending_bytes > self._max_pending:
             raise PieceTooLong(self._max_pending, self.bytes_given)
         self._settle_at = 2 * self._length
-        return border
+        return point

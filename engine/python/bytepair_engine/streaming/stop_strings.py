@@ -35,7 +35,7 @@ T = TypeVar("T", str, bytes)
 _KEPT_AUTOMATA: Final = 64
 #: Characters that are read between two looks at whether the work was cancelled.
 _PART: Final = 1 << 14
-#: A text of so many characters, as that of one id, is read without remembered steps.
+#: A text of this many characters, as that of one id, is read without remembered steps.
 _SHORT: Final = 32
 #: Characters that are read from one with which a stop string starts, before the next such
 #: character is looked for; twice as many each time, until that one is more than `_SHORT` away.

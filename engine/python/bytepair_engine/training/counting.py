@@ -181,18 +181,18 @@ def parts(pieces: Iterable[str], pattern: str | None) -> Iterator[str]:
 
     Args:
         pieces: The text, cut anywhere; a tuple, if all of it is there already.
-        pattern: The split pattern. Where nothing is known of its borders, or it is None, the text
-            is one part.
+        pattern: The split pattern. If no split points are known for it, or it is None, the text is
+            one piece.
     """
-    borders = None if pattern is None else split_points_of(pattern)
+    split_points = None if pattern is None else split_points_of(pattern)
     # To cut what is short takes a third of the time of counting it, and no thread waits for a part.
     is_short = isinstance(pieces, tuple) and sum(map(len, pieces)) <= PART_CHARACTERS
-    if borders is None or is_short:
+    if split_points is None or is_short:
         if whole := "".join(pieces):
             yield whole
         return
     splitter = StreamSplitter(
-        borders,
+        split_points,
         allowed=_NO_NAMES,
         disallowed=_NO_NAMES,
         either=_NO_NAMES,

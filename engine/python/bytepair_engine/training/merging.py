@@ -55,12 +55,12 @@ class Trained:
     """A merge table, and how it came to be.
 
     Attributes:
-        settings: What was asked for.
+        settings: What was requested.
         tokens: The ordinary tokens by id: the bytes, then what merges made.
         merges: In order; the first made the token 256, and each the next.
         text_bytes: How many bytes of text it was trained on.
         text_tokens: How many tokens they have.
-        is_complete: Whether there are as many tokens as asked for; if not, no pair was left that
+        is_complete: Whether there are as many tokens as requested; if not, no pair was left that
             stands often enough.
     """
 

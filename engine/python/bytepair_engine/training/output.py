@@ -50,5 +50,5 @@ def configuration(
 
 
 def _string(text: str) -> str:
-    """A basic string of TOML: as in JSON, but for one character."""
+    """A basic string of TOML: as in JSON, except for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

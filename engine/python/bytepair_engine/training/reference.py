@@ -59,7 +59,7 @@ def train_reference(
         ties: "lowest": of several pairs that of the lowest ids, left before right. "first-seen":
             the one that stands first.
     Returns:
-        The merges in order; fewer than asked for if no pair stands often enough.
+        The merges in order; fewer than requested if no pair stands often enough.
     """
     words = [([byte_order.index(byte) for byte in word], n) for word, n in counts.items() if n]
     bytes_of = [bytes([byte]) for byte in byte_order]

@@ -1,4 +1,4 @@
-"""What a training is asked for: one frozen object, checked once."""
+"""The settings of a training: one frozen object, checked once."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def train(
             files; None for no limit. The table is the same.
         backend: "native" or "reference"; None for native where the core is built.
     Returns:
-        The encoding. It has fewer tokens than asked for, `n_vocab`, where no pair was left that
+        The encoding. It has fewer tokens than requested, `n_vocab`, where no pair was left that
         stands often enough.
     Raises:
         InvalidOption: An argument is outside its domain.

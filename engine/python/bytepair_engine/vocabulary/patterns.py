@@ -3,7 +3,7 @@
 A rank file does not carry its pattern; the name or the regular expression that goes with
 it decides how text is split, and nothing is guessed. A pattern of several lines is several
 splits, each applied to the pieces of the one before it. docs/patterns.md states the syntax that
-the native core runs: the patterns below by scanners written for them, any other by its general
+the native core runs: the patterns below by scanners written for them, any other by its regex
 engine, in bounded time.
 """
 
@@ -87,7 +87,7 @@ _KIMI_K2: Final = "|".join(
     ]
 )
 
-#: Name to pattern, each pattern once, of those that have a scanner and known borders.
+#: Name to pattern, each pattern once, of those that have a scanner and known split points.
 PATTERNS: Final[dict[str, str]] = {
     "gpt2": _GPT2,
     "cl100k_base": _CL100K,
@@ -98,7 +98,7 @@ PATTERNS: Final[dict[str, str]] = {
     "deepseek_v3": _DEEPSEEK_V3,
 }
 
-#: Name to pattern, of those that run on the general engine: no text can be streamed into them.
+#: Name to pattern, of those that run on the regex engine: no text can be streamed into them.
 GENERAL_PATTERNS: Final[dict[str, str]] = {"kimi_k2": _KIMI_K2}
 
 #: The patterns whose matches leave nothing of any text.

@@ -35,12 +35,12 @@ class SpecialNames:
                 return start
         return len(text)
 
-    def across(self, text: str, border: int) -> int | None:
-        """Where the first name starts that stands on both sides of `border`, which is not
+    def across(self, text: str, point: int) -> int | None:
+        """Where the first name starts that stands on both sides of `point`, which is not
         beyond `unfinished`; None if there is none."""
-        for start in self._starts(text, border):
+        for start in self._starts(text, point):
             match = self._any.match(text, start)
-            if match and match.end() > border:
+            if match and match.end() > point:
                 return start
         return None
 

@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The sets of which one holds the first character that it matches or looks at; but for
+    /// The sets of which one holds the first character that it matches or looks at; except for
     /// alternatives that all start with one character, as (?i:'s|'t).
     pub fn starts<'a>(&'a self, out: &mut Vec<&'a ClassUnicode>) {
         match self {

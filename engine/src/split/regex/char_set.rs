@@ -1,4 +1,4 @@
-//! Sets of characters for the matcher: asked for by byte where a byte decides.
+//! Sets of characters for the matcher: looked up by byte where a byte decides.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -106,7 +106,7 @@ impl CharSet {
     }
 
     /// Where the run of characters of the set from `at` ends, or `stop` if that is nearer, which
-    /// is a border of characters.
+    /// is between two characters.
     #[inline(always)]
     pub fn run_until(&self, text: &[u8], mut at: usize, stop: usize) -> usize {
         while at < stop {

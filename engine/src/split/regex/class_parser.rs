@@ -103,7 +103,7 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
         match member(parser, at, at == first)? {
             Escape::Class { set, .. } => {
                 // `regex` widens a set with a class in it by the case of that class's members,
-                // but for a set of that class alone.
+                // except for a set of that class alone.
                 if flags.ignore_case && case_closure(&set) != set {
                     return Err(parser.fault(at, "a class that is not closed under case, in (?i)"));
                 }

@@ -29,8 +29,8 @@ impl Cursor {
     }
 
     /// Begin a text.
-    pub fn reset(&mut self, general: &Regex) {
-        self.stages.resize_with(general.lines.len(), Stage::default);
+    pub fn reset(&mut self, regex: &Regex) {
+        self.stages.resize_with(regex.lines.len(), Stage::default);
         for stage in &mut self.stages {
             (stage.start, stage.end, stage.at, stage.found) = (0, 0, 0, None);
         }
@@ -57,11 +57,11 @@ impl Cursor {
 
     /// The end of the next pre-token of `text`, which is the text since `reset`.
     #[inline]
-    pub fn next_end(&mut self, general: &Regex, text: &[u8]) -> Option<usize> {
+    pub fn next_end(&mut self, regex: &Regex, text: &[u8]) -> Option<usize> {
         if self.at == text.len() {
             return None;
         }
-        self.at = next_end(&mut self.stages, &general.lines, text, self.at);
+        self.at = next_end(&mut self.stages, &regex.lines, text, self.at);
         Some(self.at)
     }
 }
@@ -136,7 +136,7 @@ pub struct Searcher {
 
 impl Searcher {
     /// The start and the end of the first match at or after `from`, which never falls.
-    pub fn next(&mut self, general: &Regex, piece: &[u8], from: usize) -> Option<(usize, usize)> {
-        first_match(&mut self.matcher, general.lines.first()?, piece, from)
+    pub fn next(&mut self, regex: &Regex, piece: &[u8], from: usize) -> Option<(usize, usize)> {
+        first_match(&mut self.matcher, regex.lines.first()?, piece, from)
     }
 }

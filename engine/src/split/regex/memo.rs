@@ -31,7 +31,7 @@ pub struct Memo {
 }
 
 impl Memo {
-    /// Forget all that is before `at`: nothing before it will be asked for again.
+    /// Forget all that is before `at`: nothing before it will be looked up again.
     pub fn forget_before(&mut self, at: usize) {
         let block = at / BLOCK;
         if block > self.first_block {

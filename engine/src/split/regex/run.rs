@@ -4,7 +4,7 @@ use super::char_set::before;
 use super::matcher::{Frame, Matcher, Subject};
 use super::program::Pc;
 
-/// Runs of at least so many bytes are remembered.
+/// Runs of at least this many bytes are remembered.
 const LONG_RUN: usize = 64;
 
 /// How a run began.

@@ -7,11 +7,11 @@ fn pieces(pattern: &str, text: &str) -> Vec<String> {
 
 /// The pieces, and the most steps seen.
 fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
-    let general = Regex::new(pattern).expect("a supported pattern");
+    let regex = Regex::new(pattern).expect("a supported pattern");
     let mut cursor = Cursor::new();
-    cursor.reset(&general);
+    cursor.reset(&regex);
     let (mut pieces, mut from, mut steps) = (Vec::new(), 0, 0);
-    while let Some(end) = cursor.next_end(&general, text.as_bytes()) {
+    while let Some(end) = cursor.next_end(&regex, text.as_bytes()) {
         pieces.push(text[from..end].to_owned());
         from = end;
         steps = steps.max(cursor.steps());
@@ -157,7 +157,7 @@ fn what_is_remembered_changes_nothing() {
     let mut random = Random::new(20_261_120);
     let rounds = if cfg!(miri) { 1 } else { 300 };
     for &(pattern, _, _) in HOSTILE {
-        let general = Regex::new(pattern).expect("a supported pattern");
+        let regex = Regex::new(pattern).expect("a supported pattern");
         for _ in 0..rounds {
             let parts = random.below(9);
             let text: String = (0..parts)
@@ -165,11 +165,11 @@ fn what_is_remembered_changes_nothing() {
                 .collect();
             let ends = |remember: bool| {
                 let mut cursor = Cursor::new();
-                cursor.reset(&general);
+                cursor.reset(&regex);
                 if remember {
                     cursor.always_remember();
                 }
-                std::iter::from_fn(|| cursor.next_end(&general, text.as_bytes())).collect()
+                std::iter::from_fn(|| cursor.next_end(&regex, text.as_bytes())).collect()
             };
             let (plain, remembered): (Vec<usize>, Vec<usize>) = (ends(false), ends(true));
             assert_eq!(remembered, plain, "{pattern} {text:?}");

@@ -38,9 +38,9 @@ class Check:
     Attributes:
         name: As in JSON and in the options of limits.
         title: What it is, in a few words.
-        findings: The tokens that it is true of; None where it was not judged.
+        findings: The tokens that it is true of; None where the check did not run.
         total: How many tokens were looked at.
-        why_not: Why it was not judged.
+        why_not: Why the check did not run.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Check:
 
     @property
     def share(self) -> float | None:
-        """The share of the tokens that it is true of; None where it was not judged, or of none."""
+        """The share of the tokens that it is true of; None if it did not run, or of no tokens."""
         return None if self.findings is None else ratio(len(self.findings), self.total)
 
 
@@ -62,7 +62,7 @@ TITLES: Final = {
     "only-whole": "merging does not make them: only a whole pre-token becomes them",
     "split": "cut by the split pattern, alone and beside any one character",
     "incomplete": "not whole UTF-8",
-    "duplicates": "the same as another one but for case and one leading space",
+    "duplicates": "the same as another one except for case and one leading space",
     "spelled": "special tokens that the texts spell",
     "always-found": "added tokens that any text which spells them becomes",
     "ambiguous": "special tokens that are spelled as an ordinary token is",
@@ -118,10 +118,10 @@ class Texts:
 def audit(
     vocabulary: Vocabulary, texts: Texts | None, report: Callable[[int], None]
 ) -> list[Check]:
-    """Judge a vocabulary.
+    """Run all checks on a vocabulary.
 
     Args:
-        vocabulary: What is judged.
+        vocabulary: What is checked.
         texts: What its tokens were produced on; None for no texts.
         report: Called with the number of tokens that were looked at, again and again.
     Returns:

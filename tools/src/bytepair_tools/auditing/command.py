@@ -33,7 +33,7 @@ DEFAULT_MOST: Final = 10
 _DESCRIPTION: Final = """\
 Look for what is wrong with a vocabulary: tokens that are never produced on texts, tokens that no
 merges make, tokens that are no whole UTF-8, and others. Single bytes are left out, as any
-vocabulary of bytes has them. Without --on, what needs no texts is judged.
+vocabulary of bytes has them. Without --on, only checks that need no texts run.
 """
 
 _EPILOG: Final = """\
@@ -64,7 +64,7 @@ class Limit:
         return cls(int(number), False) if number else cls(float(percent) / 100, True)
 
     def is_exceeded(self, check: Check) -> bool:
-        """Whether there is more than that; never where nothing was judged."""
+        """Whether there is more than that; never where the check did not run."""
         if check.findings is None:
             return False
         found = (check.share or 0) if self.is_share else len(check.findings)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     vocabulary, texts, checks = _audit(args)
     for check in checks:
         if check.name in limits and check.findings is None:
-            raise Failure(f"--max-{check.name}: it cannot be judged: {check.why_not}")
+            raise Failure(f"--max-{check.name}: this check cannot run: {check.why_not}")
     exceeded = [c for c in checks if c.name in limits and limits[c.name].is_exceeded(c)]
     if args.json:
         fields = _fields(vocabulary, texts, checks, exceeded)

@@ -51,12 +51,12 @@ class Vocabulary:
     def __init__(self, encoding: Encoding) -> None:
         """Look at all tokens of an encoding."""
         self.encoding: Final = encoding
-        model, form = model_of(encoding), encoding.pipeline
+        model, pipeline = model_of(encoding), encoding.pipeline
         self.derivations: Final = Derivations(model)
-        added = () if form is None else form.added
+        added = () if pipeline is None else pipeline.added
         self.always_found: Final = {t.id: t.name or t.content for t in added if not t.special}
         spellings = {token_id: spelling for spelling, token_id in model.tokens.items()}
-        known = spellings.keys() if form is None else form.decoder.middle.keys()
+        known = spellings.keys() if pipeline is None else pipeline.decoder.middle.keys()
         left_out = {*model.byte_tokens.values(), model.unknown}
         if model.units == "bytes":
             left_out |= {i for spelling, i in model.tokens.items() if len(spelling) == 1}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: The column of results, by task.
 COLUMNS: Final = {"encode": "ids", "count": "count"}
-#: A row group is written once its rows have so many tokens.
+#: A row group is written once its rows have this many tokens.
 _GROUP_TOKENS: Final = 1 << 22
 
 

@@ -1,6 +1,6 @@
-"""A job over a corpus: what is asked for, and the folder where its results come to be.
+"""A job over a corpus: what is requested, and the folder where its results come to be.
 
-The folder has `_job.json`, which says what is asked for; a file `part-NNNNN.parquet` for each
+The folder has `_job.json`, which says what is requested; a file `part-NNNNN.parquet` for each
 result; and `_SUCCESS` once all are there. A file is there wholly or not at all, and carries the
 job's fingerprint, so a job that was stopped goes on with what is missing.
 """
@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for.
+    """What is requested.
 
     Attributes:
         task: What is done with each document.
@@ -88,7 +88,7 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """One name for all of it: whoever asks for the same has the same."""
+        """One name for all of it: the same request has the same name."""
         text = json.dumps(asdict(self) | {"version": _VERSION}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

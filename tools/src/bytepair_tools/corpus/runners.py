@@ -156,7 +156,7 @@ class RayCluster:
         # Ray reads these when it is imported.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if is_local:
-            # Its ports are open on every interface, to whoever has the token.
+            # Its ports are open on every interface, for anyone who has the token.
             os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         ray = import_module("ray")
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}

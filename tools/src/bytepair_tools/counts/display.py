@@ -61,7 +61,7 @@ class Display:
         self._line.write(_line(progress, left))
 
     def counted(self, text_bytes: int, wanted: int = 256) -> None:
-        """Tell that so many bytes of text were counted.
+        """Tell that this many bytes of text were counted.
 
         Args:
             wanted: How many ordinary tokens there are to be in the end; 256 where nothing is

@@ -134,7 +134,7 @@ def metadata_of(path: Path) -> dict[bytes, bytes]:
 
 
 def batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of a file of counts, so many at once.
+    """The rows of a file of counts, this many at once.
 
     Raises:
         Failure: It cannot be read.

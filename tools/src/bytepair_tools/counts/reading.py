@@ -59,7 +59,7 @@ class Reading:
 
     @cached_property
     def asked(self) -> dict[str, Any]:
-        """What the counts depend on, which whoever resumes must ask for too. It is looked up when
+        """What the counts depend on, which a resumed run must share. It is looked up when
         reading starts: a file may be gone when a checkpoint is written.
 
         Raises:

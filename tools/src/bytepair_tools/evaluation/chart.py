@@ -121,7 +121,7 @@ def _value(measure: Measure) -> Value:
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
-    """The files; then the labels, or the scripts where nobody asked for labels. The files alone
+    """The files; then the labels, or the scripts where no labels were requested. The files alone
     where these are compared, as that says nothing of the others."""
     for section in comparison.sections[: 1 if comparison.is_parallel else 2]:
         rows = [row for row in section.rows if row.name != ALL or len(section.rows) == 1]

@@ -88,7 +88,7 @@ class Explainer:
             allowed_special: As for `Encoding.encode`.
             add_special_tokens: As for `Encoding.encode`.
         Returns:
-            In text order; [] for "", but for the template.
+            In text order; [] for "", except for the template.
         Raises:
             Failure: There are more than MOST_TOKENS.
             InvalidUnicode: `text` holds a lone surrogate.
@@ -122,9 +122,9 @@ class Explainer:
             UnknownToken: No token is it.
             Failure: Several are.
         """
-        form = self.encoding.pipeline
+        pipeline = self.encoding.pipeline
         data = text.encode(errors="surrogatepass")
-        tokens = {} if form is None else form.decoder.middle
+        tokens = {} if pipeline is None else pipeline.decoder.middle
         found = [i for i, d in tokens.items() if d == data and i not in self._byte_ids]
         if len(found) > 1:
             raise Failure(f"several tokens are that, of the ids {', '.join(map(str, found))}")

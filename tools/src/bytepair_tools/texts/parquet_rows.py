@@ -20,14 +20,14 @@ ROWS: Final = 1024
 def parquet_rows(
     name: str, column: str, others: Sequence[str] = ()
 ) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
-    """The rows of a file, so many at once.
+    """The rows of a file, this many at once.
 
     Args:
         name: The file's; STANDARD_INPUT for standard input.
         column: The one that holds texts.
         others: Which others to give too.
     Returns:
-        The texts, and the other columns of the same rows, in the order asked for; at least once,
+        The texts, and the other columns of the same rows, in the requested order; at least once,
         so that the types of those columns are known.
     Raises:
         Failure: It cannot be read, has no such column, or a row without a text.

@@ -1,7 +1,7 @@
-"""How fast is a pattern that has no scanner? Encodes through the general engine and tiktoken.
+"""How fast is a pattern that has no scanner? Encodes through the regex engine and tiktoken.
 
-    PYTHONPATH=tests python bench/engine/general.py             all texts of the corpora folder
-    PYTHONPATH=tests python bench/engine/general.py FILE…       texts of your own
+    PYTHONPATH=tests python bench/engine/unknown_patterns.py    the corpora folder
+    PYTHONPATH=tests python bench/engine/unknown_patterns.py FILE…    texts of your own
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 The encodings are the built-in ones with an empty group before their pattern, so that it is not
@@ -43,18 +43,18 @@ def main() -> int:
     print(
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores"
     )
-    print(f"{'':40}{'tiktoken':>10}{'general':>10}{'ratio':>8}{'scanner':>10}   (MB/s)")
+    print(f"{'':40}{'tiktoken':>10}{'unknown':>10}{'ratio':>8}{'scanner':>10}   (MB/s)")
     ratios = []
     for name in NAMES:
         scanned, peer = bytepair_engine.get_encoding(name), oracle(name)
         file = Path(str(files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"))
         pattern = f"(?:){scanned.pattern}"
-        general = load_encoding(EncodingSpec(name=f"{name}-general", file=file, pattern=pattern))
-        if general.splitter != "general":
-            sys.exit(f"the splitter is {general.splitter}")
+        unknown = load_encoding(EncodingSpec(name=f"{name}-unknown", file=file, pattern=pattern))
+        if unknown.splitter != "regex":
+            sys.exit(f"the splitter is {unknown.splitter}")
         encoders: list[Encode] = [
             peer.encode_ordinary,
-            general.encode_ordinary,
+            unknown.encode_ordinary,
             scanned.encode_ordinary,
         ]
         for file in texts:
