@@ -1,4 +1,4 @@
-"""The walls between the rooms of docs/architecture.md: who may import what."""
+"""Which folder of docs/architecture.md may import which."""
 
 from __future__ import annotations
 
@@ -75,18 +75,18 @@ def test_tools_run_no_regular_expressions_but_their_own() -> None:
 
 
 def test_a_format_does_not_leak_past_its_loader() -> None:
-    """What a form means knows no format; and of what runs encodings, nothing does."""
-    rooms = tuple(f"bytepair_engine.{name}." for name in ("formats", "loading", "spec"))
-    forms = [*(ENGINE / "pipeline").glob("*.py")]
+    """The definition of a pipeline knows no format; nor does anything that runs encodings."""
+    readers = tuple(f"bytepair_engine.{name}." for name in ("formats", "loading", "spec"))
+    pipelines = [*(ENGINE / "pipeline").glob("*.py")]
     running = [
         ENGINE / f"{name}.py" for name in ("encoding", "backends/reference", "backends/interface")
     ]
     running += (ENGINE / "streaming").glob("*.py")
     leaks = {
-        file.name: [name for name in imported_modules(file) if f"{name}.".startswith(rooms)]
-        for file in [*forms, *running]
+        file.name: [name for name in imported_modules(file) if f"{name}.".startswith(readers)]
+        for file in [*pipelines, *running]
     }
-    assert len(forms) > 10
+    assert len(pipelines) > 10
     assert {name: found for name, found in leaks.items() if found} == {}
 
 
@@ -96,7 +96,7 @@ def imported_modules(file: Path) -> list[str]:
     return [str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
-def test_one_rust_room_knows_python() -> None:
+def test_one_rust_folder_knows_python() -> None:
     sources = ROOT / "engine" / "src"
     knowing = {
         file.relative_to(sources).parts[0]

@@ -116,7 +116,7 @@ def test_what_the_caller_counted_adds_itself_and_is_no_exact_count(name: str) ->
     text = {"type": "text", "text": "hello"}
     plain = count([text])
     more = count([text, {"type": "counted_tokens", "tokens": 85}])
-    # A part is a border: what was one text there may be two.
+    # Text ends at a part: what was one text there may be two.
     assert 85 <= more.count - plain.count <= 86
     assert more.accuracy == "estimate"
 

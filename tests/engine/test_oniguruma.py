@@ -86,7 +86,7 @@ def ours(pattern: str, text: str) -> list[str]:
 
 @pytest.mark.parametrize("pattern", SAME)
 def test_a_published_pattern_keeps_its_spelling(pattern: str) -> None:
-    """By which its scanner and its borders are known."""
+    """By which its scanner and its split points are known."""
     assert translate(pattern) == pattern
 
 

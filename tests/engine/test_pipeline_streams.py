@@ -209,14 +209,14 @@ def test_what_is_remembered_of_characters_is_bounded(tmp_path: Path) -> None:
     """gigatoken #36: a cache that grows with what texts hold, for as long as they come."""
     pipeline = load("spaces normalised", tmp_path, "native").pipeline
     assert pipeline is not None
-    borders = pipeline_split_points(pipeline)
-    assert borders is not None
+    points = pipeline_split_points(pipeline)
+    assert points is not None
     rng = random.Random(SEED)
 
     def look(times: int) -> None:
         for _ in range(times):
             a, b = rng.choice("abcdehlowrti"), chr(rng.randrange(0x10000, 0x30000))
-            borders.local(a + b, 2)
+            points.local(a + b, 2)
 
     look(10_000)
     tracemalloc.start()

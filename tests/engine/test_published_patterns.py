@@ -67,11 +67,11 @@ def test_kimi(backend: BackendName, tmp_path: Path, table: dict[bytes, int]) -> 
 
 @pytest.mark.slow
 def test_characters_that_kimi_tells_apart(table: dict[bytes, int]) -> None:
-    """Between letters of other scripts, where the pattern's sets decide: both sides of every border
+    """Between letters of other scripts, where the pattern's sets decide: both sides of every edge
     of Han, and a part of all others."""
     is_han = regex.compile(r"\p{Han}").match
-    borders = [c for c in range(1, 0x110000) if bool(is_han(chr(c))) != bool(is_han(chr(c - 1)))]
-    codes = {*borders, *(code - 1 for code in borders), *range(0, 0x110000, 61)}
+    edges = [c for c in range(1, 0x110000) if bool(is_han(chr(c))) != bool(is_han(chr(c - 1)))]
+    codes = {*edges, *(code - 1 for code in edges), *range(0, 0x110000, 61)}
     core = resolve("native")
     kimi = resolve_pattern("kimi_k2", "test")
     encoding = core.build(core.from_items(table.items()), kimi, {}, Resources())

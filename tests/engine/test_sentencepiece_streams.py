@@ -19,7 +19,7 @@ from bytepair_engine import (
 from support.hard_text import HARD_PIECES
 from support.sentencepiece_models import MODELS, trained
 
-#: Models whose borders are known; the others refuse to be streamed into.
+#: Models whose split points are known; the others refuse to be streamed into.
 STREAMED = [
     "llama",
     "gemma",

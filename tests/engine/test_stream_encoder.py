@@ -80,8 +80,8 @@ def stream(encoder: StreamEncoder, pieces: Iterable[Any]) -> list[int]:
     return ids + encoder.finish()
 
 
-def cut(data: Any, *borders: int) -> list[Any]:
-    ends = [0, *sorted(borders), len(data)]
+def cut(data: Any, *points: int) -> list[Any]:
+    ends = [0, *sorted(points), len(data)]
     return [data[start:end] for start, end in pairwise(ends)]
 
 
@@ -103,8 +103,8 @@ def test_ids_for_every_cut_in_two_and_every_piece_size(
     data = text.encode()
     options: Any = {"disallowed_special": ()}
     if settle_after == 4096:
-        for border in range(len(data) + 1):
-            assert stream(StreamEncoder(encoding, **options), cut(data, border)) == ids
+        for point in range(len(data) + 1):
+            assert stream(StreamEncoder(encoding, **options), cut(data, point)) == ids
     for size in (1, 2, 3, 5, 16):
         pieces = cut(text, *range(size, len(text), size))
         assert stream(StreamEncoder(encoding, **options), pieces) == ids
@@ -120,14 +120,14 @@ def test_special_tokens_and_policy_for_every_cut(name: str, data: st.DataObject)
         "allowed_special": data.draw(st.one_of(st.just("all"), names)),
         "disallowed_special": data.draw(st.one_of(st.just("all"), st.just(()), names)),
     }
-    pipeline: Any = text.encode() if data.draw(st.booleans()) else text
-    borders = data.draw(st.lists(st.integers(0, len(pipeline)), max_size=6))
+    given: Any = text.encode() if data.draw(st.booleans()) else text
+    points = data.draw(st.lists(st.integers(0, len(given)), max_size=6))
     size = data.draw(st.integers(1, 4))
     expected = None
     for backend in BACKENDS:
         encoding = AWKWARD_ENCODINGS[name, backend]
         expected = outcome(lambda: encoding.encode(text, **options))  # noqa: B023
-        for pieces in (cut(pipeline, *borders), cut(pipeline, *range(size, len(pipeline), size))):
+        for pieces in (cut(given, *points), cut(given, *range(size, len(given), size))):
             streamed = outcome(
                 lambda: stream(StreamEncoder(encoding, **options), pieces)  # noqa: B023
             )
@@ -254,18 +254,18 @@ def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
 @pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
 def test_small_pieces_do_not_look_at_the_whole_of_what_is_held(size: int, unit: str) -> None:
     """Quadratic cost, counted in characters that are looked at or copied, not in seconds."""
-    borders = split_points_of(get_encoding("o200k_base").pattern)
-    assert borders is not None
+    points = split_points_of(get_encoding("o200k_base").pattern)
+    assert points is not None
     looked_at = 0
 
     def settled(text: str) -> int:
         nonlocal looked_at
         looked_at += len(text)
-        return borders.settled(text)
+        return points.settled(text)
 
     none = special_names(frozenset())
     splitter = StreamSplitter(
-        SplitPoints(borders.local, settled),
+        SplitPoints(points.local, settled),
         allowed=none,
         disallowed=none,
         either=none,
@@ -294,7 +294,7 @@ def test_what_is_held_and_what_was_encoded_add_up(load: Any) -> None:
     assert not encoder.finished
 
 
-def test_patterns_without_known_borders_are_refused() -> None:
+def test_patterns_without_known_split_points_are_refused() -> None:
     assert not can_stream(toy())
     assert all(can_stream(get_encoding(name)) for name in list_encodings())
     with pytest.raises(InvalidOption, match="split pattern") as caught:

@@ -1,4 +1,4 @@
-"""The safe borders of every named split pattern, held to the definition: whatever follows, the
+"""The safe split points of every named split pattern, held to the definition: whatever follows, the
 parts split as the whole does."""
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ SEED = 20261120
 
 
 def borders_found(pattern: str, text: str) -> set[int]:
-    """Every border that the rules find in some prefix of `text`, not knowing what follows."""
-    borders = split_points_of(pattern)
-    assert borders is not None
+    """Every split point that the rules find in some prefix of `text`, not knowing what follows."""
+    points = split_points_of(pattern)
+    assert points is not None
     found = set()
     for end in range(len(text) + 1):
-        found |= {borders.local(text, end), borders.settled(text[:end])}
+        found |= {points.local(text, end), points.settled(text[:end])}
     return found - {0}
 
 
 def check(pattern: str, text: str) -> int:
     whole = split(text, pattern)
     found = borders_found(pattern, text)
-    for border in found:
-        assert split(text[:border], pattern) + split(text[border:], pattern) == whole, (
-            f"{text!r} cannot be cut at {border}"
+    for point in found:
+        assert split(text[:point], pattern) + split(text[point:], pattern) == whole, (
+            f"{text!r} cannot be cut at {point}"
         )
     return len(found)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
-def test_texts_can_be_cut_at_their_borders(name: str) -> None:
+def test_texts_can_be_cut_at_their_split_points(name: str) -> None:
     pattern = PATTERNS[name]
     found = sum(check(pattern, text) for text in TRAPS)
     for alphabet, length in ((ALPHABET, 2), (ALPHABET, 3), (SHORT_ALPHABET, 4)):
@@ -72,7 +72,7 @@ def test_texts_can_be_cut_at_their_borders(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
-def test_a_long_text_without_a_border_is_a_few_pre_tokens(name: str) -> None:
+def test_a_long_text_without_a_split_point_is_a_few_pre_tokens(name: str) -> None:
     """So that only long pre-tokens, and never many short ones, are held."""
     pattern = PATTERNS[name]
     rng = random.Random(SEED)
@@ -85,17 +85,19 @@ def test_a_long_text_without_a_border_is_a_few_pre_tokens(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_space_after_something_else_is_a_border_whatever_the_version_of_unicode() -> None:
+def test_every_space_after_something_else_is_a_split_point_whatever_the_version_of_unicode() -> (
+    None
+):
     """Code points that one version of Unicode calls a letter and another does not cannot move
-    these borders."""
+    these split points."""
     for pattern in PATTERNS.values():
-        borders = split_points_of(pattern)
-        assert borders is not None
+        points = split_points_of(pattern)
+        assert points is not None
         for code_point in range(0, 0x110000, 97):
             character = chr(code_point)
             if not regex.match(r"\s", character) and not 0xD800 <= code_point < 0xE000:
-                assert borders.local(character + " ", 2) == 1
+                assert points.local(character + " ", 2) == 1
 
 
-def test_an_unknown_pattern_has_no_borders() -> None:
+def test_an_unknown_pattern_has_no_split_points() -> None:
     assert split_points_of(r"\w+|\s+") is None

@@ -206,7 +206,7 @@ def test_every_step_of_a_long_text_is_that_of_the_definition(sizes: None) -> Non
 
 @pytest.mark.parametrize("place", range(-4, 3))
 @pytest.mark.parametrize("before", ["x", "S", "ST", "STO "])
-def test_a_stop_string_at_the_border_of_two_parts(before: str, place: int) -> None:
+def test_a_stop_string_across_two_parts(before: str, place: int) -> None:
     """A long text is read in parts, and whatever state a part ends in, the next begins with."""
     for part in (1, 2):
         size = part * stop_strings._PART + place

@@ -81,7 +81,7 @@ def test_a_text_that_comes_in_pieces_is_counted_as_a_whole(
     )
 
 
-def test_where_no_border_is_known_a_text_stays_whole() -> None:
+def test_where_no_split_point_is_known_a_text_stays_whole() -> None:
     assert list(parts(["ab ", "cd"], r"\w+|\s")) == ["ab cd"]
     assert list(parts(["ab ", "cd"], None)) == ["ab cd"]
     assert list(parts([""], None)) == []
