@@ -37,10 +37,10 @@ environment:
 
 exit status:
   0    done; for health: the server is serving
-  1    refused or failed for at least one input; for health: not serving, or no answer
+  1    at least one input was rejected or failed; for health: not serving, or no answer
   2    wrong usage
-  3    no answer from the server, it is overloaded, or this caller's quota is used up: it may go
-       well later
+  3    no answer from the server, it is overloaded, or this caller's quota is used up: a later
+       attempt may succeed
   130  interrupted; 141  the reader of the output went away
 """
 
@@ -71,8 +71,8 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
         "count-chat",
         parents=[encoding, server],
         help="count the tokens of a chat",
-        description="Print the number of tokens of each chat, with what frames its messages, and "
-        "whether that is exact or an estimate.",
+        description="Print the number of tokens of each chat as the model sees it, and whether "
+        "that is exact or an estimate.",
     )
     chat.add_argument(
         "--format", required=True, metavar="NAME", help="the chat format, such as openai-chat"
@@ -108,7 +108,7 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
     encodings = commands.add_parser(
         "encodings",
         parents=[server],
-        help="what encodings the server has",
+        help="list the server's encodings, or describe one",
         description="List the server's encodings, or describe those that are named.",
     )
     encodings.add_argument("names", nargs="*", metavar="NAME", help="a name or an alias")
@@ -180,7 +180,7 @@ def _encoding() -> _Parser:
 
 def _special() -> _Parser:
     parent = _Parser(add_help=False)
-    group = parent.add_argument_group("special tokens that the text spells")
+    group = parent.add_argument_group("special tokens in the text")
     group.add_argument(
         "--allowed-special",
         action="append",
@@ -196,7 +196,7 @@ def _special() -> _Parser:
     parent.add_argument(
         "--add-special-tokens",
         action="store_true",
-        help="put what frames a text of this encoding around it, if the server permits",
+        help="add the encoding's template around each text, if the server permits",
     )
     return parent
 

@@ -67,7 +67,7 @@ def count_chat(
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[chat_pb2.CountChatResponse, int]:
-    """Count the tokens of a chat, with what frames its messages.
+    """Count the tokens of a chat, its control tokens included.
 
     `with_raw_response` also tells whether the count is exact or an estimate, by which rule, and
     how much each message has.

@@ -58,14 +58,14 @@ class Check:
 #: Every check, and what it finds, in the order of the report.
 TITLES: Final = {
     "unused": "never produced on the texts",
-    "unreachable": "no text becomes them: merging does not make them",
+    "unreachable": "no text becomes them, because merging does not make them",
     "only-whole": "merging does not make them: only a whole pre-token becomes them",
     "split": "cut by the split pattern, alone and beside any one character",
     "incomplete": "not whole UTF-8",
     "duplicates": "the same as another one except for case and one leading space",
-    "spelled": "special tokens that the texts spell",
-    "always-found": "added tokens that any text which spells them becomes",
-    "ambiguous": "special tokens that are spelled as an ordinary token is",
+    "spelled": "special tokens in the texts",
+    "always-found": "added tokens that any text becomes which contains them",
+    "ambiguous": "special tokens with the text of an ordinary token",
 }
 
 #: What is put beside a token's text, before it is said that the pattern cuts it.

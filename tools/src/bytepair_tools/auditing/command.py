@@ -43,7 +43,7 @@ examples:
 
 docs/evaluation.md defines each check.
 
-exit status: 0; 1 if something was refused; 2 for wrong usage; 3 if a limit is exceeded
+exit status: 0; 1 if something was rejected; 2 for wrong usage; 3 if a limit is exceeded
 """
 
 
@@ -233,7 +233,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"list at most N tokens of each check ({DEFAULT_MOST})",
     )
     limits = parser.add_argument_group(
-        "limits", "the most tokens of each check, or the largest share of them, that are no failure"
+        "limits", "how many tokens of each check, or which share of them, are accepted"
     )
     for name, title in TITLES.items():
         limits.add_argument(f"--max-{name}", type=Limit.parsed, metavar="N|N%", help=title)

@@ -213,7 +213,7 @@ def _encoding_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="of Parquet: write this column beside the results; may be repeated",
     )
-    group = parser.add_argument_group("special tokens that the text spells")
+    group = parser.add_argument_group("special tokens in the text")
     group.add_argument(
         "--allowed-special",
         action="append",
@@ -229,5 +229,5 @@ def _encoding_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--add-special-tokens",
         action="store_true",
-        help="put what frames a text of this encoding around it",
+        help="add the encoding's template around the text",
     )

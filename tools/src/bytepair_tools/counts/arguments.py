@@ -30,7 +30,7 @@ def add_pattern(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=None,
         dest="pattern",
-        help="let tokens go across a whole document",
+        help="do not split documents: tokens may span a whole one",
     )
 
 
@@ -44,7 +44,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=int,
         metavar="MIB",
-        help="what counts may take while texts are read; beyond it they go to temporary files",
+        help="memory for counts while texts are read; beyond it they go to temporary files",
     )
 
 

@@ -46,7 +46,7 @@ More examples:
 
 docs/evaluation.md defines each measure.
 
-exit status: 0; 1 if something was refused; 2 for wrong usage
+exit status: 0; 1 if something was rejected; 2 for wrong usage
 """
 
 #: More scripts than this are counted and not listed, except in JSON.

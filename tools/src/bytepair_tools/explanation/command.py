@@ -40,7 +40,7 @@ examples:
 
 Colours: --color, else NO_COLOR, else whether the output is a terminal.
 
-exit status: 0; 1 if something was refused; 2 for wrong usage
+exit status: 0; 1 if something was rejected; 2 for wrong usage
 """
 
 
@@ -186,11 +186,11 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--token",
         metavar="N|TEXT",
-        help="show how one token is merged: its number in the list (without TEXT, its id), or what "
-        "it spells",
+        help="show how one token is merged: its number in the list, its id if there is no TEXT, "
+        "or its text",
     )
     parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write one page that shows the same, and no text"
+        "--html", type=Path, metavar="FILE", help="write one HTML page instead of text"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
@@ -211,12 +211,12 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TOKEN",
-        help="a special token that the text may spell; may be repeated; 'all' for every one",
+        help="a special token to recognise in the text; may be repeated; 'all' for every one",
     )
     parser.add_argument(
         "--add-special-tokens",
         action="store_true",
-        help="put what frames a text of this encoding around it",
+        help="add the encoding's template around the text",
     )
     add_file_options(parser)
     return parser

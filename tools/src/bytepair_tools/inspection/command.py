@@ -36,7 +36,7 @@ examples:
   bytepair inspect --pattern llama3 llama3.tiktoken
   bytepair inspect --pattern gpt2 --encoder-file vocab.json merges.txt
 
-exit status: 0, or 1 if a file is none that can be served, or 2 for wrong usage
+exit status: 0; 1 if a file cannot be served; 2 for wrong usage
 """
 
 

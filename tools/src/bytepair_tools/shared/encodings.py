@@ -18,7 +18,7 @@ from bytepair_tools.shared.failure import Failure
 #: What `--help` says an ENCODING may be.
 ENCODING_HELP = (
     "a built-in encoding or an alias of one, such as o200k_base or gpt-4o; a vocabulary file of "
-    "any format that bytepair inspect tells; or a TOML file that declares encodings, such as "
+    "any format that bytepair inspect knows; or a TOML file that declares encodings, such as "
     "bytepair train writes"
 )
 

@@ -7,7 +7,7 @@ import argparse
 from bytepair_tools.texts.documents import Documents
 
 #: What `--help` says a FILE may be.
-FILES_HELP = "a text, gzip and zstd uncompressed by themselves; - for standard input"
+FILES_HELP = "a text, plain or compressed by gzip or zstd; - for standard input"
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
@@ -15,14 +15,16 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("text", "lines", "jsonl", "parquet"),
-        help="a file is one document, or each line is, or each row; without it .jsonl, .ndjson "
-        "and .parquet are what they say, and any other file is one document",
+        help="what a document is: a file, a line or a row; by default a row of .jsonl, .ndjson "
+        "and .parquet, and any other file as a whole",
     )
-    parser.add_argument("--column", metavar="NAME", help="of JSON Lines and Parquet (text)")
+    parser.add_argument(
+        "--column", metavar="NAME", help="the column of text in JSON Lines and Parquet (text)"
+    )
     parser.add_argument(
         "--invalid",
         choices=("refuse", "replace", "skip"),
-        help="what becomes of a document that is not UTF-8 (refuse)",
+        help="what to do with a document that is not UTF-8 (refuse)",
     )
 
 

@@ -160,7 +160,7 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         required=True,
         metavar="N",
-        help="how many tokens there are to be, with the 256 bytes and the special tokens",
+        help="size of the vocabulary, with the 256 bytes and the special tokens",
     )
     add_pattern(parser)
     parser.add_argument(
@@ -179,13 +179,13 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=1,
         metavar="K",
-        help="merge no pair that stands fewer times (1)",
+        help="merge only pairs that occur at least K times (1)",
     )
     parser.add_argument(
         "--ties",
         choices=("lowest", "first-seen"),
         default="lowest",
-        help="of pairs that stand equally often, merge the one of the lowest ids, as HuggingFace's "
+        help="of equally frequent pairs, merge the one of the lowest ids, as HuggingFace's "
         "BpeTrainer does, or the one that stands first, as minbpe does (lowest)",
     )
     parser.add_argument(
