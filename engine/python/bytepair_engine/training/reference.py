@@ -11,7 +11,7 @@ Every byte is a token. Training repeats two steps.
 It ends when there are enough tokens, or when no pair stands often enough.
 
 No two tokens have the same bytes, and encoding by the table gives every pre-token the tokens that
-training left it with: docs/training.md proves both.
+training left it with: both are proven below.
 
 A pre-token that stands n times is counted once with weight n: pairs within equal pre-tokens are
 equal, and stay so.
@@ -22,6 +22,42 @@ equal, and stay so.
 
 Sources: P. Gage, "A New Algorithm for Data Compression" (1994); R. Sennrich, B. Haddow, A. Birch,
 "Neural Machine Translation of Rare Words with Subword Units" (2016).
+
+No token is made twice. If two different pairs could make the same bytes, "a"+"bc" and "ab"+"c", a
+table would lose a token. It cannot happen.
+
+*Lemma.* Let t be a byte string, and let an occurrence of t in a pre-token have ends that no
+token crosses after step s. Then its tokens after step s are those that t would have after step s
+if it were a pre-token by itself.
+
+*Proof.* By induction over the steps. No token crossed them before, since tokens only grow.
+A step replaces one pair from left to right. Outside a run of equal tokens, occurrences of a pair
+do not overlap, so those inside t are replaced in both cases alike. In a run x x x … the pairs are
+taken two by two from its start. If a run reaches into t from the left, an even number of its
+tokens stands before t, or a token would cross the end; so the pairs inside t are the same as
+without what stands before. ∎
+
+*Theorem.* No two tokens have the same bytes. *Proof.* By the lemma, wherever t becomes one token,
+it does so in the step in which t by itself does, and by the pair that t by itself consists of
+then. ∎
+
+Encoding gives what training left. By a rank file, any two adjacent tokens merge whose bytes are a
+token's, lowest rank first, then leftmost (docs/algorithms.md). Training merged certain pairs only,
+in order. Both leave every pre-token with the same tokens.
+
+*Proof.* Let S be what the steps up to rank r left of a pre-token.
+
+- No two adjacent tokens of S make a token of rank r or less: by the lemma they would be one by
+  now.
+- So let q > r be the lowest rank that two adjacent ones make, and t its token. The steps between r
+  and q find nothing in S, since a pair of theirs would make a token of lower rank. By the lemma,
+  what makes up each such t is what makes up t by itself before step q: the pair of step q. So the
+  rank rule merges that pair, and no other, as step q does.
+- Nothing of lower rank comes up meanwhile: if t and its neighbour z made a token u of a rank below
+  q, then u would have been one token before step q, by the lemma. ∎
+
+Hence a table of ranks holds all that training found, and the merges of `tokenizer.json` are those
+of training, in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""A trained encoding as the tokenizer.json that HuggingFace tokenizers loads.
 
 The merges are those of the training, in order. By them HuggingFace's merging gives the ids of the
-rank file, on every text: docs/training.md proves that merging a pair of tokens that training never
+rank file, on every text: `reference.py` proves that merging a pair of tokens that training never
 merged, but whose bytes are a token's, does not come up.
 
 The pattern is the one thing that cannot be written down for certain: HuggingFace runs it by another
