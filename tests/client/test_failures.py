@@ -16,7 +16,7 @@ from google.rpc import status_pb2  # type: ignore[import-untyped]
 from support.clients import Clients
 from support.scripted import ScriptedServer, details, fail
 
-PROTO = Path(__file__).parents[2] / "proto/bytepair/v1/tokenizer.proto"
+PROTO = Path(__file__).parents[2] / "proto/bytepair/v1"
 FAILING = [status for status in grpc.StatusCode if status is not grpc.StatusCode.OK]
 
 # reason -> what the service says with it -> the attributes that hold it.
@@ -41,6 +41,17 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"token": "<|a|>", "encoding": "x"},
         {"token": "<|a|>", "encoding": "x"},
     ),
+    "UNKNOWN_CHAT_FORMAT": ({"format": "x"}, {"format": "x"}),
+    "CHAT_FORMAT_MISMATCH": (
+        {"format": "x", "encoding": "y", "missing": "<|a|>"},
+        {"format": "x", "encoding": "y"},
+    ),
+    "CHAT_FORMAT_NOT_PERMITTED": ({"format": "x"}, {"format": "x"}),
+    "INVALID_CHAT": (
+        {"index": "2", "field": "role", "rule": "role_unknown"},
+        {"index": 2, "field": "role", "rule": "role_unknown"},
+    ),
+    "BUDGET_TOO_SMALL": ({"needed": "9", "budget": "8"}, {"needed": 9, "budget": 8}),
     "UNAUTHENTICATED": ({}, {}),
     "OVERLOADED": ({}, {"retry_after": 1.5}),
     "QUOTA_EXCEEDED": (
@@ -53,8 +64,9 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
 
 
 def published_reasons() -> dict[str, grpc.StatusCode]:
-    """The error table of the proto."""
-    rows = re.findall(r"^//   ([A-Z0-9_]+) +([A-Z_]+) ", PROTO.read_text(), re.MULTILINE)
+    """The error tables of the proto."""
+    tables = "".join((PROTO / f"{name}.proto").read_text() for name in ("tokenizer", "chat"))
+    rows = re.findall(r"^//   ([A-Z0-9_]+) +([A-Z_]+) ", tables, re.MULTILINE)
     return {reason: grpc.StatusCode[status] for reason, status in rows}
 
 
@@ -66,7 +78,7 @@ def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.Tokenize
 
 def test_the_catalogue_of_reasons_is_complete() -> None:
     reasons = published_reasons()
-    assert len(reasons) == 13
+    assert len(reasons) == 18
     assert set(failures.BY_REASON) == set(reasons) == set(FACTS)
 
 

@@ -10,6 +10,11 @@
     │   ├── InputTooLarge              ValueError   INPUT_TOO_LARGE
     │   ├── InvalidOption              ValueError   INVALID_OPTION
     │   ├── SpecialTokenNotPermitted                SPECIAL_TOKEN_NOT_PERMITTED
+    │   ├── UnknownChatFormat          LookupError  UNKNOWN_CHAT_FORMAT
+    │   ├── ChatFormatMismatch         ValueError   CHAT_FORMAT_MISMATCH
+    │   ├── ChatFormatNotPermitted                  CHAT_FORMAT_NOT_PERMITTED
+    │   ├── InvalidChat                ValueError   INVALID_CHAT
+    │   ├── BudgetTooSmall             ValueError   BUDGET_TOO_SMALL
     │   ├── Unauthenticated                         UNAUTHENTICATED
     │   └── Unimplemented                           the server does not have this RPC
     ├── ResourceExhausted                           a limit on the way: message size, rate
@@ -201,6 +206,81 @@ class SpecialTokenNotPermitted(RequestRefused):
     def encoding(self) -> str | None:
         """The encoding that it was asked of."""
         return self.metadata.get("encoding")
+
+
+class UnknownChatFormat(RequestRefused, LookupError):
+    """The server has no chat format of this name."""
+
+    REASON = "UNKNOWN_CHAT_FORMAT"
+
+    @property
+    def format(self) -> str | None:
+        """The name that was requested."""
+        return self.metadata.get("format")
+
+
+class ChatFormatMismatch(RequestRefused, ValueError):
+    """The encoding does not have the control tokens of the chat format."""
+
+    REASON = "CHAT_FORMAT_MISMATCH"
+
+    @property
+    def format(self) -> str | None:
+        """The chat format."""
+        return self.metadata.get("format")
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding."""
+        return self.metadata.get("encoding")
+
+
+class ChatFormatNotPermitted(RequestRefused):
+    """A chat format beyond what the operator lets this caller use."""
+
+    REASON = "CHAT_FORMAT_NOT_PERMITTED"
+
+    @property
+    def format(self) -> str | None:
+        """The format that was requested."""
+        return self.metadata.get("format")
+
+
+class InvalidChat(RequestRefused, ValueError):
+    """The chat format has no way to write this chat."""
+
+    REASON = "INVALID_CHAT"
+
+    @property
+    def index(self) -> int | None:
+        """Which message, or which tool if `field` begins with "tools"."""
+        return self._number("index")
+
+    @property
+    def field(self) -> str | None:
+        """The field at fault."""
+        return self.metadata.get("field")
+
+    @property
+    def rule(self) -> str | None:
+        """The rule that it breaks, such as "role_unknown"."""
+        return self.metadata.get("rule")
+
+
+class BudgetTooSmall(RequestRefused, ValueError):
+    """The messages that `fit_chat` must keep need more tokens than `max_tokens` leaves."""
+
+    REASON = "BUDGET_TOO_SMALL"
+
+    @property
+    def needed(self) -> int | None:
+        """The tokens that they need."""
+        return self._number("needed")
+
+    @property
+    def budget(self) -> int | None:
+        """The tokens that there are."""
+        return self._number("budget")
 
 
 class Unauthenticated(RequestRefused):
