@@ -8,6 +8,8 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_CYCLONEDX_VERSION := 0.5.9
 TIKTOKEN_VERSION := 0.14.0
 BUF := build/buf/node_modules/.bin/buf
+# Benchmarks share the helpers of the tests.
+BENCH := PYTHONPATH=tests:. $(BIN)/python -m bench
 
 ENGINE_SOURCES := $(shell find engine -type f -not -path '*/target/*' -not -name '*.so' -not -path '*/__pycache__/*')
 SERVER_SOURCES := server/Cargo.toml server/Cargo.lock $(shell find server/src -type f)
@@ -116,12 +118,12 @@ proto-publish: $(BUF) ## Take the API as it is for the one that must not break: 
 
 .PHONY: exactness
 exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every encoding
-	PYTHONPATH=tests $(BIN)/python bench/exactness.py
+	$(BENCH).engine.exactness
 
 ENCODINGS ?=
 .PHONY: exactness-1gb
 exactness-1gb: $(VENV)/.dev ## Compare ids with tiktoken's on 1 GB for each encoding, or those of ENCODINGS
-	PYTHONPATH=tests $(BIN)/python bench/engine/gigabyte.py $(ENCODINGS)
+	$(BENCH).engine.gigabyte $(ENCODINGS)
 
 .PHONY: interop
 interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
@@ -137,7 +139,7 @@ h2spec: $(VENV)/.runtime ## Run h2spec, the conformance tests of HTTP/2
 
 .PHONY: exactness-hard
 exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in many surroundings, short strings, every alignment
-	PYTHONPATH=tests $(BIN)/python bench/engine/hard_strings.py $(ENCODINGS)
+	$(BENCH).engine.hard_strings $(ENCODINGS)
 
 .PHONY: panics
 panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catches it: builds a core for it
@@ -150,36 +152,36 @@ test-ray: $(VENV)/.ray ## Run bytepair corpus on a Ray cluster of two workers, o
 
 .PHONY: vocabularies
 vocabularies: $(VENV)/.dev ## Fetch published vocabularies of every format into build/vocabularies, pinned by hash
-	$(BIN)/python -m bench.formats.vocabularies
+	$(BENCH).formats.vocabularies
 
 .PHONY: exactness-formats
 exactness-formats: $(VENV)/.bench vocabularies ## Compare ids with the publishers' libraries, for every format
-	PYTHONPATH=tests $(BIN)/python -m bench.formats.rank_files $(ARGS)
-	PYTHONPATH=tests $(BIN)/python -m bench.formats.sentencepiece_models $(ARGS)
-	PYTHONPATH=tests $(BIN)/python -m bench.formats.tokenizer_json $(ARGS)
+	$(BENCH).formats.rank_files $(ARGS)
+	$(BENCH).formats.sentencepiece_models $(ARGS)
+	$(BENCH).formats.tokenizer_json $(ARGS)
 
 .PHONY: exactness-chat
 exactness-chat: $(VENV)/.chat vocabularies ## Compare the ids of random chats with the publishers' libraries, for every format
-	PYTHONPATH=tests $(BIN)/python -m bench.chat.exactness $(ARGS)
+	$(BENCH).chat.exactness $(ARGS)
 
 .PHONY: bench-engine
 bench-engine: $(VENV)/.bench ## Measure the engine beside its peers, in one run; TEXTS="FILE…" are texts of your own
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.report $(TEXTS)
+	$(BENCH).engine.report $(TEXTS)
 
 .PHONY: bench-engine-parts
 bench-engine-parts: $(VENV)/.bench ## Measure the engine text by text, on two threads, unknown patterns, and the cost of each step
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.peers --characters 1000 --total 200000 $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.cold $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.threads $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python bench/engine/unknown_patterns.py $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.cores $(TEXTS)
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.load
-	PYTHONPATH=tests $(BIN)/python -m bench.engine.floor $(TEXTS)
+	$(BENCH).engine.peers $(TEXTS)
+	$(BENCH).engine.peers --characters 1000 --total 200000 $(TEXTS)
+	$(BENCH).engine.cold $(TEXTS)
+	$(BENCH).engine.threads $(TEXTS)
+	$(BENCH).engine.unknown_patterns $(TEXTS)
+	$(BENCH).engine.cores $(TEXTS)
+	$(BENCH).engine.load
+	$(BENCH).engine.floor $(TEXTS)
 
 .PHONY: bench-formats
 bench-formats: $(VENV)/.bench vocabularies ## Measure vocabularies of other formats beside their publishers' libraries
-	PYTHONPATH=tests $(BIN)/python -m bench.formats.speed $(ARGS)
+	$(BENCH).formats.speed $(ARGS)
 
 # Sanitizers are unstable in rustc, and do as well on the stable one.
 .PHONY: sanitize
@@ -196,47 +198,47 @@ sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where i
 MEGABYTES ?= 100
 .PHONY: bench-train
 bench-train: $(VENV)/.bench ## Measure training beside its peers, in one run: an hour, for the peers' sake
-	$(BIN)/python -m bench.train.measure
+	$(BENCH).train.measure
 
 .PHONY: bench-corpus
 bench-corpus: $(VENV)/.ray ## Measure counting, encoding and Ray over a corpus of 1 GB: ten minutes
-	$(BIN)/python -m bench.corpus.measure --encode
+	$(BENCH).corpus.measure --encode
 
 .PHONY: bench-worst-case
 bench-worst-case: $(VENV)/.dev ## Measure what the worst texts cost, how it grows, and memory: half an hour
-	PYTHONPATH=tests $(BIN)/python bench/engine/worst_case.py --megabytes $(MEGABYTES) --only $(SHAPES) $(ARGS)
+	$(BENCH).engine.worst_case --megabytes $(MEGABYTES) --only $(SHAPES) $(ARGS)
 
 .PHONY: bench-streams
 bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: two idle cores, two minutes
-	$(BIN)/python -m bench.streams.measure
+	$(BENCH).streams.measure
 
 .PHONY: reliability
 reliability: $(VENV)/.dev ## Bring every fault about under load and print one table: minutes
-	PYTHONPATH=tests:. $(BIN)/python -m bench.reliability.matrix
+	$(BENCH).reliability.matrix
 
 .PHONY: soak
 MINUTES ?= 60
 soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads and descriptors must stay flat
-	PYTHONPATH=tests:. $(BIN)/python -m bench.reliability.soak --minutes $(MINUTES)
+	$(BENCH).reliability.soak --minutes $(MINUTES)
 
 .PHONY: bench-service
 bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: 15 minutes; QUICK=1, PARTS="…"
-	PYTHONPATH=tests:. $(BIN)/python -m bench.service.measure $(PARTS) $(if $(QUICK),--quick)
+	$(BENCH).service.measure $(PARTS) $(if $(QUICK),--quick)
 
 .PHONY: bench-scaling
 bench-scaling: $(VENV)/.dev ## Measure and draw how the service grows: 15 minutes; CURVES="…", DRAW=1
-	PYTHONPATH=tests:. $(BIN)/python -m bench.scaling.measure $(CURVES) $(if $(DRAW),--draw)
+	$(BENCH).scaling.measure $(CURVES) $(if $(DRAW),--draw)
 
 SECONDS ?= 3600
 .PHONY: fuzz-request fuzz-stream fuzz-text fuzz-vocabulary
 fuzz-request: fuzz-% : $(VENV)/.fuzz ## Fuzz the bytes of requests, as the RPCs read them; SECONDS (3600)
-	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 fuzz-stream: fuzz-% : $(VENV)/.fuzz ## Fuzz the messages of streams
-	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 fuzz-text: fuzz-% : $(VENV)/.fuzz ## Fuzz text and ids, against tiktoken and the reference
-	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 fuzz-vocabulary: fuzz-% : $(VENV)/.fuzz ## Fuzz vocabulary files, of every format
-	PYTHONPATH=tests:. $(BIN)/python -m bench.fuzz.run $* --seconds $(SECONDS)
+	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 
 # Deployment
 

@@ -1,6 +1,6 @@
 """How fast is the engine on text that its process has not seen, beside its peers?
 
-    PYTHONPATH=tests python -m bench.engine.cold [FILE…]
+    PYTHONPATH=tests:. python -m bench.engine.cold [FILE…]
 
 Each measurement is one pass over one text in a process of its own, forked from one that has loaded
 the engines. It encodes some numbers first, so that what an engine makes at its first call does not

@@ -1,7 +1,7 @@
 """What do several cores give one large text? One thread and two in turns, on an idle machine.
 
     make bench-engine-parts                              texts of 10 MB
-    PYTHONPATH=tests python -m bench.engine.cores [--megabytes 10] [FILE…]
+    PYTHONPATH=tests:. python -m bench.engine.cores [--megabytes 10] [FILE…]
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository; each
 is repeated to the size. Ids are compared first. Prints the time that one thread takes, and how many

@@ -1,8 +1,8 @@
 """Compare ids with tiktoken's on a gigabyte of texts made by chance, for each built-in encoding.
 
     make exactness-1gb                                              every encoding: half an hour
-    PYTHONPATH=tests python bench/engine/gigabyte.py NAME…          some of them
-    PYTHONPATH=tests python bench/engine/gigabyte.py --megabytes 50 less of it
+    PYTHONPATH=tests:. python -m bench.engine.gigabyte NAME…          some of them
+    PYTHONPATH=tests:. python -m bench.engine.gigabyte --megabytes 50 less of it
 
 Documents of about a megabyte, made in turns from
 

@@ -1,6 +1,6 @@
 """How fast is an encoding ready in a new process, beside tiktoken?
 
-    PYTHONPATH=tests python -m bench.engine.load
+    PYTHONPATH=tests:. python -m bench.engine.load
 
 Each measurement is the call of `get_encoding` in a process of its own, after imports: this engine
 reads the table in its wheel, tiktoken its cache folder. The two take turns; tokens of one text are

@@ -1,8 +1,8 @@
 """How fast is the engine beside its peers? Encode, count and decode, in one run.
 
     make bench-engine-parts                                     all texts of the corpora folder
-    PYTHONPATH=tests python -m bench.engine.peers FILE…         texts of your own
-    PYTHONPATH=tests python -m bench.engine.peers --characters 1000   small documents
+    PYTHONPATH=tests:. python -m bench.engine.peers FILE…         texts of your own
+    PYTHONPATH=tests:. python -m bench.engine.peers --characters 1000   small documents
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 Peers that are installed take part: tiktoken, gigatoken, quicktok-v1, toktok-rs, splintr-rs. Ids

@@ -1,6 +1,6 @@
 """What do two threads count in the time of one? Independent documents, on two idle cores.
 
-    PYTHONPATH=tests python -m bench.engine.threads [FILE…]
+    PYTHONPATH=tests:. python -m bench.engine.threads [FILE…]
 
 Prints how many times as much two threads count as one does, by the clock: the median of the rounds
 in which nothing else used the cores. Beside it what can be told where others do: twice the CPU time

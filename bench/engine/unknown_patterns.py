@@ -1,7 +1,7 @@
 """How fast is a pattern that has no scanner? Encodes through the regex engine and tiktoken.
 
-    PYTHONPATH=tests python bench/engine/unknown_patterns.py    the corpora folder
-    PYTHONPATH=tests python bench/engine/unknown_patterns.py FILE…    texts of your own
+    PYTHONPATH=tests:. python -m bench.engine.unknown_patterns    the corpora folder
+    PYTHONPATH=tests:. python -m bench.engine.unknown_patterns FILE…    texts of your own
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 The encodings are the built-in ones with an empty group before their pattern, so that it is not

@@ -1,7 +1,7 @@
 """Compare this engine's ids with tiktoken's on whole texts, for every built-in encoding.
 
-    make exactness                      all texts of the corpora folder
-    python bench/exactness.py FILE…     texts of your own
+    make exactness                                             all texts of the corpora folder
+    PYTHONPATH=tests:. python -m bench.engine.exactness FILE…  texts of your own
 
 The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 Prints a line for each text and encoding, and ends with status 1 if any id differs.
@@ -17,7 +17,7 @@ from pathlib import Path
 import bytepair_engine
 from support.oracle import oracle
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
