@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bytepair_engine import EncodingSpec, load_encoding
 
-from bench.exactness import corpora
+from bench.engine.exactness import corpora
 from bench.formats.vocabularies import SENTENCEPIECE, TOKENIZER_JSON, fetched
 
 DOCUMENT = 10_000

@@ -21,7 +21,7 @@ from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from support.hard_text import every_white_space, random_texts
 from tokenizers import Tokenizer
 
-from bench.exactness import corpora
+from bench.engine.exactness import corpora
 from bench.formats.vocabularies import TOKENIZER_JSON, fetched
 
 SEED = 20261121
