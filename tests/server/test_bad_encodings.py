@@ -146,10 +146,12 @@ def test_a_file_that_could_be_swapped_unseen_is_named_with_what_would_pin_it(
 ) -> None:
     unpinned = configure(tmp_path, GOOD, pin="")
     with RunningServer("--config", unpinned) as server:
-        warned = server.wait_for_log("another vocabulary in its place would be served too")
+        warned = server.wait_for_log("this file is not pinned: a replaced file would be served too")
     assert (warned["encoding"], warned["level"]) == ("mine", "warning")
     said = said_of_good(unpinned)
-    assert said.startswith("encodings.mine: another vocabulary in its place would be served too")
+    assert said.startswith(
+        "encodings.mine: this file is not pinned: a replaced file would be served too"
+    )
     assert said.endswith(f"add {warned['add']}\n")
     assert said_of_good(configure(tmp_path, GOOD, pin=warned["add"])) == ""
     refusal = refused(configure(tmp_path, OTHER, pin=warned["add"]))
@@ -175,7 +177,7 @@ sha256 = "{hashlib.sha256(merges).hexdigest()}"
 """,
     )
     said = said_of_good(config)
-    assert said.startswith("encodings.pair: another vocabulary")
+    assert said.startswith("encodings.pair: this file is not pinned")
     wrong = f'fingerprint = "sha256:{"0" * 64}"'
     Path(config).write_text(Path(config).read_text(encoding="utf-8") + wrong, encoding="utf-8")
     refusal = refused(config)

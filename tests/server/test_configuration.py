@@ -177,8 +177,8 @@ def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, sa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("'' = []", "'' is no name that a log can show"),
-        ('"a\\u001b[31m" = []', "is no name that a log can show"),
+        ("'' = []", "'' is not a printable name"),
+        ('"a\\u001b[31m" = []', "is not a printable name"),
         ("chat = 'sha256:'", "caller 'chat' needs a list of key hashes"),
         ("chat = ['hunter2']", "entry 0 of caller 'chat' is not 'sha256:' and 64"),
         ("chat = []\nbilling = [hunter2]", "is not TOML in line 2"),

@@ -315,7 +315,7 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
     ("lines", "said"),
     [
         (["tls_cert_file = 'server.pem'"], "tls_cert_file and tls_key_file: TLS needs both"),
-        (["tls_client_ca_file = 'server.pem'"], "nobody is known by a certificate"),
+        (["tls_client_ca_file = 'server.pem'"], "no caller has a certificate"),
         (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'none.pem'"],
             "none.pem: cannot be read: No such file",

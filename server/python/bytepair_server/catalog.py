@@ -1,4 +1,4 @@
-"""The encodings that this server has, by name and alias, each proven before it serves."""
+"""The loaded encodings, by name and alias, each verified before it is served."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Entry:
         name: Its canonical name.
         fingerprint: Its fingerprint.
         aliases: Its other names, sorted.
-        is_pinned: Whether another vocabulary in its place would have been refused.
+        is_pinned: Whether a replaced file would be rejected.
     """
 
     encoding: Encoding
@@ -218,7 +218,7 @@ def _declared(name: str, table: Mapping[str, Any], base_dir: Path, settings: Set
 def _is_pinned(spec: EncodingSpec) -> bool:
     if spec.file is None or spec.fingerprint is not None:
         return True
-    return spec.sha256 is not None and spec.encoder_file is None  # of which it says nothing
+    return spec.sha256 is not None and spec.encoder_file is None  # which sha256 does not cover
 
 
 def prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:

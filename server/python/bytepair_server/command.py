@@ -33,8 +33,8 @@ def run(arguments: Sequence[str]) -> int:
         if configuration.check_only:
             for name, pin in _check(configuration).unpinned.items():
                 sys.stderr.write(
-                    f"encodings.{name}: another vocabulary in its place would be served too; "
-                    f"add {pin}\n"
+                    f"encodings.{name}: this file is not pinned: a replaced file would be served "
+                    f"too; add {pin}\n"
                 )
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""

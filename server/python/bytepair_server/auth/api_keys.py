@@ -63,7 +63,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
         if caller in reserved:
             raise ConfigurationError(f"{place}: no caller may be called {caller!r}")
         if not caller.isprintable() or not caller:
-            raise ConfigurationError(f"{place}: {caller!r} is no name that a log can show")
+            raise ConfigurationError(f"{place}: {caller!r} is not a printable name")
         if not isinstance(hashes, list):
             raise ConfigurationError(f"{place}: caller {caller!r} needs a list of key hashes")
         for index, entry in enumerate(hashes):
@@ -79,7 +79,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
                     f"{place}: callers {keys[digest]!r} and {caller!r} share a key"
                 )
     if not table:
-        raise ConfigurationError(f"{place}: names no caller, so that nobody could call")
+        raise ConfigurationError(f"{place}: names no caller, so every call would be rejected")
     return Keys(keys, frozenset(table))
 
 

@@ -1,6 +1,6 @@
-"""Who calls: by an API key, by a client certificate, or nobody in particular.
+"""Identify the caller: by API key, by client certificate, or as `anonymous`.
 
-The caller is who proves to be one, never what a request says of itself.
+Only credentials count, never what a request says of itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import Unauthenticated
 from bytepair_server.rpc.call import ANONYMOUS
 
-#: In `ceiling` and `quotas`: whoever has no table of its own, nor its group.
+#: In `ceiling` and `quotas`: callers without a table of their own or of their group.
 DEFAULT_CALLER: Final = "default"
 
 _SCHEME: Final = "bearer "
@@ -72,7 +72,7 @@ class Callers:
         return (caller, DEFAULT_CALLER) if group is None else (caller, group, DEFAULT_CALLER)
 
     def check_names(self, setting: str, names: Mapping[str, object]) -> None:
-        """Raises ConfigurationError if a table of a setting is for nobody who is known."""
+        """Raises ConfigurationError if a table of a setting names an unknown caller."""
         known = {DEFAULT_CALLER, *self.names, *self.groups}
         for name in names:
             if name not in known:
@@ -87,8 +87,8 @@ class Callers:
         self._keys = other._keys
 
     def identify(self, authorization: str | None, peer: Peer) -> str:
-        """Find who calls. A key says it where there is one, a certificate otherwise: who sends
-        a key through a proxy's connection is not the proxy.
+        """Identify the caller: by its key if it sends one, else by its certificate. A key counts
+        first because a proxy's connection has the proxy's certificate.
 
         Args:
             authorization: The call's `authorization` metadata; None if it has none.
@@ -103,7 +103,7 @@ class Callers:
             if not authorization.lower().startswith(_SCHEME):
                 raise Unauthenticated
             # A table lookup by the hash is safe against timing: what it compares is the hash,
-            # and to learn a prefix of a hash helps nobody to find a key that has it.
+            # and a prefix of a hash does not help to find a key.
             caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
         elif self._certificates:
             caller = self._certificates.caller(peer.certificate)
@@ -117,10 +117,10 @@ class Callers:
 
 
 def load(settings: Settings, base_dir: Path) -> Callers:
-    """Find out who may call.
+    """Load the callers.
 
     Args:
-        settings: Who is configured.
+        settings: With the callers' tables and the file of keys.
         base_dir: What relative paths are relative to.
     Raises:
         ConfigurationError: The settings contradict each other, or the file of API keys is not
@@ -139,12 +139,12 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     has_certificates = any(table.certificates for table in settings.callers.values())
     if has_certificates and settings.tls_client_ca_file is None:
         raise ConfigurationError(
-            "callers: certificates need tls_client_ca_file, or no client is asked for one"
+            "callers: certificates need tls_client_ca_file; without it no client sends one"
         )
     if settings.tls_client_ca_file is not None and callers.open:
         raise ConfigurationError(
-            "tls_client_ca_file: nobody is known by a certificate; give the names in it to a "
-            "caller, in certificates of [callers.<name>], or set api_keys_file"
+            "tls_client_ca_file: no caller has a certificate; list the names in it under "
+            "certificates of [callers.<name>], or set api_keys_file"
         )
     said = settings.ceiling.keys() | settings.quotas.keys()
     for name, table in settings.callers.items():

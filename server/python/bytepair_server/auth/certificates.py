@@ -1,4 +1,4 @@
-"""Who a client certificate stands for: its names, looked up in the configuration.
+"""Map the names in a client certificate to a caller.
 
 Only subject alternative names count, and of these host names ("dns:") and URIs ("uri:", such as
 SPIFFE ids); the subject's common name, addresses and e-mail addresses never do. A name must be
@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from bytepair_server.config.callers import CallerTable
 from bytepair_server.config.loader import ConfigurationError
 
-#: Certificates are remembered, as each call is asked for its own.
+#: Certificates are cached, because each call looks its own up.
 _REMEMBERED: Final = 1024
 
 
@@ -68,7 +68,7 @@ class Certificates:
 @lru_cache(_REMEMBERED)
 def _names(der: bytes) -> tuple[tuple[str, str], ...]:
     """The names in a certificate, by their kinds; none where it has none that can be read."""
-    from cryptography import x509  # takes megabytes, which only who has certificates needs
+    from cryptography import x509  # takes megabytes, needed only with certificates
 
     try:
         extensions = x509.load_der_x509_certificate(der).extensions

@@ -1,4 +1,4 @@
-"""Which special tokens a call may use: what it asks for, within its caller's ceiling.
+"""Which special tokens a call may use: those that it requests, within its caller's ceiling.
 
 `Policy.permit` is the one place where that is decided. Whatever names special tokens,
 `allowed_special`, `special_token` segments and `add_special_tokens` alike, goes through it.
@@ -33,7 +33,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class SpecialRule:
-    """What becomes of special tokens that text spells, in the engine's terms.
+    """How special tokens in text are treated, in the engine's terms.
 
     Attributes:
         allowed: These become control tokens.
@@ -85,7 +85,7 @@ class Policy:
                     continue
                 entry = next((e for e in catalog.entries if e.name == name), None)
                 if entry is None and name in catalog.failed:
-                    continue  # nobody can ask for it
+                    continue  # no request can name it
                 if entry is None:
                     raise ConfigurationError(
                         f"ceiling.{caller}.{name}: no encoding of this canonical name is loaded; "

@@ -1,8 +1,8 @@
-"""How much each caller may ask for: requests and bytes per second, calls and streams at once.
+"""Quotas of each caller: requests and bytes per second, calls and streams at once.
 
-Rates are token buckets: a bucket holds what may be asked for at once (the burst), fills at the
-rate, and is full at first. A call that costs more than a full bucket is taken when the bucket is
-full, and leaves a debt; so whatever the limits on sizes let in can be asked for at any rate.
+Rates are token buckets: a bucket holds the burst, fills at the rate, and is full at first. A call
+that costs more than a full bucket is accepted when the bucket is full, and leaves a debt; so any
+call within the size limits is accepted at some time.
 
 What callers have had stands in the server's ledger, so a caller has one quota however many
 processes answer it.
@@ -54,7 +54,7 @@ class Bucket:
         self._clock: Final = clock
 
     def wait(self, cost: float) -> float:
-        """Seconds until so many tokens can be taken; 0 if they can now."""
+        """Seconds until this many tokens can be taken; 0 if they can now."""
         cells, at, now = self._cells, self._at, self._clock()
         taken = max(0.0, cells[at] - (now - cells[at + 1]) * self._rate)
         cells[at], cells[at + 1] = taken, now
@@ -66,7 +66,7 @@ class Bucket:
 
 
 class Quota:
-    """What one caller has asked for, and may. For one event loop of each process."""
+    """The use and the limits of one caller. For one event loop of each process."""
 
     __slots__ = ("_account", "_bytes", "_max_concurrent", "_max_streams", "_requests", "_table")
 

@@ -1,4 +1,4 @@
-"""Files that are read again while the server runs: when one changes, and is good.
+"""Reload files while the server runs: when one changes, and only if it is good.
 
 A bad one changes nothing: what was read before stays in use, the log says why, and
 `bytepair_reload_failed` is 1 until the file is good again.
@@ -62,7 +62,7 @@ class Reloader:
             seen: `contents` of the files of each, from before they were read first: a change
                 between the two is then seen too.
             metrics: What is counted.
-            log: Where it is told.
+            log: Where reloads are logged.
         """
         self._watched: Final = watched
         self._metrics: Final = metrics
@@ -102,7 +102,7 @@ class Reloader:
                 error=str(error) if known else logs.frames(error),
             )
         else:
-            # Before it is told, so that whoever reads the log finds the metrics to say the same.
+            # Before it is logged, so that a reader of the log finds the same in the metrics.
             self._metrics.reloaded(watched.what, ok=True)
             self._log.info("reloaded", what=watched.what)
 

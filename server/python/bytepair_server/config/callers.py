@@ -1,4 +1,4 @@
-"""What an operator may set about callers: who they are, and what each of them may do."""
+"""Settings about callers: certificates, groups, ceilings and quotas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from bytepair_server.config.types import File, Number, Whole
 
-#: Whoever owns the server's process, and nobody else.
+#: The user of the server's process only.
 DEFAULT_UNIX_SOCKET_MODE: Final = "0600"
 
 _CERTIFICATE_NAME: Final = re.compile(r"(?:dns:[^\s*]+|uri:\S+)")
@@ -99,21 +99,21 @@ class CallerSettings(BaseModel):
 
     api_keys_file: File | None = Field(
         default=None,
-        description="TOML file of callers and hashes of their API keys, read again when it "
-        "changes. None: no keys.",
+        description="TOML file of callers and hashes of their API keys, reloaded when it changes. "
+        "None: no keys.",
     )
     tls_cert_file: File | None = Field(
         default=None,
-        description="The server's certificate chain (PEM), read again when it changes. None: no "
-        "TLS.",
+        description="The server's certificate chain (PEM), reloaded when it changes. None: no TLS.",
     )
     tls_key_file: File | None = Field(
-        default=None, description="The private key of tls_cert_file (PEM), read again likewise."
+        default=None,
+        description="The private key of tls_cert_file (PEM), reloaded when it changes.",
     )
     tls_client_ca_file: File | None = Field(
         default=None,
-        description="Who may sign client certificates (PEM), read again likewise; every client "
-        "then needs one. None: none is asked for.",
+        description="Authorities of client certificates (PEM), reloaded when it changes; every "
+        "client then needs a certificate. None: clients need none.",
     )
     health_needs_caller: bool = Field(
         default=False,
@@ -125,13 +125,13 @@ class CallerSettings(BaseModel):
     )
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = Field(
         default="AS_TEXT",
-        description="The least strict disallowed_special that requests get: REJECT refuses "
-        "special tokens in text whatever a request says.",
+        description="The least strict disallowed_special that requests get: REJECT makes "
+        "special tokens in text an error whatever a request says.",
     )
     log_denials: bool = Field(
         default=False,
-        description="Log each call without known credentials, and what the policy denies or "
-        "rejects, without text.",
+        description="Log calls without valid credentials, and special tokens that the policy "
+        "denies or rejects. Text is never logged.",
     )
     callers: Mapping[str, CallerTable] = Field(
         default_factory=dict,
@@ -144,5 +144,5 @@ class CallerSettings(BaseModel):
     )
     quotas: Mapping[str, QuotaTable] = Field(
         default_factory=dict,
-        description="How much each caller may ask for, by caller or group. Only in the file.",
+        description="Quotas of each caller, by caller or group. Only in the file.",
     )

@@ -90,7 +90,7 @@ def contents(place: str, path: Path) -> bytes:
         place: What errors begin with: the setting that names the file, and the file.
         path: Where it is.
     Raises:
-        ConfigurationError: It cannot be read, or is no file: whoever reads a pipe may wait for
+        ConfigurationError: It cannot be read, or is no file: reading a pipe may wait for
             ever.
     """
     try:

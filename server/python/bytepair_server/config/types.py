@@ -1,4 +1,4 @@
-"""The types of settings, apart from what is set: each with what makes a value wrong."""
+"""Types of settings, each with the error for a wrong value."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ ACCEPT_AGAIN_SECONDS: Final = 0.1
 #: The largest request, line and headers.
 MAX_REQUEST_BYTES: Final = 64 * 1024
 
-#: Whether something holds, and one line about it.
+#: Whether a check passes, and one line about it.
 Probe = Callable[[], tuple[bool, str]]
 
 
@@ -188,7 +188,7 @@ async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[b
                 # asyncio's own server would log a thousand lines a second.
                 await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue
-            # The oldest makes room: who means it sends the request at once and has long been
+            # The oldest makes room: an honest client sends its request at once and has long been
             # answered, so slow clients drop each other, and not the scraper that comes then.
             if len(connections) >= MAX_CONNECTIONS:
                 oldest = next(iter(connections))

@@ -125,7 +125,7 @@ class _Unfailing(io.TextIOBase):
             self._stream.flush()
 
     def close(self) -> None:
-        """Leave the stream open: whoever gave it closes it."""
+        """Leave the stream open: its owner closes it."""
 
 
 def _cut(line: bytes, most: int) -> bytes:
@@ -152,7 +152,7 @@ def _without_messages(
     what it worked on, as gRPC does of metadata that are not text, an API key among them."""
     record = event["_record"]
     said = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
-    # asyncio fills its lines in itself: after a bracket, and from the second line on.
+    # asyncio formats its lines itself: after a bracket, and from the second line on.
     event["event"] = said.split("\n")[0].split("(")[0] if record.name == "asyncio" else said
     if record.exc_info:
         event["error"] = frames(record.exc_info[1])

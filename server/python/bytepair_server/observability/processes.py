@@ -1,4 +1,4 @@
-"""What the operating system knows of the server's processes, added up for Prometheus."""
+"""CPU time and memory of all processes of the server, for Prometheus."""
 
 from __future__ import annotations
 

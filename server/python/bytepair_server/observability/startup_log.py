@@ -1,4 +1,4 @@
-"""What the server says once it serves."""
+"""The log lines of a start."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def announce(
     for name, why in loaded.failed.items():
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
     for name, pin in loaded.unpinned.items():
-        log.warning("another vocabulary in its place would be served too", encoding=name, add=pin)
+        log.warning(
+            "this file is not pinned: a replaced file would be served too", encoding=name, add=pin
+        )
     for entry in loaded.entries:
         if not can_stream(entry.encoding):
             log.warning(

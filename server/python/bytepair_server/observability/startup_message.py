@@ -1,4 +1,4 @@
-"""What a person at a terminal sees once the server serves, and what to try next."""
+"""The message for a person at a terminal: where the server listens, and what to try next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chats of requests as the engine takes them, and the other way round."""
+"""Chats between protobuf and the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request has encoded or counted: a text, its UTF-8 as it came, or parts."""
+"""The content of a request to encode or count: a text, its UTF-8 bytes, or segments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def encode(
 
     Raises:
         InvalidText: Bytes are not UTF-8; its field is "text".
-        SpecialTokenFound: The text spells a special token that is an error by `rule`.
+        SpecialTokenFound: The text contains a special token that is an error by `rule`.
     """
     if isinstance(content, list):
         ids, offsets = segments.encode(encoding, content, rule, unit)

@@ -1,4 +1,4 @@
-"""Messages as proto3 JSON, for callers of the Connect protocol: translated to bytes and back."""
+"""proto3 JSON for callers of the Connect protocol, from and to protobuf bytes."""
 
 from __future__ import annotations
 

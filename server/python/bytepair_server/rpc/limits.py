@@ -1,4 +1,4 @@
-"""Size limits, checked before any work. Every limit is inclusive: exactly so much is taken."""
+"""Size limits, checked before any work. Every limit is inclusive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def check(field: str, size: int, limit: int, unit: str) -> None:
     Args:
         field: The request's field.
         size: What it has, in `unit`.
-        limit: What is taken, inclusive.
+        limit: The most that is accepted.
         unit: Plural, for people: "bytes", "ids".
     Raises:
         InputTooLarge: `size` is over `limit`.

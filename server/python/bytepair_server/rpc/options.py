@@ -1,4 +1,4 @@
-"""What the options that requests share mean: encoding, special tokens, decoding, limit."""
+"""Options that requests share: encoding, special tokens, decoding, limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
     text_pb2.DECODE_ERRORS_STRICT: "strict",
 }
 
-#: No text has so many tokens; the engine counts in machine words.
+#: No text has this many tokens; the engine counts in machine words.
 _BEYOND_ANY_COUNT: Final = sys.maxsize
 
 _HasLimit = (

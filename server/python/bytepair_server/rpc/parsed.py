@@ -1,4 +1,4 @@
-"""Requests apart from what is large in them: the text or the ids, as they came on the wire."""
+"""Parsed requests, whose large fields (text or ids) stay bytes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TakenItems:
 
 
 def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:
-    """Read a request. Raises what `wire.parse` does, but for a text that is not UTF-8."""
+    """Read a request. Raises what `wire.parse` does, except for a text that is not UTF-8."""
     taken = wire_fields.take(raw, request_class.TEXT_FIELD_NUMBER)
     if taken is None or len(taken[1]) != 1:
         request = wire.parse(request_class, raw)
@@ -88,7 +88,7 @@ def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:
 
 
 def take_texts(request_class: type[HasTexts], raw: bytes) -> TakenTexts[HasTexts]:
-    """Read a request. Raises what `wire.parse` does, but for texts that are not UTF-8."""
+    """Read a request. Raises what `wire.parse` does, except for texts that are not UTF-8."""
     taken = wire_fields.take(raw, request_class.ITEMS_FIELD_NUMBER)
     if taken is None:
         return TakenTexts(wire.parse(request_class, raw), None)

@@ -1,7 +1,7 @@
-"""Text as parts: what a request's `text` or `segments` come to, apart from protobuf.
+"""The parts of a request's `text` or `segments`, apart from protobuf.
 
-Parts are encoded one by one and their ids joined: nothing merges across a border. Offsets,
-of tokens and of faults, count as if the parts were joined, special tokens by their spelling.
+Parts are encoded one by one and their ids joined: nothing merges across two of them. Offsets, of
+tokens and of faults, count as if the parts were joined, special tokens by their spelling.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def encode(
     Args:
         encoding: The encoding.
         parts: In order; special tokens among them are permitted already.
-        rule: Whether special tokens that text spells are an error; it allows none of them here.
+        rule: Whether special tokens in text are an error; it allows none of them here.
         unit: Of the offsets; None for none.
     Returns:
         Ids, and the offset of each; no offsets if `unit` is None.
     Raises:
-        SpecialTokenInSegment: Text spells a special token that is an error by `rule`.
+        SpecialTokenInSegment: Text contains a special token that is an error by `rule`.
     """
     before, after = _template(encoding, rule)
     rule = rule.for_segments()

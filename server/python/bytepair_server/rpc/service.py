@@ -369,7 +369,7 @@ def _decode(
 def _look(
     entry: Entry, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
-    """Take note of special tokens that text spells, where they are to be text."""
+    """Count special tokens in text that stay text."""
     if not rule.disallowed and contents.spell_special(entry.encoding, found, rule):
         call.policy["as_text"] = None
 
@@ -381,7 +381,7 @@ def _good(content: Content | Exception) -> Content:
 
 
 def _item_failure(error: Exception, call: Call) -> Failure:
-    """What the caller is told of one item; an unexpected error is the whole call's."""
+    """The error of one item; an unexpected error is the whole call's."""
     failure = failure_of(error)
     if failure is None:
         raise error

@@ -1,4 +1,4 @@
-"""Request bytes to a protobuf message, or exactly what is wrong with them.
+"""Parse request bytes to a protobuf message, or say exactly what is wrong with them.
 
 protobuf refuses a string field that is not UTF-8, but says neither which nor where. To find
 out, the bytes are read again with a twin of the message in which every `string` is `bytes`:

@@ -1,7 +1,7 @@
-"""Fields of messages as the bytes that they are on the wire: written, and taken out as they came.
+"""Single fields of messages, read and written as bytes.
 
-What is large in a message, its ids or its text, protobuf would copy and turn into objects that
-nothing needs. Whatever stands here gives byte for byte what protobuf would.
+protobuf would copy a large field, such as ids or text, and turn it into objects that nothing needs.
+Each function here gives byte for byte what protobuf would.
 """
 
 from __future__ import annotations

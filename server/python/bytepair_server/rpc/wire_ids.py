@@ -1,9 +1,8 @@
-"""Token ids on the wire: answers made of ids that are packed already, and ids taken out of a
-request as they came.
+"""Token ids on the wire: packed ids in answers, and packed ids out of requests.
 
 protobuf turns a list of 250,000 ids into a message in 18 ms, and needs the list first; the engine
-writes the same bytes itself, and they are joined with what protobuf writes of the rest. Whatever
-stands here gives byte for byte what protobuf would.
+writes the same bytes itself, and they are joined with what protobuf writes of the rest. Each
+function here gives byte for byte what protobuf would.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the streaming RPCs compute have in common. Nothing of it knows gRPC or threads."""
+"""What the sessions of all streaming RPCs share. It knows neither gRPC nor threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Session(ABC):
     """One stream: messages in, answers out. Used by one thread at a time.
 
     Attributes:
-        call: Which; told the encoding, and how much text and how many ids there were.
+        call: Which; it collects the encoding, the bytes of text and the number of ids.
         held: How many bytes of text wait for more.
         over: The stream has ended: after the answer at hand nothing is read any more.
         fault: Why it has; None where it ended well.

@@ -1,4 +1,4 @@
-"""Whether text that arrives in pieces spells a special token."""
+"""Detect special tokens in text that arrives in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that outlive the process that counts them, and how they add up over processes.
+"""Metrics in shared memory: they survive the process that counts them, and add up over processes.
 
 Each process that counts has a *block*: memory that it shares with its supervisor, where every
 number is a cell of eight bytes. Nothing of it is a file, so nothing fills a disk, is left over

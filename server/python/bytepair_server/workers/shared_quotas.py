@@ -1,4 +1,4 @@
-"""What callers have had of their quotas, kept once for all processes of a server.
+"""Quota use of all callers, shared by all processes of a server.
 
 A supervisor makes the ledger before it forks: its memory is shared, and so is the lock that
 guards each account, a record lock of the kernel, which a process that is killed gives back.
@@ -85,7 +85,7 @@ class Ledger:
         self._number = number
 
     def forget(self, number: int) -> None:
-        """Take note that a process is gone, and nobody is inside it any more."""
+        """Note that a process is gone, and with it its calls."""
         own = _BUCKET_CELLS + _INSIDE_CELLS * number
         for slot in range(self._count[0]):
             for kind in range(_INSIDE_CELLS):

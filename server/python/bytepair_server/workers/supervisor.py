@@ -51,7 +51,7 @@ def worker_count(settings: Settings) -> int:
     """How many workers there are to be.
 
     Raises:
-        ConfigurationError: Several are asked for where they cannot share a port.
+        ConfigurationError: Several workers are configured where they cannot share a port.
     """
     can_share = CAN_SHARE and not settings.grpc_address.startswith("unix:")
     if settings.workers > 1 and not can_share:
@@ -222,7 +222,7 @@ class Supervisor:
         except OSError:
             said = b""
         if not said:
-            # It ends, of which `_reap` takes note.
+            # It ends, which `_reap` notices.
             asyncio.get_running_loop().remove_reader(place.control)
         if worker.ALIVE in said:
             place.answered.set()
@@ -255,7 +255,7 @@ class Supervisor:
         if served and loop.time() - place.started > STEADY_SECONDS:
             place.deaths_in_a_row = 0
         wait = self._next_wait(place)
-        # Before it is told, for to write a line may take time.
+        # Before it is logged, because writing a line may take time.
         loop.call_later(wait, self._start, place)
         self._log.error(
             "a worker ended", worker=place.number, pid=pid, status=status, replaced_in_seconds=wait
@@ -311,7 +311,7 @@ class Supervisor:
     # What the HTTP port shows
 
     async def _ask(self) -> None:
-        """Ask all workers whether they answer; those who ask meanwhile share the answers."""
+        """Ask all workers whether they answer; callers that ask meanwhile share the answers."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask_all())
         await asyncio.shield(self._asking)
@@ -378,7 +378,7 @@ def supervise(configuration: Configuration, count: int, loop_factory: LoopFactor
 
 
 def _wait_seconds(deaths_in_a_row: int) -> float:
-    """How long a worker's replacement waits, after so many deaths in a row before this one."""
+    """How long a worker's replacement waits, after this many deaths in a row before this one."""
     if not deaths_in_a_row:
         return 0.0
     return min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(deaths_in_a_row - 1, 30))

@@ -1,4 +1,4 @@
-"""One of several processes that answer calls, as its supervisor forks it.
+"""One worker process, forked by the supervisor.
 
 The two have a pair of sockets, on which each says things of one byte. Where the socket ends
 the supervisor is gone, and the worker drains.
@@ -142,4 +142,4 @@ def _say(control: socket.socket, what: bytes) -> None:
     try:
         control.send(what)
     except OSError:
-        """Nobody listens any more, of which `heard` takes note."""
+        """The supervisor is gone, which `heard` notices."""
