@@ -211,6 +211,7 @@ def test_help_names_every_setting_with_its_variable() -> None:
     for name in Settings.model_fields.keys() - FILE_ONLY:
         assert f"--{name.replace('_', '-')}" in ended.stdout
         assert f"BYTEPAIR_{name.upper()}," in ended.stdout
+    assert "[BYTEPAIR_CORS_ORIGINS, none]" in ended.stdout
 
 
 def test_the_documented_defaults_are_the_real_ones() -> None:

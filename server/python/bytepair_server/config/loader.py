@@ -231,7 +231,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_flag(group: argparse._ArgumentGroup, name: str, field: FieldInfo) -> None:
     default = field.get_default(call_default_factory=True)
     if isinstance(default, tuple):
-        shown = "all built in"
+        shown = "all built in" if default else "none"
     elif isinstance(default, bool):
         shown = "on" if default else "off"
     else:
