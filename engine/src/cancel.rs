@@ -1,4 +1,4 @@
-//! Stopping work that nobody waits for any more.
+//! Cancellation of work that is no longer needed.
 //!
 //! A thread works under at most one flag. Loops that may run for long ask `is_set` every few
 //! thousand steps and then just end; what they leave behind is thrown away, because a flag that

@@ -1,4 +1,4 @@
-//! Built for `make panics` alone: bytes at which the core panics.
+//! Bytes at which the core panics, built for `make panics` only.
 
 const PROBE: &[u8] = b"panic, please";
 

@@ -1,4 +1,4 @@
-"""A call of grpc.aio with messages both ways, whose end is told as the server said it.
+"""A bidirectional call of grpc.aio, whose status is reported as the server sent it.
 
 A write that crosses the end of the call fails, which is nothing unusual: the server matched a
 stop string, or found a fault. grpc.aio then puts INTERNAL in the place of the status, even of one

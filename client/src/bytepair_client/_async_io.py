@@ -1,4 +1,4 @@
-"""How the calls, batches and streams of an AsyncTokenizerClient are carried out: by awaiting."""
+"""The I/O of AsyncTokenizerClient: calls, batches and streams by asyncio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream, for asyncio: an asynchronous iterator, behind which a task reads the source."""
+"""A stream for asyncio: an asynchronous iterator, with a task that reads the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two clients share: their options, and every decision on the way of a call.
+"""The base of both clients: their options, and every decision of a call.
 
 A decision that needs I/O in the middle is written once, as a generator: it yields a Send, Sleep,
 Collect or AskTls, is sent what came of it, and returns the answer. The clients only carry these

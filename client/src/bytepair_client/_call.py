@@ -1,4 +1,4 @@
-"""What the operations prepare and the clients carry out: one call, one stream, one batch."""
+"""One call, one stream or one batch, prepared by an operation and run by a client."""
 
 from __future__ import annotations
 

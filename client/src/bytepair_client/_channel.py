@@ -1,4 +1,4 @@
-"""The gRPC channel of a client, and why a connection failed where gRPC does not say it plainly."""
+"""The gRPC channel of a client, and plain words for a failed connection."""
 
 from __future__ import annotations
 

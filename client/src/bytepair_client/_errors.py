@@ -1,4 +1,4 @@
-"""What a call can end with, as one tree of types.
+"""The exceptions of this package, as one tree.
 
     TokenizerError                                  everything that this package raises on purpose
     ├── RequestRefused                              the same request would be refused again

@@ -1,4 +1,4 @@
-"""How the calls, batches and streams of a TokenizerClient are carried out: by waiting."""
+"""The I/O of TokenizerClient: calls, batches and streams that block."""
 
 from __future__ import annotations
 

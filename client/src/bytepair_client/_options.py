@@ -1,4 +1,4 @@
-"""What the options of a client and of a call may be, and how a wrong one is refused."""
+"""Options of a client and of a call, with their checks."""
 
 from __future__ import annotations
 

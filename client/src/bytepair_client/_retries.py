@@ -1,4 +1,4 @@
-"""When a call is tried again, how long it waits before that, and how fast calls may follow.
+"""When a call is retried, how long it waits before that, and the rate of calls.
 
 gRPC's own retries are off: it sometimes loses a message of a stream that it tries again, or lets
 the stream hang (grpcio 1.85: `python -m bench.reliability.replay` shows it), and they cannot be

@@ -1,4 +1,4 @@
-"""What a stream sends: put in as it comes, taken out as large as it has grown, kept until settled.
+"""The send buffer of a stream: messages grow while they wait, and are kept until settled.
 
 A request is made when the sender is free, of all that waits by then. So items that arrive while a
 message is being sent go together in the next one, and nothing ever waits for more to come.

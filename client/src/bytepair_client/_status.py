@@ -1,4 +1,4 @@
-"""From how a call failed to the exception that says so: by reason first, by status otherwise."""
+"""Map a failed call to its exception: by reason, else by status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream, for ordinary programs: an iterator, behind which a thread reads the source."""
+"""A stream for threaded programs: an iterator, with a thread that reads the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of one stream: what was sent and read, and how it goes on. It waits for nothing."""
+"""The state of one stream: what was sent and read, and how it is resumed. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping work that nobody waits for any more."""
+"""Cancellation of work that is no longer needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, which costs more than the work where much is made at once."""
+"""Pause Python's garbage collector while many objects are made at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public `Encoding`: one loaded vocabulary, and what can be done with it."""
+"""The public `Encoding`: one loaded vocabulary and its methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong in the engine, as one tree of types.
+"""The exceptions of the engine, as one tree.
 
     BytepairError
     ├── UnknownEncoding      (LookupError)  no such encoding or alias

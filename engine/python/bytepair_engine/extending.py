@@ -1,4 +1,4 @@
-"""An encoding with more special tokens than it had."""
+"""Add special tokens to an encoding."""
 
 from __future__ import annotations
 

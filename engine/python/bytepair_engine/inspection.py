@@ -1,4 +1,4 @@
-"""What vocabulary files hold, for a person who asks before serving them."""
+"""Describe vocabulary files before they are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodings in pickles: built-in ones by name and fingerprint, others by their content.
+"""Pickle encodings: built-in ones by name and fingerprint, others by their content.
 
 An encoding that lives in this process, or that it inherited by a fork, is found again and not
 rebuilt: process pools on Linux share the memory of their parent's encodings.

@@ -1,4 +1,4 @@
-"""Encodings by name: the built-in ones, loaded at first use and then kept."""
+"""The built-in encodings by name, loaded at first use and then cached."""
 
 from __future__ import annotations
 

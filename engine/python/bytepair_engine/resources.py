@@ -1,4 +1,4 @@
-"""What an encoding may take of the machine."""
+"""Memory and threads that an encoding may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! What pre-tokens became, remembered: bounded, and owned by one thread at a time.
+//! The cache of pre-tokens and their ids: bounded, and owned by one thread at a time.
 
 pub mod lookup;
 pub mod recent;

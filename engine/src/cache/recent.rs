@@ -1,4 +1,4 @@
-//! What short pre-tokens became lately: asked first, and mostly the last that is asked.
+//! The ids of recent short pre-tokens: looked up first, and mostly found.
 //!
 //! Whether a pre-token is a token or was merged from several, and how long it is, makes no
 //! difference here, so that one branch decides most pre-tokens, and always the same way. And

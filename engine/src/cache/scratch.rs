@@ -1,4 +1,4 @@
-//! Working scratch for encoding, kept between calls and never shared by two at once.
+//! Scratch memory for encoding, kept between calls and never shared by two at once.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;

@@ -1,4 +1,4 @@
-//! With what merging may begin in place of single bytes: characters that are always made first.
+//! What merging may begin with in place of single bytes: characters that are always made first.
 //!
 //! Most merges of Chinese, Japanese or Korean only put the three bytes of characters together. Where
 //! it is certain that they come first, merging begins after them. Write c for a character of two or

@@ -1,4 +1,4 @@
-//! Base-128 varints, the form that a packed `repeated uint32` has on the wire.
+//! Base-128 varints, as a packed `repeated uint32` is written on the wire.
 
 /// The bytes of the varint of `value`, from the lowest on, zeros after them, and their number, 1 to
 /// 5. Without a branch: whether an id takes two bytes or three is nothing that could be guessed.

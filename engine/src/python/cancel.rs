@@ -1,4 +1,4 @@
-//! `_core.CancelFlag`: what `cancel.py` stops the core's work by.
+//! `_core.CancelFlag`, with which `cancel.py` stops the core's work.
 
 use pyo3::prelude::*;
 

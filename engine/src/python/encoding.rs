@@ -1,4 +1,4 @@
-//! `_core.Bpe`: one encoding, as `backends/interface.py` says what it owes.
+//! `_core.Bpe`: one encoding, with the methods of `backends/interface.py`.
 
 use std::sync::Arc;
 

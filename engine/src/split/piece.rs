@@ -1,4 +1,4 @@
-//! One pre-token of a pattern of the family, character by character.
+//! The end of one pre-token, character by character.
 //!
 //! No pattern looks behind, so that the end of a pre-token is a function of the text from its
 //! start: `piece_end` is the whole definition, and the block scanner only finds the same ends

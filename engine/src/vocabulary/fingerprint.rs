@@ -1,4 +1,4 @@
-//! One name for everything that decides ids.
+//! The fingerprint: a hash of everything that decides ids.
 
 use sha2::{Digest, Sha256};
 

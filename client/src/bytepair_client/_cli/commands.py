@@ -1,4 +1,4 @@
-"""The commands: each asks the server and prints what it says."""
+"""The commands: each calls the server and prints the answer."""
 
 from __future__ import annotations
 

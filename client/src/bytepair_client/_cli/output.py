@@ -1,4 +1,4 @@
-"""What the command writes, in the words of the command line, and how it ends.
+"""Errors in the words of the command line, and exit statuses.
 
 `sys.stdout` will not do: under PYTHONUNBUFFERED, as in container images, it drops what a pipe
 does not take at once, and it refuses file names that are not UTF-8.

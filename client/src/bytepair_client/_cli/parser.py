@@ -1,4 +1,4 @@
-"""What the command line takes."""
+"""The options of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each input: printed at once or gathered for JSON, failures told on the way."""
+"""The result of each input: printed at once, or collected for JSON; failures go to stderr."""
 
 from __future__ import annotations
 

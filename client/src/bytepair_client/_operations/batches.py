@@ -1,4 +1,4 @@
-"""Batches of any size: cut into requests that fit, several of them under way, in order."""
+"""Batches of any size: split into requests that fit, several in flight, results in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations share: which encoding is meant, and inputs that are too large for one request."""
+"""What operations share: the encoding, and inputs that are too large for one request."""
 
 from __future__ import annotations
 

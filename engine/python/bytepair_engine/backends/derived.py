@@ -1,4 +1,4 @@
-"""What a backend owes beyond encoding and decoding, made of these two the obvious way."""
+"""The rest of a backend's interface, made of encoding and decoding."""
 
 from __future__ import annotations
 

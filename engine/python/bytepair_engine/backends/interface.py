@@ -1,4 +1,4 @@
-"""What a backend owes the public `Encoding`: the one interface of its two twins.
+"""The interface of a backend, which `Encoding` calls.
 
 `reference.ReferenceBackend` is the definition, `native.NativeBackend` the fast core. The
 public class resolves arguments and defaults; a backend gets sets of special tokens that

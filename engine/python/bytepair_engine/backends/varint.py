@@ -1,4 +1,4 @@
-"""Base-128 varints, the pipeline that a packed `repeated uint32` has on the wire."""
+"""Base-128 varints, as a packed `repeated uint32` is written on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a chat, as types with their facts.
+"""The exceptions of chats, with their facts.
 
     BytepairError
     ├── UnknownChatFormat   (LookupError)  no such format

@@ -1,4 +1,4 @@
-"""What a chat format is: a rule that turns messages into control tokens and text."""
+"""A chat format: a rule that turns messages into control tokens and text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a vocabulary file is, by its content: never by its name."""
+"""Detect the format of a vocabulary file by its content, never by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file comes to that a rank table, one split pattern and special tokens describe wholly."""
+"""The result of reading a file: a rank table, one split pattern and special tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the files that a declaration names to what they hold, by their formats."""
+"""Read the files of a declaration, each by its format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token ids that arrive one by one, as the text of a model does, decoded as they come."""
+"""Decode token ids that arrive one by one."""
 
 from __future__ import annotations
 

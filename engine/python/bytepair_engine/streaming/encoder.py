@@ -1,4 +1,4 @@
-"""Text that arrives in pieces, encoded or counted as if it had come at once."""
+"""Encode or count text that arrives in pieces, as if it had come at once."""
 
 from __future__ import annotations
 

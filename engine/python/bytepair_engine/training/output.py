@@ -1,4 +1,4 @@
-"""What is written of a trained encoding: a rank file, and the configuration that serves it."""
+"""The files of a trained encoding: a rank file, and the configuration that serves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One name for everything that decides ids: the fingerprint of an encoding."""
+"""The fingerprint of an encoding: a hash of everything that decides ids."""
 
 from __future__ import annotations
 

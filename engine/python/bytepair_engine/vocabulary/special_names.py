@@ -1,4 +1,4 @@
-"""Special tokens in text that arrives in pieces: where one may still be coming."""
+"""Special tokens in text that arrives in pieces: where one may still follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job over a corpus: what is requested, and the folder where its results come to be.
+"""A job over a corpus: the request, and the folder of its results.
 
 The folder has `_job.json`, which says what is requested; a file `part-NNNNN.parquet` for each
 result; and `_SUCCESS` once all are there. A file is there wholly or not at all, and carries the

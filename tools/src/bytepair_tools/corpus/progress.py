@@ -1,4 +1,4 @@
-"""How far a job over a corpus has come: a line on a terminal, or lines of JSON for programs."""
+"""The progress of a job over a corpus: a line on a terminal, or lines of JSON for programs."""
 
 from __future__ import annotations
 

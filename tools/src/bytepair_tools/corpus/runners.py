@@ -1,4 +1,4 @@
-"""Who does the work: processes of this machine, or the workers of a Ray cluster.
+"""Runners of a job: processes of this machine, or the workers of a Ray cluster.
 
 Workers share nothing but files, so both do the same, and a job that one began can be finished by
 the other.

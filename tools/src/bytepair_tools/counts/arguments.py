@@ -1,4 +1,4 @@
-"""What the commands that read texts take alike."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a training has come: a line on a terminal, or lines of JSON for programs."""
+"""The progress of a training: a line on a terminal, or lines of JSON for programs."""
 
 from __future__ import annotations
 

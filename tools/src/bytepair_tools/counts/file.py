@@ -1,4 +1,4 @@
-"""Pre-token counts in Parquet: written by those who count, read by those who train.
+"""Pre-token counts in Parquet: written by counting, read by training.
 
 A row is a pre-token, as bytes, and how often it stands; rows are in the order of first sight. The
 file's metadata says what was counted, so that counts of other pre-tokens are refused. Counts of one

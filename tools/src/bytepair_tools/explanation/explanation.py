@@ -1,4 +1,4 @@
-"""The tokens of one text, with all that there is to say of each."""
+"""The tokens of one text, each with its id, rank, bytes and merges."""
 
 from __future__ import annotations
 

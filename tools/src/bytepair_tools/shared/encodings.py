@@ -1,4 +1,4 @@
-"""From what a person names to encodings: built-in ones, declarations and vocabulary files."""
+"""Find encodings by what a person names: built-in ones, declarations and vocabulary files."""
 
 from __future__ import annotations
 

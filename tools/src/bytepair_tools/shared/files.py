@@ -1,4 +1,4 @@
-"""Writing files so that there is never half of one."""
+"""Write files so that there is never half of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command has come: one line on a terminal."""
+"""A progress line on a terminal."""
 
 from __future__ import annotations
 
