@@ -9,9 +9,8 @@ a vocabulary: they concern callers, and are ignored here.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
-from bytepair_engine.formats.json_file import Node, read_json
+from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.tokenizer_json_added import read_added_tokens
 from bytepair_engine.formats.tokenizer_json_decoder import read_decoder
 from bytepair_engine.formats.tokenizer_json_model import read_model, read_vocabulary
@@ -20,29 +19,17 @@ from bytepair_engine.formats.tokenizer_json_steps import pre_tokenizers
 from bytepair_engine.formats.tokenizer_json_template import read_template
 from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, PreTokenizer
 
-_REMEDY: Final = "fetch the original file, or serve another vocabulary"
 
-
-def read_tokenizer_json(
-    data: bytes, source: str, *, also_special: Collection[str] = ()
-) -> Pipeline:
-    """Read a file.
+def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
+    """The pipeline of a parsed file.
 
     Args:
-        data: The file.
-        source: Its name, for errors.
+        root: The file's JSON.
         also_special: Added tokens that are special although the file does not say so.
-    Returns:
-        The pipeline.
     Raises:
         VocabularyError: It is not what it must be, or has something that is not known to be
             exact here; the error names the member.
     """
-    return pipeline_of(read_json(data, source, _REMEDY), also_special=also_special)
-
-
-def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
-    """The pipeline of a file that is parsed already; see `read_tokenizer_json`."""
     version = root.get("version")
     if version is not None and version.value != "1.0":
         version.refuse(f"it is {version.value!r}, and 1.0 is known")

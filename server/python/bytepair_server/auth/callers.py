@@ -49,11 +49,6 @@ class Callers:
         return self._keys is None and not self._certificates
 
     @property
-    def use_keys(self) -> bool:
-        """Whether calls may bring an API key."""
-        return self._keys is not None
-
-    @property
     def names(self) -> frozenset[str]:
         """Every caller that a call can have now."""
         if self.open:

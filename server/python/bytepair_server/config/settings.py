@@ -77,8 +77,6 @@ DEFAULT_THREADS_PER_CALL: Final = 1
 #: 0: one for each core.
 DEFAULT_WORKERS: Final = 0
 
-LOG_LEVELS: Final = ("debug", "info", "warning", "error")
-
 
 def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
