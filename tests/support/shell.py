@@ -9,9 +9,18 @@ from pathlib import Path
 from support.serving import clean_environment
 
 
-def command(*arguments: str | Path) -> list[str]:
-    """The command line of `bytepair` with arguments."""
+def command(*arguments: str | Path, largest_file: int | None = None) -> list[str]:
+    """The command line of `bytepair` with arguments.
+
+    Args:
+        arguments: What follows the program's name.
+        largest_file: Bytes beyond which no file can be written, as on a full disk; None for any.
+            The process sets this itself: code between fork and exec is not safe beside gRPC.
+    """
     run = "import sys; from bytepair_client._cli import main; sys.exit(main())"
+    if largest_file is not None:
+        limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, {largest_file}))"
+        run = f"import resource; {limit}; {run}"
     return [sys.executable, "-c", run, *map(str, arguments)]
 
 

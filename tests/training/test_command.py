@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import resource
 import signal
 import subprocess
 import threading
@@ -212,15 +211,16 @@ def test_a_training_that_is_interrupted_goes_on(shell: Command, tmp_path: Path) 
     assert table(tmp_path / "out") == table(tmp_path / "new" / "out")
 
 
-def stdin_run(folder: Path, *arguments: str, limit: int = -1) -> subprocess.CompletedProcess[bytes]:
+def stdin_run(
+    folder: Path, *arguments: str, limit: int | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """Run the command on MANY, with no file larger than `limit`."""
     return subprocess.run(
-        command(*arguments),
+        command(*arguments, largest_file=limit),
         cwd=folder,
         input=PACKED,
         capture_output=True,
         env=clean_environment(),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
         check=False,
     )
 

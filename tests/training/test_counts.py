@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import subprocess
 from pathlib import Path
 
@@ -175,11 +174,13 @@ def test_a_full_disk_and_an_empty_text_leave_no_file(shell: Command, tmp_path: P
     empty = ("count-pretokens", "empty.txt", "--pattern", "gpt2", "--output", "x.parquet")
     shell(*empty, status=1, errors="there is no text to count")
     full = subprocess.run(
-        command("count-pretokens", "a.txt", "--pattern", "gpt2", "--output", "x.parquet"),
+        command(
+            *("count-pretokens", "a.txt", "--pattern", "gpt2", "--output", "x.parquet"),
+            largest_file=2000,
+        ),
         cwd=tmp_path,
         capture_output=True,
         env=clean_environment(),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
         check=False,
     )
     assert full.returncode == 1
