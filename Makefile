@@ -65,9 +65,9 @@ build/tiktoken-suite/tests:
 # What RPCs and streams do, over the transport that is not the default.
 BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat policy malformed templates \
     streams_decode streams_text untrusted_text))
-.PHONY: test-native
-test-native: $(VENV)/.dev ## Run the tests of RPCs and streams over the native transport
-	$(PYTEST) --transport native $(BEHAVIOUR) $(PYTEST_ARGS)
+.PHONY: test-grpcio
+test-grpcio: $(VENV)/.dev ## Run the tests of RPCs and streams over the grpcio transport
+	$(PYTEST) --transport grpcio $(BEHAVIOUR) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy

@@ -26,7 +26,7 @@ Serve = Callable[..., RunningServer]
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--transport",
-        choices=("grpcio", "native"),
+        choices=("auto", "grpcio", "native"),
         default=serving.transport,
         help="what carries calls in the servers that tests start",
     )

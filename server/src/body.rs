@@ -10,6 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
+use crate::peer::Held;
+
 /// Bytes of a refused message that are read and forgotten.
 const DISCARDED_BYTES: usize = 1 << 20;
 
@@ -17,16 +19,20 @@ const DISCARDED_BYTES: usize = 1 << 20;
 pub struct ReadAhead {
     first: Option<Frame<Bytes>>,
     rest: Option<Incoming>,
+    /// What came of the message, where it is to be held until it is whole.
+    held: Option<Held>,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl ReadAhead {
-    /// `timeout`: for all of it, from the first moment that it has to be waited for.
-    pub fn new(rest: Incoming, timeout: Option<Duration>) -> Self {
+    /// `timeout`: for all of it, from the first moment that it has to be waited for. `held`: counts
+    /// what came of it.
+    pub fn new(rest: Incoming, timeout: Option<Duration>, held: Option<Held>) -> Self {
         ReadAhead {
             first: None,
             rest: Some(rest),
+            held,
             timeout,
             timer: None,
         }
@@ -42,6 +48,7 @@ impl ReadAhead {
         ReadAhead {
             first: Some(Frame::data(data)),
             rest: None,
+            held: None,
             timeout: None,
             timer: None,
         }
@@ -93,7 +100,11 @@ impl Body for ReadAhead {
             return Poll::Ready(None);
         };
         if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
-            return Poll::Ready(frame.map(|frame| frame.map_err(io::Error::other)));
+            let frame = frame.map(|frame| frame.map_err(io::Error::other));
+            if let (Some(held), Some(Ok(frame))) = (&mut self.held, &frame) {
+                held.grow(frame.data_ref().map_or(0, Bytes::len));
+            }
+            return Poll::Ready(frame);
         }
         if let Some(timeout) = self.timeout {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));

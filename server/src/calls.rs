@@ -8,87 +8,14 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use crate::call::{Answer, Command, Event, Failure, Opened, Pairs, Started};
 use crate::peer::{Peer, Unsent};
 use crate::settings::STREAM_UNSENT_BYTES;
-
-/// A call as it comes.
-pub struct Opened {
-    /// The number of its method, in the order in which the methods were given.
-    pub method: usize,
-    pub peer: Arc<Peer>,
-    pub headers: HeaderMap,
-    /// The query of a Connect GET.
-    pub query: Option<String>,
-    /// Its messages are proto3 JSON.
-    pub is_json: bool,
-    pub deadline: Option<Instant>,
-    /// The whole message of a unary call; `None` for a stream, and where it was not read yet.
-    pub message: Option<Bytes>,
-    /// Bytes of the message on the wire, as far as they are known.
-    pub size: Option<usize>,
-}
-
-/// What happened to a call.
-pub enum Event {
-    Opened(Box<Opened>),
-    /// The message that was asked for.
-    Message(Bytes),
-    /// The caller sends no more messages.
-    End,
-    /// The messages cannot be read: a gRPC code and why.
-    Broken(u32, String),
-    /// The caller is gone, or its deadline is over.
-    Cancelled,
-    /// A stream that was paused may send again.
-    Writable,
-    /// HTTP holds nothing more of a stream that Python has ended.
-    Ended,
-}
-
-pub type Pairs = Vec<(String, String)>;
-
-/// A call that fails: a gRPC code, a message, details as (type name, bytes), trailers.
-#[derive(Clone, Debug, Default)]
-pub struct Failure {
-    pub code: u32,
-    pub message: String,
-    pub details: Vec<(String, Vec<u8>)>,
-    pub headers: Pairs,
-    pub trailers: Pairs,
-}
-
-/// A message to the caller, with what surrounds it.
-pub struct Answer {
-    pub message: Bytes,
-    pub headers: Pairs,
-    pub trailers: Pairs,
-}
-
-/// What a stream sends first.
-pub struct Started {
-    pub headers: Pairs,
-    pub trailers: Pairs,
-    pub messages: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
-    pub unsent: Arc<StreamUnsent>,
-}
-
-/// What Python says.
-pub enum Command {
-    /// Read the message, or the next one.
-    Read,
-    Answer(Answer),
-    Start(Pairs, Pairs),
-    Send(Bytes),
-    Close,
-    Fail(Failure),
-}
 
 /// Bytes that a stream has not handed to HTTP yet.
 pub struct StreamUnsent {
@@ -115,6 +42,8 @@ type Start = oneshot::Sender<Result<Started, Failure>>;
 struct Slot {
     peer: Option<Arc<Peer>>,
     admission: Option<oneshot::Sender<Result<(), Failure>>>,
+    /// Told when an admitted call fails while its message is read.
+    rejection: Option<oneshot::Sender<Failure>>,
     answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
     start: Option<Start>,
     messages: Option<mpsc::UnboundedSender<Result<Bytes, Failure>>>,
@@ -133,6 +62,9 @@ impl Drop for Credits {
         self.0.close();
     }
 }
+
+/// The number of no call.
+pub const NO_CALL: u64 = 0;
 
 /// All calls of a transport.
 pub struct Calls {
@@ -211,16 +143,22 @@ impl Calls {
     pub fn unread(
         self: &Arc<Self>,
         opened: Opened,
-    ) -> (Guard, oneshot::Receiver<Result<(), Failure>>) {
+    ) -> (
+        Guard,
+        oneshot::Receiver<Result<(), Failure>>,
+        oneshot::Receiver<Failure>,
+    ) {
         let (admission, admitted) = oneshot::channel();
+        let (rejection, rejected) = oneshot::channel();
         let peer = Some(opened.peer.clone());
         let guard = self.register(Slot {
             peer,
             admission: Some(admission),
+            rejection: Some(rejection),
             ..Slot::default()
         });
         self.push(guard.id, Event::Opened(Box::new(opened)));
-        (guard, admitted)
+        (guard, admitted, rejected)
     }
 
     /// The message of a call that `unread` opened has come.
@@ -228,6 +166,7 @@ impl Calls {
         let (answer, answered) = oneshot::channel();
         if let Some(slot) = self.slots.lock().get_mut(&id) {
             slot.answer = Some(answer);
+            slot.rejection = None;
         }
         self.push(id, Event::Message(message));
         answered
@@ -321,7 +260,8 @@ impl Calls {
         may_go_on
     }
 
-    /// Answer a unary call. False: its connection has too many unsent bytes, so the call fails.
+    /// Answer a unary call. False: its connection has too many unsent bytes, so the call has to
+    /// fail.
     pub fn answer(
         &self,
         id: u64,
@@ -350,6 +290,16 @@ impl Calls {
             }),
         );
         true
+    }
+
+    /// A call comes to nothing, and its connection may have only so many of them in a second.
+    pub fn count_as_abandoned(&self, id: u64, limit: u32) {
+        if let Some(Slot {
+            peer: Some(peer), ..
+        }) = self.slots.lock().get(&id)
+        {
+            peer.abandon(limit);
+        }
     }
 
     /// Hand out what Python says, for ever.
@@ -404,6 +354,8 @@ fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
                 let _ = answer.send(Err(failure));
             } else if let Some(start) = slot.start {
                 let _ = start.send(Err(failure));
+            } else if let Some(rejection) = slot.rejection {
+                let _ = rejection.send(failure);
             }
         }
     }

@@ -20,7 +20,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use tower_service::Service as _;
 
 use crate::body::ReadAhead;
-use crate::calls::{Answer, Calls, Event, Failure, Guard, Opened, Pairs, Started};
+use crate::call::{Answer, Event, Failure, Opened, Pairs, Started};
+use crate::calls::{Calls, Guard};
 use crate::peer::Peer;
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, STREAM_READ_AHEAD, Settings};
 
@@ -113,7 +114,7 @@ impl Calling {
             query,
             is_json: format == CodecFormat::Json,
             deadline: context.deadline(),
-            size: message.as_ref().map(Bytes::len),
+            size: message.as_ref().map_or(0, Bytes::len),
             message,
             headers: std::mem::take(context.headers_mut()),
         })

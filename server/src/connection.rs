@@ -9,24 +9,25 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 
 use crate::body::ReadAhead;
-use crate::calls::{Calls, Failure, Opened};
+use crate::call::{Event, Failure, Opened};
+use crate::calls::{Calls, Guard, NO_CALL};
 use crate::connect::{Admitted, Body, Kind, Protocols, Refused};
 use crate::cors;
-use crate::peer::Peer;
+use crate::peer::{Held, Peer, Peers};
 use crate::server::Draining;
 use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
 
 const DEADLINE_EXCEEDED: u32 = 4;
 const RESOURCE_EXHAUSTED: u32 = 8;
-/// Time for the calls of a connection to end after its GOAWAY.
-const GOING_AWAY: Duration = Duration::from_secs(30);
 
 /// What all connections share.
 pub struct Shared {
     pub settings: Settings,
     pub calls: Arc<Calls>,
+    pub peers: Arc<Peers>,
     pub protocols: Protocols,
 }
 
@@ -68,15 +69,16 @@ where
         let aged = async {
             match age {
                 Some(age) if !is_told => tokio::time::sleep(age).await,
-                _ if is_told => tokio::time::sleep(GOING_AWAY).await,
                 _ => std::future::pending().await,
             }
         };
         tokio::select! {
             _ = connection.as_mut() => return,
             () = draining.begun(), if !is_told => {}
-            () = aged => if is_told { return },
+            () = aged => {}
             () = peer.evicted.notified() => {
+                let event = Event::Evicted(peer.name.clone(), peer.fault());
+                shared.calls.push(NO_CALL, event);
                 connection.as_mut().graceful_shutdown();
                 // Time for the GOAWAY; what its calls hold is given back at once.
                 let _ = tokio::time::timeout(Duration::from_millis(100), connection.as_mut()).await;
@@ -141,13 +143,14 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
         return missing_content_type();
     }
     let timeout = is_unary.then_some(shared.settings.message_timeout);
-    let mut body = ReadAhead::new(body, timeout);
-    let size = header_bytes(&parts.headers);
+    let held = is_unary.then(|| Held::new(peer.clone()));
+    let mut body = ReadAhead::new(body, timeout, held);
+    let size = header_bytes(&parts);
     if size > shared.settings.max_header_bytes as usize {
         return refuse(
             shared,
             parts,
-            body,
+            Some(body),
             too_many_headers(size, shared.settings.max_header_bytes),
         )
         .await;
@@ -187,7 +190,7 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
     } else {
         None
     };
-    let guard = match refused {
+    let admitted = match refused {
         Some(failure) => Err(failure),
         None => {
             let opened = Opened {
@@ -198,25 +201,24 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
                 is_json: is_json(&parts.headers),
                 deadline,
                 message: None,
-                size,
+                size: size.unwrap_or(shared.settings.max_message_bytes),
             };
             admission(&shared.calls, opened, deadline).await
         }
     };
-    match guard {
-        Ok(guard) => {
+    match admitted {
+        Ok((guard, rejected)) => {
             if let Some(deadline) = deadline {
                 shorten(&mut parts.headers, deadline);
             }
             parts.extensions.insert(Admitted(guard.id));
-            let response = shared
-                .protocols
-                .answer(Request::from_parts(parts, body))
-                .await;
-            drop(guard);
-            response
+            let request = Request::from_parts(parts.clone(), body);
+            tokio::select! {
+                response = shared.protocols.answer(request) => response,
+                Ok(failure) = rejected => refuse(shared, parts, None, failure).await,
+            }
         }
-        Err(failure) => refuse(shared, parts, body, failure).await,
+        Err(failure) => refuse(shared, parts, Some(body), failure).await,
     }
 }
 
@@ -224,12 +226,12 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
 async fn refuse(
     shared: &Shared,
     mut parts: http::request::Parts,
-    body: ReadAhead,
+    body: Option<ReadAhead>,
     failure: Failure,
 ) -> Response<Body> {
     let is_prefixed = content_type(&parts.headers) != b"application/json"
         && content_type(&parts.headers) != b"application/proto";
-    if parts.version < http::Version::HTTP_2 {
+    if let (Some(body), true) = (body, parts.version < http::Version::HTTP_2) {
         tokio::spawn(body.discard());
     }
     for name in ["grpc-encoding", "content-encoding", "content-length"] {
@@ -244,12 +246,19 @@ async fn refuse(
 }
 
 /// The size of a header list, as HTTP/2 counts it.
-fn header_bytes(headers: &HeaderMap) -> usize {
+fn header_bytes(parts: &http::request::Parts) -> usize {
     const OVERHEAD: usize = 32; // RFC 9113, section 6.5.2
-    headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD)
-        .sum()
+    let uri = &parts.uri;
+    let pseudo = [
+        (":method", parts.method.as_str()),
+        (":scheme", uri.scheme_str().unwrap_or_default()),
+        (":authority", uri.authority().map_or("", |it| it.as_str())),
+        (":path", uri.path_and_query().map_or("", |it| it.as_str())),
+    ];
+    let pseudo = pseudo.iter().map(|(name, value)| name.len() + value.len());
+    let fields = parts.headers.iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len());
+    pseudo.chain(fields).map(|size| size + OVERHEAD).sum()
 }
 
 fn too_many_headers(size: usize, limit: u32) -> Failure {
@@ -265,8 +274,8 @@ async fn admission(
     calls: &Arc<Calls>,
     opened: Opened,
     deadline: Option<Instant>,
-) -> Result<crate::calls::Guard, Failure> {
-    let (guard, admitted) = calls.unread(opened);
+) -> Result<(Guard, oneshot::Receiver<Failure>), Failure> {
+    let (guard, admitted, rejected) = calls.unread(opened);
     let over = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
@@ -275,7 +284,7 @@ async fn admission(
     };
     tokio::select! {
         admitted = admitted => match admitted {
-            Ok(Ok(())) => Ok(guard),
+            Ok(Ok(())) => Ok((guard, rejected)),
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(Failure { code: 13, message: "the call was not answered".into(), ..Failure::default() }),
         },

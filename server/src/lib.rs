@@ -1,9 +1,10 @@
 //! The native transport of bytepair-server: HTTP/1.1 and HTTP/2 below, whole calls above.
 //!
 //! `server` accepts connections, `connection` serves one, `connect` speaks the protocols, `calls`
-//! keeps what is under way and hands it to Python in batches. `python` alone knows PyO3.
+//! keeps the calls under way and hands them to Python in batches, as `call` has them. `python` alone knows PyO3.
 
 pub mod body;
+pub mod call;
 pub mod calls;
 pub mod connect;
 pub mod connection;

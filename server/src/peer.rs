@@ -1,12 +1,67 @@
-//! The other end of a connection: who it is, what it has not taken yet, how often it gave up.
+//! The other end of a connection: who it is, what is held for it, how often it gave up.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+/// All peers, and the bytes that are held for them together: parts of messages that are not whole,
+/// and answers that were not taken. Where there are too many, the connection with the most is closed.
+pub struct Peers {
+    most: usize,
+    bytes: AtomicUsize,
+    /// Of these, those of connections that are being closed.
+    evicted: AtomicUsize,
+    all: Mutex<Vec<Weak<Peer>>>,
+}
+
+impl Peers {
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Peers {
+            most,
+            bytes: AtomicUsize::new(0),
+            evicted: AtomicUsize::new(0),
+            all: Mutex::default(),
+        })
+    }
+
+    pub fn add(
+        self: &Arc<Self>,
+        name: String,
+        address: Option<IpAddr>,
+        certificate: Option<Vec<u8>>,
+    ) -> Arc<Peer> {
+        let peer = Arc::new(Peer {
+            name,
+            address,
+            certificate,
+            unsent: AtomicUsize::new(0),
+            unread_calls: AtomicUsize::new(0),
+            evicted: Notify::new(),
+            peers: self.clone(),
+            held: AtomicUsize::new(0),
+            is_evicted: AtomicBool::new(false),
+            abandoned: Mutex::new((Instant::now(), 0)),
+        });
+        self.all.lock().push(Arc::downgrade(&peer));
+        peer
+    }
+
+    fn close_the_largest(&self) {
+        let all = self.all.lock();
+        let peers = all.iter().filter_map(Weak::upgrade);
+        let open = peers.filter(|peer| !peer.is_evicted.load(Relaxed));
+        if let Some(peer) = open.max_by_key(|peer| peer.held.load(Relaxed)) {
+            peer.is_evicted.store(true, Relaxed);
+            self.evicted.fetch_add(peer.held.load(Relaxed), Relaxed);
+            peer.evicted.notify_one();
+        }
+    }
+}
 
 /// One connection, shared by all of its calls.
 pub struct Peer {
@@ -21,23 +76,15 @@ pub struct Peer {
     pub unread_calls: AtomicUsize,
     /// Told when the connection is to be closed for abuse.
     pub evicted: Notify,
+    peers: Arc<Peers>,
+    held: AtomicUsize,
+    is_evicted: AtomicBool,
     abandoned: Mutex<(Instant, u32)>,
 }
 
 impl Peer {
-    pub fn new(name: String, address: Option<IpAddr>, certificate: Option<Vec<u8>>) -> Self {
-        Peer {
-            name,
-            address,
-            certificate,
-            unsent: AtomicUsize::new(0),
-            unread_calls: AtomicUsize::new(0),
-            evicted: Notify::new(),
-            abandoned: Mutex::new((Instant::now(), 0)),
-        }
-    }
-
-    /// Count a call that the peer gave up; above `limit` within a second, evict the peer.
+    /// Count a call that came to nothing: the peer gave it up, or has no credentials. Above `limit`
+    /// within a second, evict the peer; 0: never.
     pub fn abandon(&self, limit: u32) {
         if limit == 0 {
             return;
@@ -51,17 +98,76 @@ impl Peer {
             self.evicted.notify_one();
         }
     }
+
+    /// Why it was evicted.
+    pub fn fault(&self) -> &'static str {
+        if self.is_evicted.load(Relaxed) {
+            "it held the most bytes, and all connections together too many"
+        } else {
+            "too many of its calls came to nothing"
+        }
+    }
+
+    fn hold(&self, size: usize) {
+        self.held.fetch_add(size, Relaxed);
+        let peers = &self.peers;
+        let bytes = peers.bytes.fetch_add(size, Relaxed) + size;
+        if self.is_evicted.load(Relaxed) {
+            peers.evicted.fetch_add(size, Relaxed);
+        } else if bytes.saturating_sub(peers.evicted.load(Relaxed)) > peers.most {
+            peers.close_the_largest();
+        }
+    }
+
+    fn release(&self, size: usize) {
+        self.held.fetch_sub(size, Relaxed);
+        self.peers.bytes.fetch_sub(size, Relaxed);
+        if self.is_evicted.load(Relaxed) {
+            self.peers.evicted.fetch_sub(size, Relaxed);
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let mut all = self.peers.all.lock();
+        all.retain(|peer| peer.strong_count() > 0);
+    }
+}
+
+/// Bytes of a message that is not whole, counted until it is dropped.
+pub struct Held {
+    peer: Arc<Peer>,
+    size: usize,
+}
+
+impl Held {
+    pub fn new(peer: Arc<Peer>) -> Self {
+        Held { peer, size: 0 }
+    }
+
+    pub fn grow(&mut self, size: usize) {
+        self.peer.hold(size);
+        self.size += size;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.peer.release(self.size);
+    }
 }
 
 /// Bytes on their way to a peer, counted until HTTP has sent them.
 pub struct Unsent {
     data: Vec<u8>,
-    peer: std::sync::Arc<Peer>,
+    peer: Arc<Peer>,
 }
 
 impl Unsent {
-    pub fn count(data: Vec<u8>, peer: std::sync::Arc<Peer>) -> Bytes {
+    pub fn count(data: Vec<u8>, peer: Arc<Peer>) -> Bytes {
         peer.unsent.fetch_add(data.len(), Relaxed);
+        peer.hold(data.len());
         Bytes::from_owner(Unsent { data, peer })
     }
 }
@@ -75,42 +181,69 @@ impl AsRef<[u8]> for Unsent {
 impl Drop for Unsent {
     fn drop(&mut self) {
         self.peer.unsent.fetch_sub(self.data.len(), Relaxed);
+        self.peer.release(self.data.len());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+
+    fn peer(peers: &Arc<Peers>) -> Arc<Peer> {
+        peers.add("unix:".into(), None, None)
+    }
+
+    fn is_evicted(peer: &Peer) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let most = Duration::from_millis(1);
+            tokio::time::timeout(most, peer.evicted.notified())
+                .await
+                .is_ok()
+        })
+    }
 
     #[test]
     fn bytes_count_until_they_are_dropped() {
-        let peer = Arc::new(Peer::new("unix:".into(), None, None));
+        let peer = peer(&Peers::new(100));
         let bytes = Unsent::count(vec![0; 10], peer.clone());
         let part = bytes.slice(2..4);
         drop(bytes);
         assert_eq!(peer.unsent.load(Relaxed), 10);
         drop(part);
         assert_eq!(peer.unsent.load(Relaxed), 0);
+        assert_eq!(peer.peers.bytes.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn the_peer_that_holds_most_is_evicted_and_no_other_meanwhile() {
+        let peers = Peers::new(100);
+        let (large, small) = (peer(&peers), peer(&peers));
+        let mut message = Held::new(large.clone());
+        message.grow(60);
+        let answer = Unsent::count(vec![0; 40], small.clone());
+        assert!(!is_evicted(&large) && !is_evicted(&small));
+        let more = Unsent::count(vec![0; 50], small.clone());
+        assert!(is_evicted(&small) && !is_evicted(&large)); // it has 90 now
+        message.grow(30);
+        assert!(!is_evicted(&large)); // there is room, as soon as the other is closed
+        message.grow(20);
+        assert!(is_evicted(&large));
+        drop((answer, more, message, small, large));
+        assert_eq!(peers.bytes.load(Relaxed), 0);
+        assert_eq!(peers.evicted.load(Relaxed), 0);
+        assert!(peers.all.lock().is_empty());
     }
 
     #[test]
     fn a_peer_is_evicted_above_the_limit_and_not_at_it() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
-        let peer = Peer::new("unix:".into(), None, None);
-        let evicted = || {
-            runtime.block_on(async {
-                tokio::time::timeout(Duration::from_millis(1), peer.evicted.notified())
-                    .await
-                    .is_ok()
-            })
-        };
+        let peer = peer(&Peers::new(100));
         (0..3).for_each(|_| peer.abandon(3));
-        assert!(!evicted());
+        assert!(!is_evicted(&peer));
         peer.abandon(3);
-        assert!(evicted());
+        assert!(is_evicted(&peer));
     }
 }

@@ -9,11 +9,14 @@ use parking_lot::Mutex;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 
-use crate::calls::{Calls, Command, Event, Failure, Opened, Pairs};
+use crate::call::{Command, Event, Failure, Opened, Pairs};
+use crate::calls::Calls;
 use crate::connect::{Kind, Method, Protocols};
 use crate::connection::Shared;
+use crate::peer::Peers;
 use crate::server::{Listener, Server};
 use crate::settings::Settings;
 use crate::tls::{Files, acceptor};
@@ -65,7 +68,7 @@ impl Incoming {
     }
 
     #[getter]
-    fn size(&self) -> Option<usize> {
+    fn size(&self) -> usize {
         self.0.size
     }
 
@@ -96,6 +99,7 @@ struct Transport {
     server: Arc<Server>,
     calls: Arc<Calls>,
     max_unsent_bytes: usize,
+    max_abandoned_per_second: u32,
     stop: Mutex<Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>>,
 }
 
@@ -132,7 +136,9 @@ impl Transport {
             .collect::<PyResult<_>>()?;
         let protocols = Protocols::new(methods, calls.clone(), &settings);
         let max_unsent_bytes = settings.max_unsent_bytes;
+        let max_abandoned_per_second = settings.max_abandoned_per_second;
         let shared = Arc::new(Shared {
+            peers: Peers::new(settings.max_buffered_bytes),
             settings,
             calls: calls.clone(),
             protocols,
@@ -143,6 +149,7 @@ impl Transport {
             server,
             calls,
             max_unsent_bytes,
+            max_abandoned_per_second,
             stop: Mutex::default(),
         })
     }
@@ -155,25 +162,28 @@ impl Transport {
         }
         // SAFETY: the caller gives the descriptor away.
         let socket = unsafe { OwnedFd::from_raw_fd(listener_fd) };
-        let listener = if is_unix {
-            let listener = std::os::unix::net::UnixListener::from(socket);
-            listener.set_nonblocking(true)?;
-            Listener::Unix(listener)
-        } else {
-            let listener = std::net::TcpListener::from(socket);
-            listener.set_nonblocking(true)?;
-            Listener::Tcp(listener)
-        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        let entered = runtime.enter(); // the listener belongs to it
+        let listener = if is_unix {
+            let listener = std::os::unix::net::UnixListener::from(socket);
+            listener.set_nonblocking(true)?;
+            Listener::Unix(UnixListener::from_std(listener)?)
+        } else {
+            let listener = std::net::TcpListener::from(socket);
+            listener.set_nonblocking(true)?;
+            Listener::Tcp(TcpListener::from_std(listener)?)
+        };
+        drop(entered);
         let (sender, stopped) = oneshot::channel();
         let server = self.server.clone();
         let serve = move || {
             runtime.block_on(async {
-                // An error here is one of the listening socket's: no new connections, as in a drain.
-                let _ = server.run(listener).await;
-                let _ = stopped.await;
+                tokio::select! {
+                    never = server.run(listener) => match never {},
+                    _ = stopped => {}
+                }
             });
             runtime.shutdown_timeout(STOP);
         };
@@ -184,7 +194,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Accept no more connections, and send GOAWAY to those that are open.
+    /// Send GOAWAY on every open connection. New ones are still accepted.
     fn drain(&self) {
         self.server.drain();
     }
@@ -224,6 +234,7 @@ impl Transport {
                 Event::End => list.append((id, END, py.None()))?,
                 Event::Broken(code, message) => list.append((id, BROKEN, (code, message)))?,
                 Event::Cancelled => list.append((id, CANCELLED, py.None()))?,
+                Event::Evicted(peer, why) => list.append((id, EVICTED, (peer, why)))?,
                 Event::Ended => list.append((id, ENDED, py.None()))?,
                 Event::Writable => list.append((id, WRITABLE, py.None()))?,
             }
@@ -270,6 +281,10 @@ impl Transport {
         trailers: Pairs,
         headers: Pairs,
     ) {
+        if code == UNAUTHENTICATED {
+            self.calls
+                .count_as_abandoned(number, self.max_abandoned_per_second);
+        }
         let failure = Failure {
             code,
             message,
@@ -281,6 +296,9 @@ impl Transport {
     }
 }
 
+/// gRPC's number.
+const UNAUTHENTICATED: u32 = 16;
+
 const OPENED: u8 = 0;
 const MESSAGE: u8 = 1;
 const END: u8 = 2;
@@ -288,6 +306,7 @@ const BROKEN: u8 = 3;
 const CANCELLED: u8 = 4;
 const WRITABLE: u8 = 5;
 const ENDED: u8 = 6;
+const EVICTED: u8 = 7;
 
 fn read_kind(kind: &str) -> PyResult<Kind> {
     match kind {
@@ -334,6 +353,7 @@ fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
         read_ahead_bytes: number("read_ahead_bytes")?,
         max_unread_calls: number("max_unread_calls")?,
         max_unsent_bytes: number("max_unsent_bytes")?,
+        max_buffered_bytes: number("max_buffered_bytes")?,
         max_abandoned_per_second: get("max_abandoned_per_second")?.extract()?,
         max_connection_age: (!age.is_zero()).then_some(age),
         keepalive_interval: seconds("keepalive_seconds")?,
@@ -354,6 +374,7 @@ fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("CANCELLED", CANCELLED),
         ("WRITABLE", WRITABLE),
         ("ENDED", ENDED),
+        ("EVICTED", EVICTED),
     ] {
         module.add(name, value)?;
     }

@@ -1,6 +1,7 @@
 //! The accept loop: limits on connections, TLS, and draining.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Shared, serve};
-use crate::peer::Peer;
 
 /// The wait after `accept` failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -23,19 +23,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What a connection of HTTP/2 begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+const FRAME_HEAD_BYTES: usize = 9;
+
 /// A socket that listens.
 pub enum Listener {
-    Tcp(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener),
+    Tcp(TcpListener),
+    Unix(UnixListener),
 }
 
-/// Told once when the server drains.
+/// Told when the server begins to drain, and again when it stops.
 #[derive(Clone)]
-pub struct Draining(watch::Receiver<bool>);
+pub struct Draining(watch::Receiver<()>);
 
 impl Draining {
     pub async fn begun(&mut self) {
-        if self.0.wait_for(|begun| *begun).await.is_err() {
+        if self.0.changed().await.is_err() {
             std::future::pending().await // the server is gone; so is this connection soon
         }
     }
@@ -45,7 +47,7 @@ impl Draining {
 pub struct Server {
     pub shared: Arc<Shared>,
     tls: Mutex<Option<TlsAcceptor>>,
-    drain: watch::Sender<bool>,
+    drain: watch::Sender<()>,
     connections: AtomicUsize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
@@ -55,7 +57,7 @@ impl Server {
         Arc::new(Server {
             shared,
             tls: Mutex::new(tls),
-            drain: watch::Sender::new(false),
+            drain: watch::Sender::new(()),
             connections: AtomicUsize::new(0),
             of_address: Mutex::default(),
         })
@@ -71,31 +73,19 @@ impl Server {
         *self.tls.lock() = Some(tls);
     }
 
-    /// Accept no more connections, and tell those that are open to go away.
+    /// Tell every open connection to go away. New ones are still accepted: their calls learn from
+    /// Python that the server drains.
     pub fn drain(&self) {
-        self.drain.send_replace(true);
+        self.drain.send_replace(());
     }
 
-    /// Serve until the server drains.
-    pub async fn run(self: Arc<Self>, listener: Listener) -> io::Result<()> {
+    /// Serve for ever.
+    pub async fn run(self: Arc<Self>, listener: Listener) -> Infallible {
         tokio::spawn(self.shared.calls.clone().hand_out());
         let places = Arc::new(Semaphore::new(self.shared.settings.max_connections));
-        let mut draining = Draining(self.drain.subscribe());
-        let accept = async {
-            match listener {
-                Listener::Tcp(listener) => {
-                    self.accept_tcp(TcpListener::from_std(listener)?, places)
-                        .await
-                }
-                Listener::Unix(listener) => {
-                    self.accept_unix(UnixListener::from_std(listener)?, places)
-                        .await
-                }
-            }
-        };
-        tokio::select! {
-            ended = accept => ended,
-            () = draining.begun() => Ok(()),
+        match listener {
+            Listener::Tcp(listener) => self.accept_tcp(listener, places).await,
+            Listener::Unix(listener) => self.accept_unix(listener, places).await,
         }
     }
 
@@ -103,7 +93,7 @@ impl Server {
         self: &Arc<Self>,
         listener: TcpListener,
         places: Arc<Semaphore>,
-    ) -> io::Result<()> {
+    ) -> Infallible {
         loop {
             let (socket, address) = match listener.accept().await {
                 Ok(accepted) => accepted,
@@ -134,7 +124,7 @@ impl Server {
         self: &Arc<Self>,
         listener: UnixListener,
         places: Arc<Semaphore>,
-    ) -> io::Result<()> {
+    ) -> Infallible {
         loop {
             let Ok((socket, _)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -161,12 +151,13 @@ impl Server {
         let most = self.shared.settings.handshake_timeout;
         let draining = Draining(self.drain.subscribe());
         let tls = self.tls.lock().clone();
+        let peers = &self.shared.peers;
         match tls {
             None => {
                 let Some(socket) = first_bytes(socket, most).await else {
                     return;
                 };
-                let peer = Arc::new(Peer::new(name, address, None));
+                let peer = peers.add(name, address, None);
                 serve(self.shared.clone(), socket, peer, draining).await;
             }
             Some(tls) => {
@@ -178,7 +169,7 @@ impl Server {
                 let Some(socket) = first_bytes(socket, most).await else {
                     return;
                 };
-                let peer = Arc::new(Peer::new(name, address, certificate));
+                let peer = peers.add(name, address, certificate);
                 serve(self.shared.clone(), socket, peer, draining).await;
             }
         }
@@ -223,7 +214,8 @@ impl Drop for Held {
     }
 }
 
-/// The socket, once its peer has sent enough to tell HTTP/2 from HTTP/1.1; `None` if it does not in time.
+/// The socket, once its peer has sent enough to tell HTTP/2 from HTTP/1.1, and for HTTP/2 the head of
+/// its first frame too; `None` if it does not in time.
 async fn first_bytes<S>(
     mut socket: S,
     most: Duration,
@@ -231,9 +223,11 @@ async fn first_bytes<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut buffer = Vec::with_capacity(PREFACE.len());
+    let mut buffer = Vec::with_capacity(PREFACE.len() + FRAME_HEAD_BYTES);
     let reading = async {
-        while buffer.len() < PREFACE.len() && PREFACE.starts_with(&buffer) {
+        while buffer.len() < PREFACE.len() + FRAME_HEAD_BYTES
+            && buffer.starts_with(&PREFACE[..buffer.len().min(PREFACE.len())])
+        {
             if socket.read_buf(&mut buffer).await.ok()? == 0 {
                 return None;
             }

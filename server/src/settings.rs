@@ -25,6 +25,8 @@ pub struct Settings {
     pub max_unread_calls: usize,
     /// Bytes of answers that one connection has not taken yet.
     pub max_unsent_bytes: usize,
+    /// Bytes of messages that are not whole and of answers that were not taken, of all connections.
+    pub max_buffered_bytes: usize,
     /// Calls of one connection that its peer may give up within a second; 0: no limit.
     pub max_abandoned_per_second: u32,
     /// A connection of this age gets GOAWAY; `None`: never.

@@ -8,7 +8,6 @@ The suite starts it, writes one `ServerCompatRequest` to its standard input, and
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
 import sys
 import traceback
@@ -73,17 +72,17 @@ def described(call, requests, whole=True):
     return info
 
 
-async def fail(call, error, headers, trailers, info=None):
+def fail(call, error, headers, trailers, info=None):
     details = [(detail.type_url.rpartition("/")[2], detail.value) for detail in error.details]
     if info is not None:
         details.append((Info.DESCRIPTOR.full_name, info.SerializeToString()))
-    await call.fail(Status(error.code, error.message, details), trailers, headers)
+    call.fail(Status(error.code, error.message, details), trailers, headers)
 
 
 def unary(request_class, response_class, limit):
     async def handle(call):
         if call.message is None and call.size is not None and call.size > limit:
-            await call.fail(Status(RESOURCE_EXHAUSTED, "the message is too large"))
+            call.fail(Status(RESOURCE_EXHAUSTED, "the message is too large"))
             return
         request = parse(call, await call.read(), request_class)
         await respond(call, [request], response_class)
@@ -98,7 +97,7 @@ async def respond(call, requests, response_class):
     headers, trailers = pairs(definition.response_headers), pairs(definition.response_trailers)
     info = described(call, requests)
     if definition.HasField("error"):
-        await fail(call, definition.error, headers, trailers, info)
+        fail(call, definition.error, headers, trailers, info)
         return
     payload = pb.ConformancePayload(data=definition.response_data, request_info=info)
     call.answer(dump(call, response_class(payload=payload)), trailers, headers)
@@ -136,10 +135,10 @@ class Answers:
         if not self.definition.HasField("error"):
             await self.call.close()
         elif self.sent:
-            await fail(self.call, self.definition.error, [], self.trailers)
+            fail(self.call, self.definition.error, [], self.trailers)
         else:
             info = described(self.call, requests)
-            await fail(self.call, self.definition.error, self.headers, self.trailers, info)
+            fail(self.call, self.definition.error, self.headers, self.trailers, info)
 
     async def rest(self, definition, requests):
         self.begin(definition)
@@ -155,7 +154,7 @@ def refusing_broken_streams(handle):
         try:
             await handle(call)
         except BrokenStream as error:
-            await call.fail(Status(error.code, str(error)))
+            call.fail(Status(error.code, str(error)))
 
     return handle_whole
 
@@ -201,7 +200,7 @@ async def bidi_stream(call):
 
 
 async def unimplemented(call):
-    await call.fail(Status(UNIMPLEMENTED, "this method is not implemented"))
+    call.fail(Status(UNIMPLEMENTED, "this method is not implemented"))
 
 
 def methods(limit):
@@ -232,13 +231,12 @@ async def main() -> None:
         methods(limit),
         Limits(max_message_bytes=limit),
         lambda error: traceback.print_exception(error),
+        lambda *evicted: print(*evicted, file=sys.stderr),
         tls,
     )
-    listener = socket.create_server(("127.0.0.1", 0))
-    host, port = listener.getsockname()
-    transport.start(listener)
+    host, _, port = (await transport.start("127.0.0.1:0")).rpartition(":")
     answer = compat.ServerCompatResponse(
-        host=host, port=port, pem_cert=wanted.server_creds.cert if wanted.use_tls else b""
+        host=host, port=int(port), pem_cert=wanted.server_creds.cert if wanted.use_tls else b""
     ).SerializeToString()
     sys.stdout.buffer.write(struct.pack(">I", len(answer)) + answer)
     sys.stdout.buffer.flush()

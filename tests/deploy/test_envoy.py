@@ -21,7 +21,7 @@ from bytepair_server.config.settings import (
 )
 from bytepair_server.config.types import split_address
 from bytepair_server.rpc.service import SERVICE_NAME
-from bytepair_server.transport import options
+from bytepair_server.transport.grpcio import MIN_PING_INTERVAL_MS
 from envoy_stand import ENVOY, Names, Stand, post
 from processes import running, until
 from support.serving import RunningServer
@@ -90,7 +90,7 @@ def test_limits_leave_room_for_those_of_the_server() -> None:
     assert breaker["max_retries"] >= DEFAULT_MAX_IN_FLIGHT
     [protocol] = SERVERS["typed_extension_protocol_options"].values()
     ping = protocol["explicit_http_config"]["http2_protocol_options"]["connection_keepalive"]
-    assert seconds(ping["interval"]) * 1000 >= options.MIN_PING_INTERVAL_MS
+    assert seconds(ping["interval"]) * 1000 >= MIN_PING_INTERVAL_MS
 
 
 def test_only_what_others_need_is_shown_beyond_the_pod() -> None:

@@ -98,10 +98,10 @@ def test_what_waits_for_a_thread_and_is_cancelled_never_starts(slow_server: Runn
     first = slow_server.stub.Count.future(slow_request())
     slow_server.wait_for_metric("bytepair_in_flight", 1)
     waiting = [slow_server.stub.Count.future(slow_request()) for _ in range(3)]
-    slow_server.wait_for_metric("bytepair_queued", 3)
+    slow_server.wait_for_metric("bytepair_waiting_for_thread", 3)
     for each in waiting:
         each.cancel()
-    slow_server.wait_for_metric("bytepair_queued", 0)
+    slow_server.wait_for_metric("bytepair_waiting_for_thread", 0)
     assert first.result().count > 0
     assert slow_server.stub.Count(SMALL).count == 2
     assert slow_server.metric("bytepair_input_bytes_total", rpc="Count") == len(
@@ -109,21 +109,9 @@ def test_what_waits_for_a_thread_and_is_cancelled_never_starts(slow_server: Runn
     ) + len(SMALL.text)
 
 
-def test_a_caller_s_small_request_overtakes_large_ones_that_wait(
-    slow_server: RunningServer,
-) -> None:
-    running = [slow_server.stub.Count.future(slow_request()) for _ in range(4)]
-    slow_server.wait_for_metric("bytepair_queued", 3)
-    assert slow_server.stub.Count(SMALL).count == 2
-    # The one that had the thread, and the next where that ended before the small one had come.
-    assert sum(each.done() for each in running) <= 2
-    for each in running:
-        each.cancel()
-
-
 def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None:
     room_for_two = slow_request(2).ByteSize() * 5 // 2
-    flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two))
+    flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two), "--max-queue-seconds", "0")
     server = serve(*flags, environment=WITHOUT_CORE)
     running = [server.stub.Count.future(slow_request(2)) for _ in range(2)]
     server.wait_for_metric("bytepair_in_flight", len(running))

@@ -19,16 +19,16 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import errors as engine_errors
 from bytepair_engine.chat import errors as chat_errors
 from bytepair_server import errors
-from bytepair_server.admission.abuse import Floods
-from bytepair_server.admission.executor import Work
-from bytepair_server.admission.limiter import Gate
+from bytepair_server.admission.executor import Executor
+from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
-from bytepair_server.rpc.handler import Endpoint
-from bytepair_server.transport import accepting, grpcio
+from bytepair_server.rpc.handler import UnaryHandlers
+from bytepair_server.transport.interface import Limits
+from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
@@ -250,7 +250,7 @@ def test_another_fingerprint_is_told_both(server: RunningServer) -> None:
 
 
 def test_one_call_too_many_is_shed_with_a_time_to_retry(serve: Serve) -> None:
-    flags = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-waiting", "0")
+    flags = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-queued", "0")
     server = serve(*flags, environment=WITHOUT_CORE)
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
     with ThreadPoolExecutor(1) as pool:
@@ -322,37 +322,34 @@ def documented_reasons() -> dict[str, str]:
 
 
 def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
-    """An endpoint that was let loose without a service fails as no row of the table does."""
+    """A handler that was let loose without a service fails as no row of the table does."""
     log = StringIO()
 
     async def call() -> Failed:
-        gate = Gate(
+        limiter = Limiter(
             max_in_flight=1,
             max_in_flight_bytes=1,
             max_open_streams=1,
             max_streams_bytes=1,
-            max_waiting=0,
-            max_wait_seconds=0,
+            max_queued=0,
+            max_queue_seconds=0,
         )
-        gate.open()
-        metrics, written = Metrics(), logs.configure("json", "info", log)
-        floods = Floods(0, metrics, written)
-        endpoint = Endpoint(
-            gate=gate,
-            floods=floods,
+        limiter.open()
+        handlers = UnaryHandlers(
+            limiter=limiter,
             callers=Callers(),
             quotas=Quotas({}, Callers()),
-            work=Work(1, 1000),
-            metrics=metrics,
-            log=written,
+            executor=Executor(1, 1000),
+            max_message_bytes=1 << 20,
+            metrics=Metrics(),
+            log=logs.configure("json", "info", log),
             log_calls=None,
             log_denials=False,
         )
-        server = accepting.server((), lambda error: pytest.fail(repr(error)))
-        grpcio.register(server, endpoint.methods(), floods)
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        faults: list[BaseException] = []
+        transport = NativeTransport(handlers.methods(), Limits(), faults.append, lambda *_: None)
+        address = await transport.start("127.0.0.1:0")
+        async with grpc.aio.insecure_channel(address) as channel:
             method: Any = channel.unary_unary(ENCODE)
             request = Encode(encoding="secret-name", text="secret text").SerializeToString()
             try:
@@ -360,7 +357,8 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             except grpc.RpcError as error:
                 return read(error)
             finally:
-                await server.stop(None)
+                await transport.stop()
+                assert not faults
         raise AssertionError("the call did not fail")
 
     handlers = logging.getLogger().handlers[:]

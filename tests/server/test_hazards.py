@@ -26,9 +26,10 @@ from bytepair_server.config import loader
 from bytepair_server.observability import logs
 from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.server import Server
-from bytepair_server.transport.options import MIN_PING_INTERVAL_MS
+from bytepair_server.transport.grpcio import MIN_PING_INTERVAL_MS
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.failures import read
 from support.oracle import oracle
 from support.serving import (
     START_SECONDS,
@@ -107,7 +108,7 @@ def test_a_stream_s_message_that_grows_far_over_the_limits_is_refused(
     bomb = [count_config(), CountRequest(text=" a" * (32 * MIB))]
     with pytest.raises(grpc.RpcError) as caught:
         server.stub.CountStream(iter(bomb), compression=grpc.Compression.Gzip)
-    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert read(caught.value).reason == "INPUT_TOO_LARGE"
     assert ids_of(server, "hello") == [15339]
 
 

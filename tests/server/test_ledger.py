@@ -30,7 +30,7 @@ BURST = 12
 CONFIG = f"""
 workers = 2
 builtin_encodings = ["cl100k_base"]
-max_wait_seconds = 0
+max_queue_seconds = 0
 [quotas.default]
 requests_per_second = 0.001
 request_burst = {BURST}

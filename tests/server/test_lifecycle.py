@@ -26,8 +26,7 @@ from bytepair_server.config import loader
 from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
 from bytepair_server.observability.startup_message import banner
-from bytepair_server.server import Broken, Server, stop_signals
-from bytepair_server.transport import accepting
+from bytepair_server.server import Server, stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import Failed, failure, read
@@ -314,41 +313,3 @@ def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> N
     assert "table.tiktoken" in ended.stderr
     assert "0" * 64 in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_a_server_whose_grpc_takes_no_more_calls_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that lives on and serves nobody would never be replaced."""
-    address = f"unix:{tmp_path}/grpc.sock"
-
-    async def run() -> None:
-        is_broken = asyncio.Event()
-
-        async def request(_: object) -> None:
-            await is_broken.wait()
-            raise OSError
-
-        monkeypatch.setattr(accepting._Core, "_request_call", request)
-        arguments = ["--grpc-address", address, "--http-address", "none"]
-        arguments += ["--builtin-encodings", "r50k_base", "--allow-reference-backend"]
-        written = StringIO()
-        server = Server(loader.load(arguments, {}), logs.configure("json", "info", written))
-        running = asyncio.create_task(server.run(asyncio.Event()))
-        while '"serving"' not in written.getvalue():
-            await asyncio.sleep(0.01)
-        async with grpc.aio.insecure_channel(address) as channel:
-            stub: Any = health_pb2_grpc.HealthStub(channel)
-            watch = stub.Watch(health_pb2.HealthCheckRequest())  # a call that stays
-            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
-            is_broken.set()
-            with pytest.raises(Broken):
-                await asyncio.wait_for(running, START_SECONDS)
-        assert "gRPC takes no more calls" in written.getvalue()
-
-    handlers, level = getLogger().handlers[:], getLogger().level
-    try:
-        asyncio.run(run())
-    finally:
-        getLogger().handlers[:] = handlers
-        getLogger().setLevel(level)

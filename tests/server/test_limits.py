@@ -131,11 +131,11 @@ def test_what_a_stream_takes_or_holds_at_once_is_limited(
     assert failed.metadata == {"field": field, "limit": str(LIMIT), "size": str(LIMIT + 1)}
 
 
-def test_a_message_far_over_the_limits_is_refused_by_grpc(small: RunningServer) -> None:
+def test_a_message_far_over_the_limits_is_refused_before_it_is_read(small: RunningServer) -> None:
     far = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 20))
     failed = failure(small.stub.Count, far)
-    assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert failed.reason == ""
+    assert (failed.code, failed.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INPUT_TOO_LARGE")
+    assert (failed.field, failed.metadata["size"]) == ("message", str(far.ByteSize()))
     near = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 16))
     assert failure(small.stub.Count, near).reason == "INPUT_TOO_LARGE"
 

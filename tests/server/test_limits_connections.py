@@ -126,17 +126,14 @@ def status_of_count(link: socket.socket, fields: bytes) -> str:
         + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(http2.count()))
     )
     link.settimeout(START_SECONDS)
-    read = b""
-    while b"grpc-status" not in read and (more := link.recv(1 << 12)):
-        read += more
-    return read.partition(b"grpc-status\x01")[2][:1].decode()
+    return http2.status(link)
 
 
 def is_welcome(link: socket.socket) -> bool:
     """Whether the server says what HTTP/2 begins with, or closes."""
     link.settimeout(START_SECONDS)
     try:
-        return bool(link.recv(1))
+        return bool(link.recv(1, socket.MSG_PEEK))
     except ConnectionResetError:  # what was sent had not been read
         return False
 

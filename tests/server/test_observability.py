@@ -70,10 +70,10 @@ def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
     running = server.stub.Count.future(slow)
     wait_for("bytepair_in_flight", 1)
-    wait_for("bytepair_queued", 0)
+    wait_for("bytepair_waiting_for_thread", 0)
     waiting = server.stub.Count.future(slow)
     wait_for("bytepair_in_flight", 2)
-    wait_for("bytepair_queued", 1)
+    wait_for("bytepair_waiting_for_thread", 1)
     waiting.cancel()
     wait_for("bytepair_cancelled_total", 1, rpc="Count")
     assert server.metric("bytepair_requests_total", rpc="Count", code="CANCELLED") == 1

@@ -63,7 +63,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
     """A server whose callers have the quotas above; each one's key is its name."""
     folder = tmp_path_factory.mktemp("quotas")
     (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
-    at_once = ("--max-wait-seconds", "0")
+    at_once = ("--max-queue-seconds", "0")
     with RunningServer("--config", write_config(folder, CONFIG), *at_once) as running:
         yield running
 

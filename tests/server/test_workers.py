@@ -304,7 +304,7 @@ def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 
 
 def test_the_supervisor_gives_up_where_no_worker_comes_to_serve() -> None:
-    ended = start(GRPC_POLL_STRATEGY="there is no such strategy")
+    ended = start("--transport", "grpcio", GRPC_POLL_STRATEGY="there is no such strategy")
     assert ended.returncode == 3
     assert "no worker comes to serve: giving up" in ended.stderr
     assert '"event": "serving"' not in ended.stderr

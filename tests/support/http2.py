@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from bytepair.v1 import tokenizer_pb2
+from hpack import Decoder
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 8, 9
@@ -78,6 +79,48 @@ def headers(
 def message(raw: bytes, *, compressed: bool = False, length: int | None = None) -> bytes:
     """A gRPC message, with a length that may be a lie."""
     return bytes((compressed,)) + struct.pack(">I", len(raw) if length is None else length) + raw
+
+
+def status(link: socket.socket, stream: int = 1) -> str:
+    """The `grpc-status` of a call, which is read until it comes; "" where the server ends the
+    stream or the connection without one. For the first call of a connection whose answers are read
+    in this way: HPACK goes on from answer to answer."""
+    for kind, number, payload, decoder in frames(link):
+        if kind == HEADERS:
+            fields = dict(decoder.decode(payload, raw=True))
+            if number == stream and b"grpc-status" in fields:
+                return fields[b"grpc-status"].decode()
+        elif kind == RST_STREAM and number == stream:
+            break
+    return ""
+
+
+def frames(link: socket.socket) -> Iterator[tuple[int, int, bytes, Decoder]]:
+    """The frames that the server sends: kind, stream, payload, and what reads headers."""
+    reader = _Reader()
+    try:
+        while more := link.recv(1 << 16):
+            for kind, stream, payload in reader.take(more):
+                yield kind, stream, payload, reader.decoder
+    except ConnectionError:
+        return
+
+
+class _Reader:
+    """Bytes to frames."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self.decoder = Decoder()
+
+    def take(self, more: bytes) -> Iterator[tuple[int, int, bytes]]:
+        self._bytes += more
+        while len(self._bytes) >= 9:
+            end = 9 + int.from_bytes(self._bytes[:3], "big")
+            if len(self._bytes) < end:
+                return
+            head, payload, self._bytes = self._bytes[:9], self._bytes[9:end], self._bytes[end:]
+            yield head[3], int.from_bytes(head[5:], "big"), payload
 
 
 def count(text: str = "hello world") -> bytes:

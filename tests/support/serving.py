@@ -25,7 +25,7 @@ START_SECONDS = 60.0
 
 _PREFIX = "BYTEPAIR_"
 #: What servers of tests are started with; `pytest --transport` says it.
-transport = "grpcio"
+transport = "auto"
 #: Before any variable or configuration file of a test.
 _FLAGS = {
     "--grpc-address": "127.0.0.1:0",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-
-from bytepair_server.workers import environment
 
 
 def main() -> int:
@@ -13,8 +12,9 @@ def main() -> int:
     Returns:
         The exit status; see `command.run`.
     """
-    environment.prepare()
-    # Not before: what is prepared is read when gRPC is imported.
+    # gRPC's own log lines quote what a client sent, byte by byte, so that anybody could write what
+    # looks like a line of ours. It reads the variable when it is imported.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from bytepair_server import command
 
     return command.run(sys.argv[1:])

@@ -14,7 +14,7 @@ from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
-from bytepair_server.server import Broken, Server, stop_signals
+from bytepair_server.server import Server, stop_signals
 from bytepair_server.workers.supervisor import supervise, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
 
@@ -25,7 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: The command line without the program's name.
     Returns:
-        The exit status: 0 after a drain, 1 if gRPC broke, 2 if the server could not start, 3 if no
+        The exit status: 0 after a drain, 2 if the server could not start, 3 if no
         worker came to serve.
     """
     try:
@@ -49,8 +49,6 @@ def run(arguments: Sequence[str]) -> int:
     except (ConfigurationError, SelfTestFailed) as error:
         sys.stderr.write(f"bytepair-server: {error}\n")
         return EXIT_CONFIGURATION
-    except Broken:
-        return 1
     if not idle:
         # The interpreter would wait for the threads, and the time to finish is over.
         sys.stdout.flush()

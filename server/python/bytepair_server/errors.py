@@ -133,9 +133,10 @@ class SpecialTokenInSegment(Refusal):
 
 
 class InputTooLarge(Refusal):
-    """More than a limit allows; `size` and `limit` in the unit that `unit` names."""
+    """More than a limit allows; `size` and `limit` in the unit that `unit` names. A message that
+    was not read to its end has no known size."""
 
-    def __init__(self, field: str, size: int, limit: int, unit: str) -> None:
+    def __init__(self, field: str, size: int | None, limit: int, unit: str) -> None:
         super().__init__(field, size, limit, unit)
         self.field = field
         self.size = size

@@ -9,15 +9,13 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import grpc
 from grpc_health.v1 import health, health_pb2
 
 from bytepair_server import catalog
-from bytepair_server.admission.abuse import Floods
-from bytepair_server.admission.executor import Work
-from bytepair_server.admission.limiter import Gate
+from bytepair_server.admission.executor import Executor
+from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth import callers, credentials, tls
 from bytepair_server.auth.policy import Policy
 from bytepair_server.auth.quotas import Quotas
@@ -31,32 +29,27 @@ from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup_log import announce
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
-from bytepair_server.rpc.handler import Endpoint
+from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
-from bytepair_server.streaming.handler import Streams
-from bytepair_server.transport import accepting, grpcio, ports, reflection
+from bytepair_server.streaming.handler import StreamHandlers
+from bytepair_server.transport import reflection
 from bytepair_server.transport.health import Health
-from bytepair_server.transport.interface import Method
-from bytepair_server.transport.options import grpc_options
-from bytepair_server.transport.poller import poller_in_its_place
+from bytepair_server.transport.interface import (
+    Limits,
+    Method,
+    OnEvicted,
+    OnFault,
+    TlsFiles,
+    Transport,
+)
 from bytepair_server.workers import cores
-from bytepair_server.workers.memory import give_back_when_quiet
 from bytepair_server.workers.shared_quotas import Ledger
-
-if TYPE_CHECKING:
-    from bytepair_server.transport.native import NativeTransport
 
 #: The loop that does not answer a probe for so long is stuck.
 HEALTHY_LOOP_SECONDS: Final = 2.0
-#: What is left to gRPC once no call is inside.
-STOP_SECONDS: Final = 1.0
 
 _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-class Broken(Exception):
-    """gRPC took no more calls, by a fault of its own or ours; the log says which."""
 
 
 @dataclass(frozen=True)
@@ -111,56 +104,48 @@ class Server:
         self._log: Final = log
         self._inherited: Final = inherited
         self._ready_line = ""
-        self._gate: Final = Gate(
+        self._limiter: Final = Limiter(
             max_in_flight=settings.max_in_flight,
             max_in_flight_bytes=settings.max_in_flight_bytes,
+            max_queued=settings.max_queued,
+            max_queue_seconds=settings.max_queue_seconds,
             max_open_streams=settings.max_open_streams,
             max_streams_bytes=settings.max_streams_bytes,
-            max_waiting=settings.max_waiting,
-            max_wait_seconds=settings.max_wait_seconds,
         )
         share = cores.usable_cores() if inherited is None else inherited.work_threads
-        self._work: Final = Work(settings.work_threads or share, settings.inline_max_bytes)
+        self._executor: Final = Executor(settings.work_threads or share, settings.inline_max_bytes)
         self._metrics: Final = Metrics() if inherited is None else inherited.metrics
-        # The native transport counts abandoned calls itself, by connection.
-        abandoned = 0 if settings.transport == "native" else settings.max_abandoned_per_second
-        self._floods: Final = Floods(abandoned, self._metrics, log)
-        self._metrics.in_flight.set_function(lambda: self._gate.in_flight)
-        self._metrics.waiting.set_function(lambda: self._gate.line.waiting)
-        self._metrics.queued.set_function(lambda: self._work.queued)
-        self._metrics.open_streams.set_function(lambda: self._gate.open_streams)
+        self._metrics.in_flight.set_function(lambda: self._limiter.in_flight)
+        self._metrics.queued.set_function(lambda: self._limiter.queued)
+        self._metrics.waiting_for_thread.set_function(lambda: self._executor.queued)
+        self._metrics.open_streams.set_function(lambda: self._limiter.open_streams)
         base_dir = configuration.base_dir
         paths = credentials.watched_paths(settings, base_dir)
         seen = {what: contents(files) for what, files in paths.items()}
         self._callers: Final = callers.load(settings, base_dir)
         self._tls: Final = tls.load(settings, base_dir)
-        self._health: Final = Health(
-            self._callers if settings.health_needs_caller else None, self._floods
-        )
+        self._health: Final = Health(self._callers if settings.health_needs_caller else None)
         watched = credentials.watched(settings, base_dir, self._callers, self._tls)
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._beside: Final[list[asyncio.Task[None]]] = []
         shared: dict[str, Any] = {
-            "gate": self._gate,
-            "floods": self._floods,
+            "limiter": self._limiter,
             "callers": self._callers,
             "quotas": Quotas(
                 settings.quotas, self._callers, None if inherited is None else inherited.ledger
             ),
-            "work": self._work,
+            "max_message_bytes": settings.max_message_bytes,
+            "executor": self._executor,
             "metrics": self._metrics,
             "log": log,
             "log_calls": _call_level(settings),
             "log_denials": settings.log_denials,
         }
-        self._endpoint: Final = Endpoint(**shared)
-        self._streams: Final = Streams(**shared, idle_seconds=settings.stream_idle_seconds)
-        self._grpc: grpc.aio.Server | None = None
-        self._native: NativeTransport | None = None
+        self._unary: Final = UnaryHandlers(**shared)
+        self._streams: Final = StreamHandlers(**shared, idle_seconds=settings.stream_idle_seconds)
+        self._transport: Transport | None = None
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._broken: Exception | None = None
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -173,7 +158,7 @@ class Server:
         inherited = self._inherited
         self._set_health(_NOT_SERVING)
         methods = [
-            *self._endpoint.methods(),
+            *self._unary.methods(),
             *self._streams.methods(),
             *self._health.methods(),
         ]
@@ -192,10 +177,19 @@ class Server:
             self._http = HttpServer(settings.http_address, pages)
             self.http_address = self._http.address
             self._http.start()
-        if settings.transport == "native":
-            self._start_native(methods, address)
-        else:
-            await self._start_grpcio(methods, address)
+        self._transport = self._made_transport(methods, address)
+        try:
+            self._executor.start()
+        except RuntimeError as error:
+            raise ConfigurationError(
+                f"work_threads: {error}; set fewer threads or workers, or raise the limit on "
+                "processes"
+            ) from None
+        self.grpc_address = await self._transport.start(
+            address,
+            shares_port=inherited is not None,
+            unix_socket_mode=settings.unix_socket_mode,
+        )
         self._beside.append(asyncio.create_task(self._reloader.run()))
 
     async def load(self) -> Catalog:
@@ -212,19 +206,18 @@ class Server:
             loaded = inherited.catalog
         floor = settings.disallowed_special_floor
         policy = Policy(settings.ceiling, loaded, self._callers, floor)
-        self._endpoint.service = Service(settings, loaded, policy)
-        self._streams.options = self._endpoint.service.options
+        self._unary.service = Service(settings, loaded, policy)
+        self._streams.options = self._unary.service.options
         if not loaded.all_native:
-            self._work.always_on_threads()
+            self._executor.always_on_threads()
         self._metrics.show_encodings(loaded)
         self._ready_line = loaded.readiness
         # What is there by now stays. Each full run of Python's collector would walk through it
         # again, in the middle of some call: tenths of a second for the built-in encodings.
         gc.collect()
         gc.freeze()
-        self._beside.append(asyncio.create_task(give_back_when_quiet()))
-        if not self._gate.draining:
-            self._gate.open()
+        if not self._limiter.draining:
+            self._limiter.open()
             self._metrics.ready.set(1)
             self._metrics.workers.set(1)
             self._set_health(_SERVING)
@@ -234,20 +227,22 @@ class Server:
         """Report NOT_SERVING, refuse new calls, and let those inside finish."""
         self._log.info(
             "draining",
-            in_flight=self._gate.in_flight,
-            open_streams=self._gate.open_streams,
+            in_flight=self._limiter.in_flight,
+            open_streams=self._limiter.open_streams,
             grace_seconds=self._settings.grace_seconds,
         )
         self._metrics.ready.set(0)
         self._metrics.workers.set(0)
         self._health.shut_down()
-        cut_off = await self._gate.drain(self._settings.grace_seconds)
+        if self._transport is not None:
+            self._transport.drain()
+        cut_off = await self._limiter.drain(self._settings.grace_seconds)
         if cut_off:
             self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
 
     def hurry(self) -> None:
         """End the grace time of `drain` now."""
-        self._gate.hurry()
+        self._limiter.hurry()
 
     async def stop(self) -> bool:
         """Close everything. May follow any stage.
@@ -257,14 +252,11 @@ class Server:
         """
         for task in self._beside:
             task.cancel()
-        self._floods.close()
-        if self._grpc is not None:
-            await self._grpc.stop(STOP_SECONDS)
-        if self._native is not None:
-            await self._native.stop()
+        if self._transport is not None:
+            await self._transport.stop()
         if self._http is not None:
             await asyncio.to_thread(self._http.stop)
-        return self._work.close()
+        return self._executor.close()
 
     async def run(self, stopping: asyncio.Event) -> bool:
         """Go through all stages.
@@ -275,10 +267,7 @@ class Server:
             Whether no thread works any more: a call that was cut off cannot be stopped.
         Raises:
             ConfigurationError, SelfTestFailed: It could not start.
-            Broken: gRPC took no more calls; in a process that lives on, nobody would know of it and
-                take its place.
         """
-        self._stopping = stopping
         try:
             await self.start()
             self._tell_serving(await self.load())
@@ -287,79 +276,37 @@ class Server:
         finally:
             idle = await self.stop()
         self._log.info("stopped")
-        if self._broken is not None:
-            raise Broken
         return idle
 
-    def _break(self, error: Exception) -> None:
-        if self._broken is None:
-            self._broken = error
-            self._log.critical("gRPC takes no more calls", error=logs.frames(error))
-            if self._stopping is not None:
-                self._stopping.set()
-
-    def _start_native(self, methods: Sequence[Method], address: str) -> None:
-        from bytepair_server.transport.native import NativeTransport, limits
-
+    def _made_transport(self, methods: Sequence[Method], address: str) -> Transport:
         settings, tls = self._settings, self._tls
+        make = _transport_of(settings.transport, address)
+        material = None if tls is None else tls.material
         try:
-            transport = NativeTransport(
-                methods,
-                limits(settings),
-                self._tell_fault,
-                None if tls is None else tls.first.for_native(tls.is_mutual),
+            transport = make(
+                methods, Limits.of(settings), self._log_fault, self._log_evicted, material
             )
         except OSError as error:
             raise ConfigurationError(f"tls_cert_file: {error}") from None
         if tls is not None:
-            tls.on_replace = lambda material: transport.replace_tls(
-                material.for_native(tls.is_mutual)
-            )
-        listener = ports.listen(
-            address,
-            share=self._inherited is not None,
-            unix_socket_mode=settings.unix_socket_mode,
-        )
-        if address.startswith("unix:"):
-            self.grpc_address = address
-        else:
-            self.grpc_address = f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
-        transport.start(listener)
-        self._native = transport
+            tls.on_replace = transport.replace_tls
+        return transport
 
-    async def _start_grpcio(self, methods: Sequence[Method], address: str) -> None:
-        options = grpc_options(self._settings, shares_port=self._inherited is not None)
-        with poller_in_its_place():
-            self._grpc = accepting.server(options, self._break)
-        grpcio.register(self._grpc, methods, self._floods)
-        self.grpc_address = self._bind(self._grpc, address)
-        await self._grpc.start()
-        if not address.startswith("unix:"):
-            self._floods.guard(int(self.grpc_address.rpartition(":")[2]))
-
-    def _tell_fault(self, error: BaseException) -> None:
+    def _log_fault(self, error: BaseException) -> None:
         self._log.error("unexpected error", error=logs.frames(error))
 
-    def _bind(self, server: grpc.aio.Server, address: str) -> str:
-        try:
-            port = credentials.bind(server, address, self._tls, self._settings.unix_socket_mode)
-        except RuntimeError:
-            port = 0
-        if port == 0:
-            raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there: {ports.problem(address)}; if "
-                "another process has the port, stop it, or set another address"
-            )
-        return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+    def _log_evicted(self, peer: str, reason: str) -> None:
+        self._metrics.evicted_connections.inc()
+        self._log.warning("closed a connection", peer=peer, reason=reason)
 
     def _set_health(self, status: int) -> None:
         for name in (health.OVERALL_HEALTH, SERVICE_NAME, CHAT_SERVICE_NAME):
             self._health.set(name, status)
 
     def _is_ready(self) -> tuple[bool, str]:
-        if self._gate.draining:
+        if self._limiter.draining:
             return False, "draining"
-        return (True, self._ready_line) if self._gate.is_open else (False, "loading encodings")
+        return (True, self._ready_line) if self._limiter.is_open else (False, "loading encodings")
 
     def _is_healthy(self) -> tuple[bool, str]:
         async def nothing() -> None:
@@ -387,6 +334,27 @@ class Server:
             http_address=self.http_address,
             workers=1,
         )
+
+
+MakeTransport = Callable[[Sequence[Method], Limits, OnFault, OnEvicted, TlsFiles | None], Transport]
+
+
+def _transport_of(name: str, address: str) -> MakeTransport:
+    # Clients of gRPC's C core send an authority to Unix sockets that the crate h2 refuses
+    # (hyperium/tonic#742), unless they set grpc.default_authority.
+    if name == "native" or (name == "auto" and not address.startswith("unix:")):
+        try:
+            from bytepair_server.transport.native import NativeTransport
+        except ImportError as error:
+            if name == "native":
+                raise ConfigurationError(
+                    f"transport: native is not built for this platform ({error}); set grpcio"
+                ) from None
+        else:
+            return NativeTransport
+    from bytepair_server.transport.grpcio import GrpcioTransport
+
+    return GrpcioTransport
 
 
 def _is_served(address: str) -> bool:

@@ -1,36 +1,38 @@
-"""Which calls get in: nobody before the encodings are loaded, a bounded number at once, and
-nobody new once the server drains."""
+"""The concurrency limiter: what may be in flight, and the admission queue before it.
+
+Small requests never come here: they are answered as soon as they are read. A larger one holds a
+slot from before its message is read until it is answered, so that what the server holds is bounded.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from bytepair_server.admission.queue import OTHERS_PART, RETRY_SECONDS, Line
+from bytepair_server.admission.queue import FairQueue
 from bytepair_server.errors import Draining, Overloaded
+from bytepair_server.rpc.call import Call
 
-#: Answers that are being sent may have so many times the bytes of the requests that are inside: ids
-#: take up to some four times their text.
-ANSWERS_TO_REQUESTS: Final = 4
-#: Time for the calls that are cut off to tell their callers.
-CUT_OFF_SECONDS: Final = 1.0
+#: When a rejected caller should try again: a few times the duration of the usual call.
+RETRY_SECONDS: Final = 0.25
+#: Time for a message to arrive while other calls are queued.
+SLOW_MESSAGE_SECONDS: Final = 1.0
+#: Time for the calls that are cancelled at the end of a drain to send their status.
+CANCEL_SECONDS: Final = 1.0
 
-T = TypeVar("T")
 
-
-class Gate:
+class Limiter:
     """Admission of calls. For one event loop only.
 
     Attributes:
-        line: Where unary calls wait that find no room, before they are read.
-        in_flight: Unary calls that are inside.
-        open_streams: Streaming calls that are inside. They do not count as in flight: most
-            of the time they wait for their callers.
-        draining: New calls are refused.
-        cut_off: The time to finish is over; calls still inside are being cancelled.
+        in_flight: Unary calls that hold a slot.
+        open_streams: Streaming calls that are open. They hold no slot: most of the time they wait
+            for their callers.
+        is_open: The encodings are loaded.
+        draining: New calls are rejected.
+        is_cutting_off: The grace time is over, and the calls in flight are being cancelled.
     """
 
     def __init__(
@@ -38,114 +40,95 @@ class Gate:
         *,
         max_in_flight: int,
         max_in_flight_bytes: int,
+        max_queued: int,
+        max_queue_seconds: float,
         max_open_streams: int,
         max_streams_bytes: int,
-        max_waiting: int,
-        max_wait_seconds: float,
     ) -> None:
-        self.line: Final = Line(self._free, max_waiting, max_wait_seconds)
+        """Admit nothing until `open`; the arguments as the settings of these names."""
         self._max: Final = max_in_flight
         self._max_bytes: Final = max_in_flight_bytes
-        self._bytes = 0
-        self._answers_bytes = 0
-        #: Of these, by flow.
-        self._answers: Final[Counter[str]] = Counter()
+        self._max_queued: Final = max_queued
+        self._max_queue_seconds: Final = max_queue_seconds
         self._max_streams: Final = max_open_streams
         self._max_streams_bytes: Final = max_streams_bytes
+        self._bytes = 0
         self._streams_bytes = 0
+        self._queue: Final[FairQueue[Slot]] = FairQueue()
+        self._reading: Final[set[Slot]] = set()
+        self._tasks: Final[set[asyncio.Task[Any]]] = set()
         self._opened: Final = asyncio.Event()
         self._drained: Final = asyncio.Event()
-        self._waiting: Final[set[asyncio.Task[Any]]] = set()
         self.in_flight = 0
         self.open_streams = 0
         self.is_open = False
         self.draining = False
-        self.cut_off = False
+        self.is_cutting_off = False
+
+    @property
+    def queued(self) -> int:
+        """Calls in the admission queue."""
+        return len(self._queue)
+
+    @property
+    def accepts(self) -> bool:
+        """Whether a small request may be answered at once."""
+        return self.is_open and not self.draining
 
     def open(self) -> None:
-        """Let in the calls that came early, and all that follow."""
+        """Serve the calls that came early, and all that follow."""
         self.is_open = True
         self._opened.set()
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether a call that is computed at once need not wait for anything."""
-        return (
-            self.is_open
-            and not self.draining
-            and self.in_flight < self._max
-            and not self.line.waiting
-        )
+    async def opened(self) -> None:
+        """Wait until `open`. A server that has just started answers late, not with an error."""
+        await self._opened.wait()
 
-    def enter(self) -> None:
-        """Come in; `leave` must follow.
+    async def admit(self, call: Call, size: int, time_remaining: float | None) -> Slot:
+        """Wait for a slot; `Slot.close` must follow.
 
+        Args:
+            call: The call. Slots go to callers in turn.
+            size: Bytes of its message. One call is always admitted, whatever its size.
+            time_remaining: Seconds until its deadline; None for none. It is queued for at most half
+                of that, so that its caller can try again elsewhere.
         Raises:
             Draining: The server is stopping.
-            Overloaded: As many calls as may be are inside.
+            Overloaded: The queue is full, or the call was queued for too long.
         """
         if self.draining:
             raise Draining
-        if self.in_flight >= self._max:
-            raise Overloaded(RETRY_SECONDS, "calls in flight")
-        self.in_flight += 1
-
-    def _free(self) -> int:
-        return self._max - self.in_flight
-
-    def leave(self) -> None:
-        """Go out."""
-        self.in_flight -= 1
-        self.line.advance()
-        self._left()
-
-    def take_in(self, size: int) -> None:
-        """Take in the bytes of a call that is inside; `give_back` must follow.
-
-        One call is always taken, whatever its size, or the largest could never be answered.
-
-        Raises:
-            Overloaded: The calls inside have as many as they may, together.
-        """
-        if self._bytes and self._bytes + size > self._max_bytes:
-            raise Overloaded(RETRY_SECONDS, "bytes of calls in flight")
-        self._bytes += size
-
-    def give_back(self, size: int) -> None:
-        """The bytes of a call are no longer needed."""
-        self._bytes -= size
-
-    def send(self, flow: str, size: int) -> None:
-        """Take note that an answer of so many bytes is about to be sent; `sent` must follow.
-
-        One is always taken, whatever its size. Who has more than half of them leaves a part of the
-        room to others.
-
-        Raises:
-            Overloaded: Those that are being sent, or are not taken by who asked, have as many as
-                they may.
-        """
-        most = ANSWERS_TO_REQUESTS * self._max_bytes
-        if 2 * (self._answers[flow] + size) > most:
-            most -= most // OTHERS_PART
-        if self._answers_bytes and self._answers_bytes + size > most:
-            raise Overloaded(RETRY_SECONDS, "bytes of answers that are being sent")
-        self._answers_bytes += size
-        self._answers[flow] += size
-
-    def sent(self, flow: str, size: int) -> None:
-        """An answer was sent, or nobody is there to take it."""
-        self._answers_bytes -= size
-        self._answers[flow] -= size
-        if not self._answers[flow]:
-            del self._answers[flow]
+        slot = Slot(self, call.flow, size)
+        if not self._queue and self._has_room(size):
+            self._enter(slot)
+            slot.begin()
+            return slot
+        self._make_room(slot.caller)
+        self._queue.put(slot.caller, max(1, size), slot)
+        _hurry(self._reading)
+        seconds = self._max_queue_seconds
+        if time_remaining is not None:
+            seconds = min(seconds, time_remaining / 2)
+        timer = asyncio.get_running_loop().call_later(seconds, self._reject, slot)
+        try:
+            refusal = await slot.admitted
+        except asyncio.CancelledError:
+            if not self._queue.discard(slot.caller, slot) and _is_granted(slot):
+                slot.close()
+            raise
+        finally:
+            timer.cancel()
+        if refusal is not None:
+            raise refusal
+        slot.begin()
+        return slot
 
     def enter_stream(self) -> None:
-        """Come in with a stream; `leave_stream` must follow.
+        """Open a stream; `leave_stream` must follow.
 
         Raises:
             Draining: The server is stopping.
-            Overloaded: As many streams as may be are inside.
+            Overloaded: Too many streams are open.
         """
         if self.draining:
             raise Draining
@@ -154,7 +137,7 @@ class Gate:
         self.open_streams += 1
 
     def leave_stream(self) -> None:
-        """Go out with a stream."""
+        """A stream has ended."""
         self.open_streams -= 1
         self._left()
 
@@ -167,59 +150,173 @@ class Gate:
         if self._streams_bytes > self._max_streams_bytes:
             raise Overloaded(RETRY_SECONDS, "bytes of streams in hand")
 
-    def _left(self) -> None:
-        if self.draining and not self._inside:
-            self._drained.set()
-
-    @property
-    def _inside(self) -> int:
-        return self.in_flight + self.open_streams
-
-    async def opened(self) -> None:
-        """Wait until `open`. A server that has just started answers late, not with an error."""
-        await self._opened.wait()
-
-    async def waiting(self, work: Awaitable[T]) -> T:
-        """Await something on behalf of a call, which `drain` may have to cut off."""
-        task = self.may_cut_off()
-        try:
-            return await work
-        finally:
-            self.must_not_cut_off(task)
-
-    def may_cut_off(self) -> asyncio.Task[Any]:
-        """Let `drain` cancel the current task, until it is given to `must_not_cut_off`."""
+    def track(self) -> asyncio.Task[Any]:
+        """Let `drain` cancel the current task, until it is given to `untrack`."""
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in a task
-        self._waiting.add(task)
+        self._tasks.add(task)
         return task
 
-    def must_not_cut_off(self, task: asyncio.Task[Any]) -> None:
-        """Take back what `may_cut_off` allowed."""
-        self._waiting.discard(task)
+    def untrack(self, task: asyncio.Task[Any]) -> None:
+        """Take back what `track` allowed."""
+        self._tasks.discard(task)
 
     def hurry(self) -> None:
         """End the grace time of `drain` now."""
         self._drained.set()
 
     async def drain(self, grace_seconds: float) -> int:
-        """Refuse new calls, let those inside finish, and cancel them when time is over.
+        """Reject new calls, let those in flight finish, and cancel them when time is over.
 
         Returns:
             How many were cancelled.
         """
         self.draining = True
-        self.line.dismiss()
+        while self._queue:
+            _answer(self._queue.pop(), Draining())
         if self._inside:
-            # Before the gate has opened, calls inside wait for what will never come.
+            # Before `open`, calls wait for what will never come.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
         if not self._inside:
             return 0
-        self.cut_off = True
-        tasks = list(self._waiting)
+        self.is_cutting_off = True
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=CUT_OFF_SECONDS)
+            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
         return len(tasks)
+
+    def advance(self) -> None:
+        """Give free slots to the calls in the queue."""
+        while (slot := self._queue.first()) is not None and self._has_room(slot.size):
+            self._queue.pop()
+            self._enter(slot)
+            _answer(slot, None)
+
+    def count_bytes(self, change: int) -> None:
+        """Count bytes that calls in flight hold more than before, or less where negative."""
+        self._bytes += change
+
+    def left(self) -> None:
+        """A call in flight has ended."""
+        self.in_flight -= 1
+        self.advance()
+        self._left()
+
+    def read(self, slot: Slot) -> None:
+        """The message of a slot is being read; `has_read` must follow."""
+        self._reading.add(slot)
+        if self._queue:
+            _hurry((slot,))
+
+    def has_read(self, slot: Slot) -> None:
+        """The message of a slot was read, or will not be."""
+        self._reading.discard(slot)
+
+    @property
+    def _inside(self) -> int:
+        return self.in_flight + self.open_streams
+
+    def _left(self) -> None:
+        if self.draining and not self._inside:
+            self._drained.set()
+
+    def _has_room(self, size: int) -> bool:
+        fits = not self._bytes or self._bytes + size <= self._max_bytes
+        return self.in_flight < self._max and fits
+
+    def _enter(self, slot: Slot) -> None:
+        self.in_flight += 1
+        self._bytes += slot.size
+
+    def _make_room(self, caller: str) -> None:
+        """Raises Overloaded if the queue has no room for a call of this caller."""
+        if self._max_queue_seconds > 0:
+            if len(self._queue) < self._max_queued:
+                return
+            newest = self._queue.pop_newest_of_busiest(caller)
+            if newest is not None:
+                _answer(newest, Overloaded(RETRY_SECONDS, "calls in flight"))
+                return
+        raise Overloaded(RETRY_SECONDS, "calls in flight")
+
+    def _reject(self, slot: Slot) -> None:
+        if self._queue.discard(slot.caller, slot):
+            _answer(slot, Overloaded(RETRY_SECONDS, "calls in flight"))
+            self.advance()  # what was behind it may fit
+
+
+class Slot:
+    """The right of one call to be in flight.
+
+    Attributes:
+        caller: Who holds it.
+        size: Bytes that it counts.
+        admitted: None once it is granted, or why it is not.
+        reading: The timeout of the reading of its message.
+    """
+
+    __slots__ = ("_began", "_limiter", "_task", "admitted", "caller", "reading", "size")
+
+    def __init__(self, limiter: Limiter, caller: str, size: int) -> None:
+        self._limiter: Final = limiter
+        self._began: Final = asyncio.get_running_loop().time()
+        self._task: asyncio.Task[Any] | None = None
+        self.caller: Final = caller
+        self.size = size
+        self.admitted: Final[asyncio.Future[Exception | None]] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self.reading: asyncio.Timeout | None = None
+
+    def begin(self) -> None:
+        """The call goes on; `Limiter.drain` may cancel it."""
+        self._task = self._limiter.track()
+
+    async def read(self, message: Awaitable[bytes | None]) -> bytes | None:
+        """Await the message of the call.
+
+        Raises:
+            Overloaded: It did not arrive in time, and other calls are queued.
+        """
+        try:
+            async with asyncio.timeout(None) as self.reading:
+                self._limiter.read(self)
+                raw = await message
+        except TimeoutError:
+            raise Overloaded(RETRY_SECONDS, "messages that arrive slowly") from None
+        finally:
+            self._limiter.has_read(self)
+        size = 0 if raw is None else len(raw)
+        self._limiter.count_bytes(size - self.size)
+        self.size = size
+        return raw
+
+    def hurry(self) -> None:
+        """Others are queued: the message has to arrive soon."""
+        if self.reading is not None and self.reading.when() is None:
+            self.reading.reschedule(asyncio.get_running_loop().time() + SLOW_MESSAGE_SECONDS)
+
+    def close(self) -> None:
+        """Give the slot back."""
+        if self._task is not None:
+            self._limiter.untrack(self._task)
+        self._limiter.count_bytes(-self.size)
+        self._limiter.left()
+
+
+def _hurry(slots: Iterable[Slot]) -> None:
+    for slot in slots:
+        slot.hurry()
+
+
+def _answer(slot: Slot, refusal: Exception | None) -> None:
+    if not slot.admitted.done():
+        slot.admitted.set_result(refusal)
+
+
+def _is_granted(slot: Slot) -> bool:
+    done = slot.admitted.done() and not slot.admitted.cancelled()
+    return done and slot.admitted.result() is None

@@ -1,283 +1,150 @@
-"""Where calls wait while as many as may be are inside: in a line, before their messages are read.
+"""A queue that is fair between callers.
 
-To refuse a call costs the event loop a third of a millisecond, however small it is. Callers that
-try again at once and without end would keep it busy with nothing else, and with them the threads,
-which give way to it. A call that waits costs no time, and of memory what has come of its message,
-which gRPC's flow control bounds; and mostly its turn comes before its caller would give up.
+Start-time fair queueing (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996):
+each item starts where its caller's last item ended, or at the present if that is later, and ends
+as many units later as it costs. The lowest start goes first. So a caller that asks for little
+overtakes one that asks for much. Every operation costs log n.
+
+In the paper the present stands still while new callers arrive, so a peer that makes new ones all
+the time could keep the second item of another waiting for ever. Here the present advances with each
+item by its cost divided by the callers that wait and one more, as in A. Demers, S. Keshav,
+S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm", SIGCOMM 1989.
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections import Counter
-from collections.abc import Callable
-from time import monotonic
-from typing import Final
+import heapq
+from collections import OrderedDict
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from bytepair_server.admission.fair_queue import FairQueue
-from bytepair_server.admission.slow_readers import Reading
-from bytepair_server.errors import Draining, Overloaded, QuotaExceeded
-from bytepair_server.rpc.call import Call
-from bytepair_server.transport.priority import let_others_on
+T = TypeVar("T")
 
-#: When a caller that was shed may try again: a few times the usual call, so that what is in
-#: flight has a chance to end.
-RETRY_SECONDS: Final = 0.25
-#: Calls that gave up stand in the queue until they are more than those that wait, and these.
-_GIVEN_UP: Final = 64
-#: For so long after a call had to wait there is more to do than can be done.
-USED_SECONDS: Final = 1.0
-#: Thousands of calls that come at once keep the loop busy for tenths of a second. So often, every
-#: few calls, it lets gRPC's thread on meanwhile, which brings what else has come, a probe of health
-#: among it. Once for each call would do as much for a flood of calls that come to nothing.
-LET_ON_SECONDS: Final = 0.0003
-#: This part of the places is for flows that hold none up.
-OTHERS_PART: Final = 8
-_WHAT: Final = "calls in flight"
-
-Answer = asyncio.Future[bool]
+#: Callers without items are remembered up to this number before those who owe nothing are dropped.
+REMEMBERED: Final = 64
 
 
-class Line:
-    """Who may be read, and who waits for that. For one event loop."""
+class _Ticket(NamedTuple):
+    arrived: float
+    number: int
+    cost: int
 
-    def __init__(self, free: Callable[[], int], most: int, seconds: float) -> None:
-        """Nobody waits yet.
+
+class FairQueue(Generic[T]):
+    """Items by caller. For one thread at a time. Items are hashable, and each is in it once."""
+
+    def __init__(self) -> None:
+        self._items: Final[dict[str, OrderedDict[T, _Ticket]]] = {}
+        #: Start, number and caller of the first item of each caller; stale where it has changed.
+        self._heap: Final[list[tuple[float, int, str]]] = []
+        #: Where the last item of a caller ended.
+        self._ends: Final[dict[str, float]] = {}
+        self._remembered = REMEMBERED
+        self._now = 0.0
+        self._count = 0
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, caller: str, cost: int, item: T) -> None:
+        """Add an item.
 
         Args:
-            free: How many places there are for calls that are read or being read.
-            most: How many calls may wait; of more, the flow that has most waits with fewer. As
-                many others may take a pause, which so takes no place of those that have work to
-                wait for.
-            seconds: For how long; 0: none waits.
+            caller: Whose item it is.
+            cost: At least 1, in one unit for all callers.
+            item: Anything that is not in the queue.
         """
-        self._free: Final = free
-        self._most: Final = most
-        self._seconds: Final = seconds
-        self._queue: Final[FairQueue[tuple[Answer, Call]]] = FairQueue(_is_waiting)
-        #: True for a place, False where the time is over.
-        self._waiting: Final[set[Answer]] = set()
-        #: Whose they are that wait for a place, and how many of each flow.
-        self._in_line: Final[dict[Answer, str]] = {}
-        self._of_flow: Final[Counter[str]] = Counter()
-        #: How many calls of each flow take a pause, and of all.
-        self._pausing: Final[dict[str, int]] = {}
-        self._pauses = 0
-        self._reading: Final = Reading()
-        self._looks_again: asyncio.TimerHandle | None = None
-        self._look_due = math.inf
-        self._used_until = -math.inf
-        self._let_on = -math.inf
-        self._closed = False
+        self._count += 1  # items with the same start leave in the order in which they came
+        self._size += 1
+        items = self._items.setdefault(caller, OrderedDict())
+        items[item] = _Ticket(self._now, self._count, cost)
+        if len(items) == 1:
+            self._push(caller)
 
-    @property
-    def waiting(self) -> int:
-        """How many calls wait, for a place or to be refused."""
-        return len(self._waiting)
+    def first(self) -> T | None:
+        """The next item, which stays; None where there is none."""
+        caller = self._first_caller()
+        return None if caller is None else next(iter(self._items[caller]))
 
-    @property
-    def was_used(self) -> bool:
-        """Whether calls wait for a place, or did a moment ago."""
-        return monotonic() < self._used_until
+    def pop(self) -> T:
+        """Take the next item.
 
-    def passes(self, call: Call) -> bool:
-        """Whether a call may be read at once; if so, `read` must follow, and `turn` if not."""
-        if self._queue or len(self._reading) >= self._places(call.flow):
+        Raises:
+            IndexError: The queue is empty.
+        """
+        caller = self._first_caller()
+        if caller is None:
+            raise IndexError("the queue is empty")
+        start, _, _ = heapq.heappop(self._heap)
+        callers = len(self._items)
+        item, ticket = self._items[caller].popitem(last=False)
+        self._size -= 1
+        self._ends[caller] = start + ticket.cost
+        self._now = max(start, self._now + ticket.cost / (callers + 1))
+        if self._items[caller]:
+            self._push(caller)
+        else:
+            self._drop(caller)
+        return item
+
+    def discard(self, caller: str, item: T) -> bool:
+        """Remove an item: whether it was there."""
+        items = self._items.get(caller)
+        if items is None or items.pop(item, None) is None:
             return False
-        self._reading.begin(call)
+        self._size -= 1
+        if not items:
+            self._drop(caller)
         return True
 
-    async def turn(self, call: Call, time_left: float | None) -> None:
-        """Wait until a call may be read; `read` must follow. Flows take turns.
+    def pop_newest_of_busiest(self, caller: str) -> T | None:
+        """Take the newest item of the caller with the most items.
 
         Args:
-            call: Which.
-            time_left: Seconds until its deadline; None if it has none.
-        Raises:
-            Overloaded: As many wait as may, of its flow no fewer than of any, or it has waited for
-                as long as it may.
-            Draining: The server is stopping.
+            caller: Who wants to add an item.
+        Returns:
+            None where no caller has more than one item more than this one.
         """
-        if self._closed:
-            raise Draining
-        now = monotonic()
-        self._used_until = now + USED_SECONDS
-        if now - self._let_on >= LET_ON_SECONDS:
-            let_others_on()
-            self._let_on = now
-        answer: Answer = asyncio.get_running_loop().create_future()
-        if len(self._queue) > 2 * len(self._waiting) + _GIVEN_UP:
-            self._queue.sweep()
-        self._queue.put(call.flow, 1, (answer, call))
-        self.advance()
-        if answer.done():
-            return
-        if not self._may_wait(len(self._in_line)) and not self._make_room(call.flow):
-            answer.cancel()
-            raise Overloaded(RETRY_SECONDS, _WHAT)
-        began = monotonic()
-        self._in_line[answer] = call.flow
-        self._of_flow[call.flow] += 1
-        try:
-            has_place = await self._hold(answer, time_left)
-        finally:
-            self._leave_line(answer)
-        if not has_place:
-            raise Overloaded(_left(RETRY_SECONDS, began), _WHAT)
+        if len(self._items) == self._size:
+            return None  # nobody has two
+        busiest = max(self._items, key=lambda each: len(self._items[each]))
+        items = self._items[busiest]
+        if len(items) <= len(self._items.get(caller, ())) + 1:
+            return None
+        item, _ = items.popitem()
+        self._size -= 1
+        return item
 
-    async def pause(
-        self, error: Overloaded | QuotaExceeded, flow: str, time_left: float | None
-    ) -> None:
-        """Take the pause that a refusal asks for, before it is told: for a caller that would not
-        take it. One who has several calls that are told to pause takes it once for each.
+    def _push(self, caller: str) -> None:
+        ticket = next(iter(self._items[caller].values()))
+        start = max(ticket.arrived, self._ends.get(caller, 0.0))
+        heapq.heappush(self._heap, (start, ticket.number, caller))
 
-        Args:
-            error: What the call will be told: to try again after what is left of the pause.
-            flow: That of the call.
-            time_left: As of `turn`.
-        Raises:
-            Draining: The server is stopping.
-        """
-        if not error.retry_seconds or self._closed or not self._may_wait(self._pauses):
-            return
-        began, others = monotonic(), self._pausing.get(flow, 0)
-        self._pausing[flow] = others + 1
-        self._pauses += 1
-        try:
-            answer = asyncio.get_running_loop().create_future()
-            await self._hold(answer, time_left, error.retry_seconds * (others + 1))
-        finally:
-            self._pauses -= 1
-            self._pausing[flow] -= 1
-            if not self._pausing[flow]:
-                del self._pausing[flow]
-            error.retry_seconds = _left(error.retry_seconds, began)
-
-    def read(self, call: Call) -> None:
-        """Take note that a call was read. The place that it had meanwhile is to be taken at once,
-        or given on by `advance`."""
-        self._reading.done(call)
-        if self._queue.bring_back(call.flow):
-            asyncio.get_running_loop().call_soon(self.advance)  # when its place is taken
-
-    def leave(self, call: Call) -> None:
-        """Take note that a call will not be read, if it was not yet."""
-        self._reading.gone(call)
-        self._queue.bring_back(call.flow)
-        self.advance()
-
-    def advance(self) -> None:
-        """Give the places that are free to those whose turn it is."""
-        if self._reading.may_slow_down or len(self._reading) < self._places_for_all:
-            self._queue.bring_all_back()
-        taken = 0
-        while (first := self._queue.first()) is not None:
-            answer, call = first
-            places = self._places(call.flow)
-            if places <= taken or not self._has_place(places):
-                if places == self._free():
-                    return
-                taken = places
-                self._queue.set_aside()  # waits for itself, and nobody else for it
+    def _first_caller(self) -> str | None:
+        """Whose item is next, which is then on top of the heap."""
+        while self._heap:
+            _, number, caller = self._heap[0]
+            items = self._items.get(caller)
+            if items is None:
+                heapq.heappop(self._heap)
                 continue
-            self._queue.get()
-            answer.set_result(True)
-            self._leave_line(answer)
-            self._reading.begin(call)
+            first = next(iter(items.values())).number
+            if first == number:
+                return caller
+            heapq.heappop(self._heap)
+            if first > number:  # the item that stood here was discarded
+                self._push(caller)
+        return None
 
-    def dismiss(self) -> None:
-        """Tell all who wait that the server is draining."""
-        self._closed = True
-        for answer in self._waiting:
-            if not answer.done():
-                answer.set_exception(Draining())
-
-    @property
-    def _places_for_all(self) -> int:
-        """How many of the places are also for flows that must leave some."""
-        free = self._free()
-        return free - free // OTHERS_PART
-
-    def _places(self, flow: str) -> int:
-        """How many calls may be read or being read when one of a flow is let in."""
-        return self._places_for_all if self._reading.leaves_places(flow) else self._free()
-
-    def _has_place(self, places: int) -> bool:
-        """Whether of so many places one is free, or can be taken from somebody; if not, it is
-        looked again when one can."""
-        if len(self._reading) < places:
-            return True
-        left = self._reading.forget_slow(places)
-        if len(self._reading) < places:
-            return True
-        self._look_again(left)
-        return False
-
-    def _make_room(self, flow: str) -> bool:
-        """Refuse the last call of the flow that has most in the line, where it has more than this
-        flow has and one; whether one was refused. Or whoever calls again at once and never pauses
-        would keep it full, and others out."""
-        if len(self._of_flow) == len(self._in_line) or not self._may_wait(0):
-            return False  # none has two
-        crowd, waiting = self._of_flow.most_common(1)[0]
-        last = self._queue.last(crowd)
-        if last is None or waiting <= self._of_flow[flow] + 1:
-            return False
-        answer, _ = last
-        answer.set_result(False)
-        self._leave_line(answer)
-        return True
-
-    def _leave_line(self, answer: Answer) -> None:
-        """Count one less, as it is answered, or given up before."""
-        flow = self._in_line.pop(answer, None)
-        if flow is None:
-            return
-        self._of_flow[flow] -= 1
-        if not self._of_flow[flow]:
-            del self._of_flow[flow]
-
-    def _may_wait(self, others: int) -> bool:
-        return self._seconds > 0 and others < self._most
-
-    async def _hold(self, answer: Answer, time_left: float | None, most: float = math.inf) -> bool:
-        """Wait for an answer. Not so long that its caller would not hear it: half of the time
-        that the call has left is for another attempt."""
-        left = math.inf if time_left is None else time_left / 2
-        seconds = min(self._seconds, left, most)
-        timer = asyncio.get_running_loop().call_later(seconds, _over, answer)
-        self._waiting.add(answer)
-        try:
-            return await answer
-        finally:
-            timer.cancel()
-            self._waiting.discard(answer)
-
-    def _look_again(self, seconds: float) -> None:
-        """Advance in so long, if nothing comes before that; infinite: when something comes."""
-        due = monotonic() + seconds
-        if due < self._look_due:
-            if self._looks_again is not None:
-                self._looks_again.cancel()
-            self._look_due = due
-            self._looks_again = asyncio.get_running_loop().call_later(seconds, self._looked)
-
-    def _looked(self) -> None:
-        self._looks_again, self._look_due = None, math.inf
-        self._queue.bring_all_back()
-        self.advance()
-
-
-def _left(seconds: float, began: float) -> float:
-    return max(0.0, seconds - (monotonic() - began))
-
-
-def _is_waiting(waiting: tuple[Answer, Call]) -> bool:
-    answer, _ = waiting
-    return not answer.done()
-
-
-def _over(answer: Answer) -> None:
-    if not answer.done():
-        answer.set_result(False)
+    def _drop(self, caller: str) -> None:
+        """Forget a caller without items, unless it owes something."""
+        del self._items[caller]
+        if not self._items:
+            self._ends.clear()
+            self._heap.clear()
+            self._remembered = REMEMBERED
+        elif len(self._ends) > self._remembered:
+            for each in [each for each, end in self._ends.items() if end <= self._now]:
+                if each not in self._items:
+                    del self._ends[each]
+            self._remembered = REMEMBERED + 2 * len(self._ends)

@@ -1,16 +1,11 @@
-"""Where proving who one is meets gRPC: the port, what is read again, what the log says."""
+"""The files that say who may call: which are read again, and what the log says of them."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import grpc
 
 from bytepair_server.auth import callers
 from bytepair_server.auth.callers import Callers
@@ -22,39 +17,6 @@ from bytepair_server.observability import logs
 from bytepair_server.rpc.call import ANONYMOUS
 
 _UNIX: Final = "unix:"
-
-
-def bind(server: grpc.aio.Server, address: str, tls: Tls | None, unix_socket_mode: str) -> int:
-    """Bind the port, or the Unix socket.
-
-    Args:
-        server: Not started yet.
-        address: As in the settings.
-        tls: With which certificate; None for no TLS.
-        unix_socket_mode: Permissions of the socket's file, octal.
-    Returns:
-        The port, or 1 for a socket; 0 if that failed.
-    Raises:
-        RuntimeError: That failed, and gRPC has said why.
-    """
-    with _umask(0o777 & ~int(unix_socket_mode, 8) if address.startswith(_UNIX) else None):
-        if tls is None:
-            return server.add_insecure_port(address)
-        return server.add_secure_port(address, tls.credentials())
-
-
-@contextmanager
-def _umask(mask: int | None) -> Iterator[None]:
-    """While the block runs, files are made without these permissions: a socket that got its
-    permissions afterwards would be open to others for a moment."""
-    if mask is None:
-        yield
-        return
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, ...]]:
@@ -76,7 +38,7 @@ def watched(
         read = partial(callers.load, settings, base_dir)
         found.append(Watched("api_keys", paths["api_keys"], read, known.take_keys))
     if tls is not None:
-        found.append(Watched("tls", paths["tls"], tls.files.read, tls.replace))
+        found.append(Watched("tls", paths["tls"], tls.paths.read, tls.replace))
     return found
 
 

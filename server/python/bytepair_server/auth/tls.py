@@ -4,49 +4,21 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Final
-
-import grpc
 
 from bytepair_server.config.loader import ConfigurationError, contents
 from bytepair_server.config.settings import Settings
-from bytepair_server.transport.interface import TlsFiles as NativeTlsFiles
+from bytepair_server.transport.interface import TlsFiles
 
 if TYPE_CHECKING:
     from cryptography import x509
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What a handshake needs, as PEM.
-
-    Attributes:
-        certificates: The server's own, then those that signed it.
-        key: Its private key.
-        client_ca: Who may sign clients' certificates; None if clients need none.
-    """
-
-    certificates: bytes
-    key: bytes = field(repr=False)
-    client_ca: bytes | None
-
-    def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """The same in gRPC's form."""
-        return grpc.ssl_server_certificate_configuration(
-            [(self.key, self.certificates)], self.client_ca
-        )
-
-    def for_native(self, is_required: bool) -> NativeTlsFiles:
-        """The same in the native transport's form."""
-        return NativeTlsFiles(self.certificates, self.key, self.client_ca or b"", is_required)
-
-
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsPaths:
     """Where the material is. A key and its certificate are two files, which nobody can replace
     in one step: what is read here fits together, or is refused."""
 
@@ -54,7 +26,7 @@ class TlsFiles:
     key: Path
     client_ca: Path | None
 
-    def read(self) -> Material:
+    def read(self) -> TlsFiles:
         """Read and check the files.
 
         Raises:
@@ -73,72 +45,57 @@ class TlsFiles:
                 "certificate chain and its key, in PEM and without a password: "
                 f"{_problem(error)}"
             ) from None
-        _check(f"tls_cert_file {self.certificates}", material.certificates)
-        if material.client_ca is not None:
+        _check(f"tls_cert_file {self.certificates}", material.certificate)
+        if material.client_authorities:
             try:
-                context.load_verify_locations(cadata=material.client_ca.decode("ascii", "ignore"))
+                context.load_verify_locations(
+                    cadata=material.client_authorities.decode("ascii", "ignore")
+                )
             except (ssl.SSLError, ValueError) as error:
                 raise ConfigurationError(
                     f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM: "
                     f"{_problem(error)}"
                 ) from None
-            _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_ca)
+            _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_authorities)
         if self._read() != material:
             raise ConfigurationError(f"{self.certificates}: was replaced while it was read")
         return material
 
-    def _read(self) -> Material:
+    def _read(self) -> TlsFiles:
         ca = self.client_ca
-        return Material(
+        return TlsFiles(
             _pem("tls_cert_file", self.certificates),
             _pem("tls_key_file", self.key),
-            None if ca is None else _pem("tls_client_ca_file", ca),
+            b"" if ca is None else _pem("tls_client_ca_file", ca),
+            client_certificate_required=ca is not None,
         )
 
 
 class Tls:
     """The material in use. Handshakes that begin after `replace` use the new one; connections
-    that are open stay as they are."""
+    that are open stay as they are.
 
-    def __init__(self, files: TlsFiles) -> None:
-        """Read the files. Raises ConfigurationError; see `TlsFiles.read`."""
-        self.files: Final = files
-        self._lock: Final = Lock()
-        self._first: Final = files.read()
-        self._next: Material | None = None
-        #: Called with each replacement, where a transport wants it at once.
-        self.on_replace: Callable[[Material], None] | None = None
+    Attributes:
+        material: What is in use.
+        on_replace: Called with each replacement.
+    """
+
+    def __init__(self, paths: TlsPaths) -> None:
+        """Read the files. Raises ConfigurationError; see `TlsPaths.read`."""
+        self.paths: Final = paths
+        self.material = paths.read()
+        self.on_replace: Callable[[TlsFiles], None] | None = None
 
     @property
     def is_mutual(self) -> bool:
         """Whether every client needs a certificate."""
-        return self.files.client_ca is not None
+        return self.paths.client_ca is not None
 
-    def replace(self, material: Material) -> None:
-        """Take other material from now on."""
-        with self._lock:
-            self._next = material
+    def replace(self, material: TlsFiles) -> None:
+        """Use other material from now on."""
+        self.material = material
         if self.on_replace is not None:
             self.on_replace(material)
-
-    @property
-    def first(self) -> Material:
-        """What was read at the start."""
-        return self._first
-
-    def credentials(self) -> grpc.ServerCredentials:
-        """What to bind a port with. For one port: gRPC fetches each change once."""
-        return grpc.dynamic_ssl_server_credentials(
-            self._first.configuration(),
-            self._fetch,  # type: ignore[arg-type]  # gRPC documents the None that its types forbid
-            require_client_authentication=self.is_mutual,
-        )
-
-    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """Called by threads of gRPC, at each handshake. None: nothing has changed."""
-        with self._lock:
-            material, self._next = self._next, None
-        return None if material is None else material.configuration()
 
 
 def load(settings: Settings, base_dir: Path) -> Tls | None:
@@ -150,7 +107,7 @@ def load(settings: Settings, base_dir: Path) -> Tls | None:
     Returns:
         None where TLS is not used.
     Raises:
-        ConfigurationError: One is set without another that it needs, or see `TlsFiles.read`.
+        ConfigurationError: One is set without another that it needs, or see `TlsPaths.read`.
     """
     certificates, key = settings.tls_cert_file, settings.tls_key_file
     ca = settings.tls_client_ca_file
@@ -159,7 +116,7 @@ def load(settings: Settings, base_dir: Path) -> Tls | None:
     if certificates is None or key is None:
         raise ConfigurationError("tls_cert_file and tls_key_file: TLS needs both")
     return Tls(
-        TlsFiles(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
+        TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
     )
 
 

@@ -34,12 +34,12 @@ DEFAULT_MAX_BATCH_ITEMS: Final = 1024
 DEFAULT_MAX_SEGMENTS: Final = 16_384
 #: Entries of `allowed_special`. The largest built-in encoding has 1,091 special tokens.
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
-#: Calls that are being answered or wait for a worker thread.
+#: Calls that are read, computed or wait for a thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
-#: Calls that wait unread until there is room: ten times those inside, and more.
-DEFAULT_MAX_WAITING: Final = 4096
-#: In so long one core answers as many calls of 100 KB.
-DEFAULT_MAX_WAIT_SECONDS: Final = 4.0
+#: Ten times those in flight, and more.
+DEFAULT_MAX_QUEUED: Final = 4096
+#: One core answers `DEFAULT_MAX_QUEUED` calls of 100 KB in about this time.
+DEFAULT_MAX_QUEUE_SECONDS: Final = 4.0
 #: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
 DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
 #: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming-service.md).
@@ -60,7 +60,11 @@ DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
 DEFAULT_MAX_CONCURRENT_STREAMS: Final = 1024
 #: An idle one costs some 14 KB, and a file descriptor.
 DEFAULT_MAX_CONNECTIONS: Final = 4096
-#: To hear of so many costs the event loop a tenth of its time.
+#: 0: behind a proxy all connections have one address.
+DEFAULT_MAX_CONNECTIONS_PER_ADDRESS: Final = 0
+#: 256 MiB: four times the requests in flight, as ids take up to four times their text.
+DEFAULT_MAX_BUFFERED_BYTES: Final = 1 << 28
+#: Far above what clients that change their minds do.
 DEFAULT_MAX_ABANDONED_PER_SECOND: Final = 1000
 #: Hands are shaken within a few round trips; gRPC itself would wait for 120 s.
 DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
@@ -68,7 +72,7 @@ DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
 DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
 #: Kubernetes kills after 30 s; this leaves time to stop.
 DEFAULT_GRACE_SECONDS: Final = 20.0
-#: Requests up to this size are computed on the event loop (docs/server-shape.md).
+#: Requests up to this size are computed on the event loop (docs/performance.md).
 DEFAULT_INLINE_MAX_BYTES: Final = 16 * 1024
 #: 0: one for each core, shared out among the workers.
 DEFAULT_WORK_THREADS: Final = 0
@@ -102,10 +106,11 @@ class Settings(CallerSettings):
         default=DEFAULT_HTTP_ADDRESS,
         description="Where /metrics, /healthz and /readyz are served: host:port, or none.",
     )
-    transport: Literal["grpcio", "native"] = Field(
-        default="grpcio",
-        description="What carries calls: grpcio (the gRPC library), or native (HTTP in Rust, which "
-        "answers JSON over HTTP/1.1 and gRPC-Web on the same port).",
+    transport: Literal["auto", "native", "grpcio"] = Field(
+        default="auto",
+        description="What carries calls: native (HTTP in Rust: gRPC, Connect with JSON, and "
+        "gRPC-Web on one port), or grpcio (the gRPC library: gRPC alone, slower, to be put behind "
+        "a proxy). auto: native, but grpcio at a Unix socket and where native is not built.",
     )
     cors_origins: Names = Field(
         default=(),
@@ -161,28 +166,28 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_IN_FLIGHT,
         ge=1,
         le=1 << 20,
-        description="Calls being answered or waiting for a thread; more wait unread.",
+        description="Calls over inline_max_bytes that are read, computed or wait for a thread; "
+        "more are queued before their messages are read.",
     )
-    max_waiting: Whole = Field(
-        default=DEFAULT_MAX_WAITING,
+    max_queued: Whole = Field(
+        default=DEFAULT_MAX_QUEUED,
         ge=0,
         le=1 << 20,
-        description="Calls that wait unread until there is room; of more, the last of whoever has "
-        "most is OVERLOADED. As many others may take the pause before they are refused.",
+        description="Calls queued for admission. When the queue is full, the newest call of the "
+        "caller with the most queued calls is rejected with OVERLOADED.",
     )
-    max_wait_seconds: Seconds = Field(
-        default=DEFAULT_MAX_WAIT_SECONDS,
+    max_queue_seconds: Seconds = Field(
+        default=DEFAULT_MAX_QUEUE_SECONDS,
         ge=0,
         le=3600,
-        description="Time that a call waits for room, at the most half of the time until its "
-        "deadline; then it is OVERLOADED. 0: none waits.",
+        description="Time that a call is queued, at most half of the time until its deadline; then "
+        "it is rejected with OVERLOADED. 0: no queue.",
     )
     max_in_flight_bytes: Whole = Field(
         default=DEFAULT_MAX_IN_FLIGHT_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes of the requests over inline_max_bytes that are being answered or wait "
-        "for a thread; more are OVERLOADED.",
+        description="Bytes of the calls of max_in_flight, together; more are queued.",
     )
     max_open_streams: Whole = Field(
         default=DEFAULT_MAX_OPEN_STREAMS,
@@ -239,13 +244,28 @@ class Settings(CallerSettings):
         le=1 << 20,
         description="Connections at once; more are closed before a byte of them is read.",
     )
+    max_connections_per_address: Whole = Field(
+        default=DEFAULT_MAX_CONNECTIONS_PER_ADDRESS,
+        ge=0,
+        le=1 << 20,
+        description="Connections at once from one IP address. 0: no limit but max_connections. "
+        "Native transport only.",
+    )
+    max_buffered_bytes: Whole = Field(
+        default=DEFAULT_MAX_BUFFERED_BYTES,
+        ge=1 << 20,
+        le=1 << 40,
+        description="Bytes of messages that are not whole yet and of answers that their callers "
+        "have not taken, of all connections together. Beyond it the connection with the most is "
+        "closed. Native transport only.",
+    )
     max_abandoned_per_second: Whole = Field(
         default=DEFAULT_MAX_ABANDONED_PER_SECOND,
         ge=0,
         le=1 << 20,
-        description="Calls in a second from one address, in each worker, that are given up at "
-        "once, within 0.1 s, or are nobody's who is known, and hardly others; beyond, the "
-        "address is refused for 30 s. 0: any number.",
+        description="Calls of one connection in a second that are given up before their answer, or "
+        "have no valid credentials; a connection with more is closed. 0: no limit. Native "
+        "transport only.",
     )
     handshake_seconds: Seconds = Field(
         default=DEFAULT_HANDSHAKE_SECONDS,

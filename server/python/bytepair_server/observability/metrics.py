@@ -111,12 +111,12 @@ class Metrics:
         )
         self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
         self.in_flight: Final = self._gauge(
-            "in_flight", "Calls being answered or waiting for a thread."
+            "in_flight", "Calls that are read, computed or wait for a thread."
         )
-        self.waiting: Final = self._gauge(
-            "waiting", "Calls that wait until they are read, or are refused."
+        self.queued: Final = self._gauge("queued", "Calls in the admission queue.")
+        self.waiting_for_thread: Final = self._gauge(
+            "waiting_for_thread", "Calls in flight that wait for a thread."
         )
-        self.queued: Final = self._gauge("queued", "Requests that wait for their turn.")
         self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
         self.ready: Final = self._gauge(
             "ready",
@@ -128,15 +128,9 @@ class Metrics:
             "workers_lost", "Processes that ended although nobody had asked them to.", ()
         )
         self.workers_lost.labels()
-        self.floods: Final = self._counter(
-            "floods", "Addresses that were refused for calls that came to nothing.", ()
+        self.evicted_connections: Final = self._counter(
+            "evicted_connections", "Connections that were closed for what their peers did.", ()
         ).labels()
-        self.dropped_connections: Final = self._counter(
-            "dropped_connections", "Attempts to connect that were dropped during a flood.", ()
-        ).labels()
-        self.refused_addresses: Final = self._gauge(
-            "refused_addresses", "Addresses that are refused at the moment."
-        )
         self._encodings: Final = self._gauge(
             "encoding_info",
             "1 for each encoding that is served.",

@@ -6,9 +6,8 @@ import itertools
 import os
 import re
 import secrets
-from collections.abc import Callable, Coroutine
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 from bytepair_server.observability.metrics import NO_ENCODING
 from bytepair_server.rpc.status import Failure
@@ -51,7 +50,6 @@ class Call:
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
-        end: Ends it with OVERLOADED while its message is read; None before and after.
         policy: What the special-token policy did: "allowed" where the call may use some, "as_text"
             where it took some that the text spells as text, and for items of a batch "denied" and
             "rejected", with the failure of the first such.
@@ -61,7 +59,6 @@ class Call:
         "authorization",
         "caller",
         "encoding",
-        "end",
         "input_bytes",
         "peer",
         "policy",
@@ -81,7 +78,6 @@ class Call:
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0
-        self.end: Callable[[], Coroutine[Any, Any, None]] | None = None
         self.policy: dict[str, Failure | None] = {}
         if request_id is None or not _WELL_FORMED.fullmatch(request_id):
             request_id = f"{_process.prefix}-{next(_numbers)}"

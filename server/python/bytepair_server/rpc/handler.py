@@ -1,6 +1,6 @@
 """The one wrapper around every unary RPC: bytes in, bytes or a status out.
 
-It finds out who calls, lets calls in and picks where to compute; `outcome.py` counts, logs and
+It finds out who calls, admits the call and picks where to compute; `outcome.py` counts, logs and
 answers. These are functions and no chain of interceptors, each of which would cost every call
 several Python frames.
 """
@@ -8,17 +8,14 @@ several Python frames.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from bytepair_server.admission.abuse import Floods
-from bytepair_server.admission.executor import Work
-from bytepair_server.admission.limiter import Gate
-from bytepair_server.admission.queue import RETRY_SECONDS
+from bytepair_server.admission.executor import Executor
+from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
-from bytepair_server.errors import InvalidField, Overloaded
+from bytepair_server.errors import InputTooLarge, InvalidField
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import json
@@ -31,50 +28,51 @@ from bytepair_server.transport.interface import Kind, Method, UnaryCall
 #: Items, segments and allowed special tokens of a request that is computed on the event loop: each
 #: costs up to some 25 µs (an item that fails), in as few as two bytes.
 INLINE_MAX_PARTS: Final = 64
-#: Answers of more are counted for as long as they are being sent.
-SMALL_ANSWER_BYTES: Final = 16 * 1024
+#: A request in JSON counts as this many times its bytes: it takes longer to read, and its answer to
+#: write.
+JSON_COST: Final = 4
 
 Handling = Coroutine[Any, Any, None]
 
 
-class Endpoint:
-    """The service, as a transport calls it."""
+class UnaryHandlers:
+    """The unary RPCs, as a transport calls them."""
 
     def __init__(
         self,
         *,
-        gate: Gate,
-        floods: Floods,
+        limiter: Limiter,
         callers: Callers,
         quotas: Quotas,
-        work: Work,
+        executor: Executor,
+        max_message_bytes: int,
         metrics: Metrics,
         log: logs.Log,
         log_calls: str | None,
         log_denials: bool,
     ) -> None:
-        """Serve nothing until `service` is set and the gate opens.
+        """Answer nothing until `service` is set and the limiter opens.
 
         Args:
-            gate: Who gets in.
-            floods: Who is refused.
+            limiter: Admits calls.
             callers: Who may call.
             quotas: How much each caller may ask for.
-            work: Where requests are computed.
+            executor: Where requests are computed.
+            max_message_bytes: The largest request.
             metrics: What is counted.
             log: Where calls and faults are logged.
             log_calls: The level of the line for each call; None for no such lines.
             log_denials: Log what is denied, for audits.
         """
         self.service: Service | None = None
-        self._gate: Final = gate
+        self._limiter: Final = limiter
         self._callers: Final = callers
         self._quotas: Final = quotas
-        self._work: Final = work
+        self._executor: Final = executor
+        self._max_message_bytes: Final = max_message_bytes
         self._outcomes: Final = partial(
             Outcomes,
-            gate=gate,
-            floods=floods,
+            limiter=limiter,
             metrics=metrics,
             log=log,
             log_calls=log_calls,
@@ -96,95 +94,77 @@ class Endpoint:
 
     def _handler(self, method: Rpc, outcomes: Outcomes) -> Callable[[UnaryCall], Handling | None]:
         identify, quota_of = self._callers.identify, self._quotas.of
-        gate, work = self._gate, self._work
+        limiter, executor = self._limiter, self._executor
 
         def handle(incoming: UnaryCall) -> Handling | None:
-            raw = incoming.message
-            if raw is None or incoming.is_json or not work.is_inline(len(raw)) or not gate.is_clear:
-                return self._wait(incoming, outcomes.begin(incoming), method, outcomes)
             call = outcomes.begin(incoming)
             try:
                 call.caller = identify(call.authorization, incoming)
+                raw = incoming.message
+                if raw is None or not limiter.accepts:
+                    return self._admit(incoming, call, method, outcomes)
+                size = JSON_COST * len(raw) if incoming.is_json else len(raw)
+                if not executor.is_inline(size):
+                    return self._admit(incoming, call, method, outcomes)
+                if incoming.is_json:
+                    raw = json.read(raw, method.request_class)
                 request = method.read(raw)
-                if quota_of(call.caller) is not None or method.parts(request) > INLINE_MAX_PARTS:
-                    return self._wait(incoming, call, method, outcomes)
-                answer = self._compute(method, request, call)
+                if method.parts(request) > INLINE_MAX_PARTS:
+                    return self._admit(incoming, call, method, outcomes)
+                quota = quota_of(call.caller)
+                if quota is None:
+                    answer = self._compute(method, request, call)
+                else:
+                    quota.enter(len(raw))
+                    try:
+                        answer = self._compute(method, request, call)
+                    finally:
+                        quota.leave()
+                if incoming.is_json:
+                    answer = json.write(answer, method.response_class)
             except BaseException as error:
-                return outcomes.refused(incoming, call, error)
+                outcomes.failed(incoming, call, error)
+                return None
             outcomes.answered(call)
             incoming.answer(answer, trailers(call))
             return None
 
         return handle
 
-    async def _wait(self, incoming: UnaryCall, call: Call, method: Rpc, outcomes: Outcomes) -> None:
-        """Answer a call that may have to wait: to be read, for a thread, or for its quota."""
-        line = self._gate.line
-
-        async def end() -> None:
-            # The call fails and its reading is not cancelled: grpcio would never free what came of
-            # a message whose reader is gone.
-            with suppress(Exception):
-                slow = Overloaded(RETRY_SECONDS, "messages that are not whole")
-                await outcomes.failed(incoming, call, slow)
-
+    async def _admit(
+        self, incoming: UnaryCall, call: Call, method: Rpc, outcomes: Outcomes
+    ) -> None:
+        """Answer a call that has to wait: for a slot, for its message, for a thread."""
+        limiter, raw, most = self._limiter, incoming.message, self._max_message_bytes
         try:
-            call.caller = self._callers.identify(call.authorization, incoming)
-            if not line.passes(call):
-                await line.turn(call, incoming.time_remaining())
-            call.end = end
-            raw = await incoming.read()
-            call.end = None
-            if raw is None:
-                line.leave(call)
-                raise InvalidField("request", "there is none")
-            quota = self._quotas.of(call.caller)
-            if quota is None:
-                answer = await self._admitted(incoming, call, method, raw)
-            else:
-                quota.enter(len(raw))
-                try:
-                    answer = await self._admitted(incoming, call, method, raw)
-                finally:
-                    quota.leave()
-            if len(answer) > SMALL_ANSWER_BYTES:
-                self._gate.send(call.flow, len(answer))
-                incoming.when_sent(partial(self._gate.sent, call.flow, len(answer)))
+            if incoming.size > most:
+                raise InputTooLarge("message", incoming.size, most, "bytes")
+            slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
+            try:
+                if raw is None:
+                    raw = await slot.read(incoming.read())
+                if raw is None:
+                    raise InvalidField("request", "there is none")
+                if not limiter.is_open:
+                    await limiter.opened()
+                quota = self._quotas.of(call.caller)
+                step = self._answer_json if incoming.is_json else self._answer
+                run = partial(self._executor.run, call.flow, len(raw), step, method, raw, call)
+                if quota is None:
+                    answer = await run()
+                else:
+                    quota.enter(len(raw))
+                    try:
+                        answer = await run()
+                    finally:
+                        quota.leave()
+            finally:
+                slot.close()
         except BaseException as error:
-            raw = answer = b""  # nothing holds them while the call waits to be refused
-            call.end = None
-            line.leave(call)
-            if not incoming.is_over:  # otherwise `end` has told its caller
-                await outcomes.refused(incoming, call, error)
+            outcomes.failed(incoming, call, error)
             return
         outcomes.answered(call)
         incoming.answer(answer, trailers(call))
-
-    async def _admitted(self, incoming: UnaryCall, call: Call, method: Rpc, raw: bytes) -> bytes:
-        gate = self._gate
-        gate.line.read(call)
-        gate.enter()
-        try:
-            if not gate.is_open:
-                await gate.waiting(gate.opened())
-            size = len(raw)
-            is_json = incoming.is_json
-            if self._work.is_inline(size) and not is_json:
-                request = method.read(raw)
-                if method.parts(request) <= INLINE_MAX_PARTS:
-                    return self._compute(method, request, call)
-            gate.take_in(size)
-            try:
-                if self._work.is_inline(size) or not gate.line.was_used:
-                    where = self._work.on_thread
-                else:
-                    where = self._work.in_turn
-                step = self._answer_json if is_json else self._answer
-                return await gate.waiting(where(call, size, step, method, raw, call))
-            finally:
-                gate.give_back(size)
-        finally:
-            gate.leave()
 
     def _answer(self, method: Rpc, raw: bytes, call: Call) -> bytes:
         return self._compute(method, method.read(raw), call)
@@ -194,5 +174,5 @@ class Endpoint:
         return json.write(self._answer(method, message, call), method.response_class)
 
     def _compute(self, method: Rpc, request: object, call: Call) -> bytes:
-        assert self.service is not None  # the gate opens once it is set
+        assert self.service is not None  # the limiter opens once it is set
         return method.function(self.service, request, call)

@@ -82,7 +82,7 @@ class Failure:
             status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
         return status
 
-    def told(self) -> Status:
+    def for_transport(self) -> Status:
         """The failure as a transport sends it."""
         details = [(each.type_url.rpartition("/")[2], each.value) for each in self.status().details]
         return Status(self.number, self.message, details)
@@ -246,11 +246,15 @@ def _invalid_text(error: InvalidText) -> Failure:
 
 
 def _input_too_large(error: InputTooLarge) -> Failure:
+    size = f"more than {error.limit}" if error.size is None else str(error.size)
+    metadata = {"field": error.field, "limit": str(error.limit)}
+    if error.size is not None:
+        metadata["size"] = size
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field} has {error.size} {error.unit}; this server takes {error.limit}",
-        {"field": error.field, "limit": str(error.limit), "size": str(error.size)},
+        f"{error.field} has {size} {error.unit}; this server takes {error.limit}",
+        metadata,
         field=error.field,
     )
 

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
-from bytepair_server.admission.abuse import Floods
-from bytepair_server.admission.executor import Work
-from bytepair_server.admission.limiter import Gate
+from bytepair_server.admission.executor import Executor
+from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quota, Quotas
-from bytepair_server.errors import InvalidField, Overloaded, StreamIdle
+from bytepair_server.errors import InputTooLarge, InvalidField, Overloaded, StreamIdle
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.options import Options
-from bytepair_server.rpc.outcome import GONE_SECONDS, Outcomes, trailers
+from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
 from bytepair_server.streaming.session import Session
 from bytepair_server.streaming.text import CountSession, EncodeSession
-from bytepair_server.streaming.turns import Turns
 from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
+
+#: gRPC's number for a message over the limit.
+RESOURCE_EXHAUSTED: Final = 8
 
 Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
 
@@ -43,31 +44,31 @@ SESSIONS: Final[dict[str, type[Session]]] = {
 _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
-class Streams:
+class StreamHandlers:
     """The streaming half of the service, as a transport calls it."""
 
     def __init__(
         self,
         *,
-        gate: Gate,
-        floods: Floods,
+        limiter: Limiter,
         callers: Callers,
         quotas: Quotas,
-        work: Work,
+        executor: Executor,
+        max_message_bytes: int,
         metrics: Metrics,
         log: logs.Log,
         log_calls: str | None,
         log_denials: bool,
         idle_seconds: float,
     ) -> None:
-        """Serve nothing until `options` is set and the gate opens.
+        """Serve nothing until `options` is set and the limiter opens.
 
         Args:
-            gate: Who gets in.
-            floods: Who is refused.
+            limiter: Admits streams.
             callers: Who may call.
             quotas: How much each caller may ask for.
-            work: Where messages are computed.
+            max_message_bytes: The largest message.
+            executor: Where messages are computed.
             metrics: What is counted.
             log: Where calls and faults are logged.
             log_calls: The level of the line for each call; None for no such lines.
@@ -75,16 +76,15 @@ class Streams:
             idle_seconds: A stream without a message for so long is ended; 0: never.
         """
         self.options: Options | None = None
-        self._gate: Final = gate
+        self._limiter: Final = limiter
         self._callers: Final = callers
         self._quotas: Final = quotas
-        self._work: Final = work
+        self._executor: Final = executor
+        self._max_message_bytes: Final = max_message_bytes
         self._idle_seconds: Final = idle_seconds
-        self._turns: Final = Turns()
         self._outcomes: Final = partial(
             Outcomes,
-            gate=gate,
-            floods=floods,
+            limiter=limiter,
             metrics=metrics,
             log=log,
             log_calls=log_calls,
@@ -102,50 +102,54 @@ class Streams:
         session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
 
         async def handle(incoming: StreamCall) -> None:
-            call, gate = outcomes.begin(incoming), self._gate
+            call, limiter = outcomes.begin(incoming), self._limiter
             incoming.promise(trailers(call))
-            try:
-                call.caller = self._callers.identify(call.authorization, incoming)
-                quota = self._quotas.of(call.caller)
-                gate.enter_stream()
-            except Exception as error:
-                await outcomes.refused(incoming, call, error)
-                return
-            try:
-                if quota is not None:
-                    quota.enter_stream()
-            except Exception as error:
-                gate.leave_stream()
-                await outcomes.refused(incoming, call, error)
-                return
-            try:
-                with self._watched() as stream:
-                    if not gate.is_open:
-                        await stream.working(gate.opened())
-                    assert self.options is not None  # the gate opens once they are set
-                    session = session_class(self.options, call, self._work.inline_max_bytes)
-                    await self._converse(incoming, session, stream, quota)
-                outcomes.answered(call)
-                await incoming.close()
-            except BaseException as error:
-                if not incoming.is_over:
-                    await outcomes.failed(incoming, call, error)
-            finally:
-                # Not before a caller that failed has its status: one that reads nothing would
+            with ExitStack() as entered:
+                try:
+                    call.caller = self._callers.identify(call.authorization, incoming)
+                    quota = self._quotas.of(call.caller)
+                    entered.enter_context(self._entered(quota))
+                    with self._watched() as stream:
+                        if not limiter.is_open:
+                            await stream.working(limiter.opened())
+                        assert self.options is not None  # the limiter opens once they are set
+                        session = session_class(self.options, call, self._executor.inline_max_bytes)
+                        await self._converse(incoming, session, stream, quota)
+                    outcomes.answered(call)
+                except BaseException as error:
+                    outcomes.failed(incoming, call, error)
+                # The stream counts until its caller has its status: one that reads nothing would
                 # otherwise leave behind what it did not read, and open the next.
-                gate.leave_stream()
-                if quota is not None:
-                    quota.leave_stream()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._idle_seconds or None):
+                        await incoming.close()
 
         return handle
 
     @contextmanager
+    def _entered(self, quota: Quota | None) -> Iterator[None]:
+        self._limiter.enter_stream()
+        try:
+            if quota is not None:
+                quota.enter_stream()
+            try:
+                yield
+            finally:
+                if quota is not None:
+                    quota.leave_stream()
+        finally:
+            self._limiter.leave_stream()
+
+    @contextmanager
     def _watched(self) -> Iterator[OpenStream]:
         """Watch over the stream of the current task; errors say why it was cancelled."""
-        stream = OpenStream(self._gate, self._idle_seconds)
+        stream = OpenStream(self._limiter, self._idle_seconds)
         try:
             yield stream
         except BrokenStream as error:
+            if error.code == RESOURCE_EXHAUSTED:
+                most = self._max_message_bytes
+                raise InputTooLarge("message", None, most, "bytes") from None
             raise InvalidField("message", str(error)) from None
         except asyncio.CancelledError:
             if stream.idle:
@@ -164,17 +168,13 @@ class Streams:
         """Take messages until the stream is over, no faster than the quota lets: a stream is not
         ended for its bytes, but flow control holds its caller."""
         read, write, take = incoming.read, incoming.write, session.take
-        passes = self._turns.passes
         now = asyncio.get_running_loop().time
-        small = self._work.inline_max_bytes
+        small = self._executor.inline_max_bytes
         while not session.over:
             try:
                 if quota is not None and (delay := quota.debt()):
                     await stream.working(asyncio.sleep(delay))
                 raw = await read()
-                size = 0 if raw is None else len(raw)
-                if size <= session.inline_max_bytes and not passes(size):
-                    await stream.working(self._turns.turn(session.call.flow, size))
             except asyncio.CancelledError:
                 await self._cut_off(incoming, session, stream)
                 raise
@@ -202,23 +202,17 @@ class Streams:
     def _at_once(self, session: Session, raw: bytes) -> bytes | None:
         """Take a small message whose answer may be a large one, if there is room for more."""
         try:
-            self._gate.check_held()
+            self._limiter.check_held()
         except Overloaded as error:
             session.fault = error
             return session.abandon()
         return session.take(raw)
 
     async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
-        """The answer where nothing more can be read: because the caller has sent everything,
-        or because it is gone. grpcio tells the two apart only when the answer cannot be written,
-        or, a moment later, by cancelling the task."""
-        try:
-            if session.inline_max_bytes >= 0:
-                return session.end()
-            return await self._on_thread(stream, session, session.end)
-        except Exception:
-            await asyncio.sleep(GONE_SECONDS)
-            raise
+        """The answer once the caller has sent everything."""
+        if session.inline_max_bytes >= 0:
+            return session.end()
+        return await self._on_thread(stream, session, session.end)
 
     async def _on_thread(
         self,
@@ -234,13 +228,13 @@ class Streams:
             session.fault = error
             return session.abandon()
         try:
-            return await stream.working(self._work.on_thread(session.call, size, step, *raw))
+            return await stream.working(self._executor.run(session.call.flow, size, step, *raw))
         finally:
             stream.hold(session.held)
 
     async def _cut_off(self, incoming: StreamCall, session: Session, stream: OpenStream) -> None:
         """Deliver what is certain, if it is the server that ends the stream."""
-        if stream.idle or self._gate.cut_off:
+        if stream.idle or self._limiter.is_cutting_off:
             answer = session.abandon()
             if answer is not None:
                 await incoming.write(answer)

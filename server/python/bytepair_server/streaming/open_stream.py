@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from bytepair_server.admission.limiter import Gate
+from bytepair_server.admission.limiter import Limiter
 
 T = TypeVar("T")
 
@@ -21,10 +21,10 @@ class OpenStream:
     """
 
     __slots__ = (
-        "_gate",
         "_held",
         "_idle_seconds",
         "_is_working",
+        "_limiter",
         "_loop",
         "_task",
         "_timer",
@@ -32,17 +32,17 @@ class OpenStream:
         "idle",
     )
 
-    def __init__(self, gate: Gate, idle_seconds: float) -> None:
+    def __init__(self, limiter: Limiter, idle_seconds: float) -> None:
         """Watch over the current task; `close` must follow.
 
         Args:
-            gate: Counts what all streams hold, and may cut this one off.
+            limiter: Counts what all streams hold, and may cut this one off.
             idle_seconds: The task is cancelled when no message came for so long; 0: never.
         """
-        self._gate: Final = gate
+        self._limiter: Final = limiter
         self._idle_seconds: Final = idle_seconds
         self._loop: Final = asyncio.get_running_loop()
-        self._task: Final = gate.may_cut_off()
+        self._task: Final = limiter.track()
         self._held = 0
         self.active_at = self._loop.time()
         self._is_working = self.idle = False
@@ -61,7 +61,7 @@ class OpenStream:
 
     def hold(self, size: int) -> None:
         """Say how many bytes the stream holds now."""
-        self._gate.hold(size - self._held)
+        self._limiter.hold(size - self._held)
         self._held = size
 
     def take_in(self, size: int) -> None:
@@ -71,11 +71,11 @@ class OpenStream:
             Overloaded: All streams together hold as much as they may.
         """
         self.hold(size)
-        self._gate.check_held()
+        self._limiter.check_held()
 
     def close(self) -> None:
         """Give back what is held, and look no more."""
-        self._gate.must_not_cut_off(self._task)
+        self._limiter.untrack(self._task)
         self.hold(0)
         if self._timer is not None:
             self._timer.cancel()

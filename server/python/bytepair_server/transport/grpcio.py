@@ -1,92 +1,177 @@
 """The portable transport: an adapter of `grpc.aio`.
 
 It promises what the interface says, and neither the native transport's speed nor its defence
-against hostile peers. On the wire a unary call is a stream of one message. It is registered as one,
-because grpcio reads the message of a unary call before it hands the call over, and of a stream only
-what is asked for.
+against hostile peers: put a proxy before a port that strangers reach.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any, Final
 
 import grpc
 from google.rpc import status_pb2  # type: ignore[import-untyped]
 from grpc.aio import AbortError
 
-from bytepair_server.admission.abuse import Floods
-from bytepair_server.transport.interface import BrokenStream, Kind, Method, Status, Trailers
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.transport import ports
+from bytepair_server.transport.interface import (
+    BrokenStream,
+    Kind,
+    Limits,
+    Method,
+    OnEvicted,
+    OnFault,
+    Status,
+    TlsFiles,
+    Trailers,
+)
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
+Handler = Callable[[Any], Coroutine[Any, Any, None] | None]
+
+#: For calls to end by themselves when the transport stops.
+STOP_SECONDS: Final = 1.0
+#: A client may ping this often, calls or none: half of what the project's client does.
+MIN_PING_INTERVAL_MS: Final = 10_000
 
 #: What gRPC reads after the last message.
 _END: Final[Any] = grpc.aio.EOF
-#: grpcio reads no message also where the caller is gone, and cancels the call a moment later. So a
-#: call without a message is refused only after this time.
-_NO_MESSAGE_SECONDS: Final = 0.2
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _CANCELLED: Final = grpc.StatusCode.CANCELLED.value[0]
+_INTERNAL: Final = grpc.StatusCode.INTERNAL.value[0]
 _DETAILS: Final = "grpc-status-details-bin"
 _TYPES: Final = "type.googleapis.com/"
 _CERTIFICATE: Final = "x509_pem_cert"
 _REMEMBERED: Final = 1024
 
 
-def register(server: grpc.aio.Server, methods: Sequence[Method], floods: Floods) -> None:
-    """Let a server that is not started answer these RPCs, and no others.
+class GrpcioTransport:
+    """A `Transport`."""
 
-    Args:
-        server: gRPC's.
-        methods: Every RPC.
-        floods: Counts calls of unknown RPCs against their peers.
-    """
-    services: dict[str, dict[str, Any]] = defaultdict(dict)
-    for method in methods:
-        service, _, name = method.path.rpartition("/")
-        handler: Any
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        limits: Limits,
+        on_fault: OnFault,
+        _: OnEvicted,
+        tls: TlsFiles | None = None,
+    ) -> None:
+        """Bind nothing yet; the arguments as of `NativeTransport`. Of the limits it keeps those
+        that gRPC knows, and evicts nobody."""
+        self._methods: Final = tuple(methods)
+        self._limits: Final = limits
+        self._on_fault: Final = on_fault
+        self._tls: Final = None if tls is None else _Certificates(tls)
+        self._server: grpc.aio.Server | None = None
+
+    async def start(
+        self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
+    ) -> str:
+        """As `Transport` has it."""
+        server = grpc.aio.server(options=_options(self._limits, shares_port=shares_port))
+        services: dict[str, dict[str, Any]] = defaultdict(dict)
+        for method in self._methods:
+            service, _, name = method.path.rpartition("/")
+            services[service][name] = self._handler(method)
+        server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler(*each) for each in services.items()]
+        )
+        is_unix = address.startswith("unix:")
+        try:
+            with _umask(0o777 & ~int(unix_socket_mode, 8) if is_unix else None):
+                if self._tls is None:
+                    port = server.add_insecure_port(address)
+                else:
+                    port = server.add_secure_port(address, self._tls.credentials())
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise ConfigurationError(
+                f"grpc_address {address}: cannot listen there: {ports.problem(address)}; if "
+                "another process has the port, stop it, or set another address"
+            )
+        await server.start()
+        self._server = server
+        return address if is_unix else f"{address.rpartition(':')[0]}:{port}"
+
+    def replace_tls(self, tls: TlsFiles) -> None:
+        """As `Transport` has it."""
+        if self._tls is not None:
+            self._tls.replace(tls)
+
+    def drain(self) -> None:
+        """Nothing: gRPC's server has no GOAWAY without an end to new calls."""
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        if self._server is not None:
+            await self._server.stop(STOP_SECONDS)
+
+    def _handler(self, method: Method) -> Any:
+        async def unary(raw: bytes, context: Context) -> bytes:
+            call = _UnaryCall(context, raw)
+            await self._run(method.handler, call)
+            return call.given
+
+        async def stream(_: object, context: Context) -> None:
+            call = _StreamCall(context)
+            await self._run(method.handler, call)
+
         if method.kind is Kind.UNARY:
-            handler = grpc.stream_unary_rpc_method_handler(_unary(method.handler))
-        else:
-            handler = grpc.stream_stream_rpc_method_handler(_stream(method.handler))
-        services[service][name] = handler
-    for service, handlers in services.items():
-        server.add_registered_method_handlers(service, handlers)
-    server.add_generic_rpc_handlers((_Unknown(floods),))
+            return grpc.unary_unary_rpc_method_handler(unary)
+        return grpc.stream_stream_rpc_method_handler(stream)
+
+    async def _run(self, handler: Handler, call: _Call) -> None:
+        try:
+            handling = handler(call)
+            if handling is not None:
+                await handling
+        except Exception as error:
+            self._on_fault(error)
+            call.fail(Status(_INTERNAL, "internal error"))
+        await call.end()
 
 
-Handler = Callable[[Any], Coroutine[Any, Any, None] | None]
+class _Certificates:
+    """The certificate in use, as gRPC asks for it."""
+
+    def __init__(self, tls: TlsFiles) -> None:
+        self._first: Final = tls
+        self._lock: Final = Lock()
+        self._next: TlsFiles | None = None
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """What to bind one port with: gRPC fetches each change once."""
+        return grpc.dynamic_ssl_server_credentials(
+            _configuration(self._first),
+            self._fetch,  # type: ignore[arg-type]  # gRPC documents the None that its types forbid
+            require_client_authentication=self._first.client_certificate_required,
+        )
+
+    def replace(self, tls: TlsFiles) -> None:
+        """Use this for handshakes that begin from now on."""
+        with self._lock:
+            self._next = tls
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Called by threads of gRPC, at each handshake. None: nothing has changed."""
+        with self._lock:
+            tls, self._next = self._next, None
+        return None if tls is None else _configuration(tls)
 
 
-def _unary(handler: Handler) -> Callable[[object, Context], Coroutine[Any, Any, bytes]]:
-    async def handle(_: object, context: Context) -> bytes:
-        call = GrpcioUnaryCall(context)
-        handling = handler(call)
-        if handling is not None:
-            await handling
-        return call.given
-
-    return handle
-
-
-def _stream(handler: Handler) -> Callable[[object, Context], Coroutine[Any, Any, None]]:
-    async def handle(_: object, context: Context) -> None:
-        call = GrpcioStreamCall(context)
-        handling = handler(call)
-        if handling is not None:
-            await handling
-
-    return handle
-
-
-class _GrpcioCall:
+class _Call:
     """What unary calls and streams have in common."""
 
-    __slots__ = ("_context", "_headers", "given", "is_over", "peer")
+    __slots__ = ("_context", "_failure", "_headers", "is_over", "peer")
 
     is_json: Final = False
 
@@ -95,7 +180,7 @@ class _GrpcioCall:
         #: As gRPC names it at first: later it may know of none.
         self.peer: Final = context.peer()
         self._headers: dict[str, str] | None = None
-        self.given = b""
+        self._failure: tuple[Status, Trailers] | None = None
         self.is_over = False
 
     @property
@@ -113,49 +198,48 @@ class _GrpcioCall:
     def time_remaining(self) -> float | None:
         return self._context.time_remaining()
 
-    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
+    def fail(self, status: Status, trailers: Trailers = ()) -> None:
         self.is_over = True
-        self.given = message
-        self._context.set_trailing_metadata(tuple(trailers))
+        self._failure = status, trailers
 
-    async def fail(self, status: Status, trailers: Trailers = ()) -> None:
-        self.is_over = True
+    async def end(self) -> None:
+        """Send what the call failed with, if it did."""
+        if self._failure is None:
+            return
+        status, trailers = self._failure
         metadata: list[tuple[str, str | bytes]] = list(trailers)
         if status.details:
             rich = status_pb2.Status(code=status.code, message=status.message)
             for name, data in status.details:
                 rich.details.add(type_url=_TYPES + name, value=data)
             metadata.append((_DETAILS, rich.SerializeToString()))
-        try:
-            await self._context.abort(_CODES[status.code], status.message, tuple(metadata))
-        except AbortError:
-            """It was sent; grpcio ends the handler by the same error."""
-
-    def when_sent(self, callback: Callable[[], None]) -> None:
-        context: Any = self._context  # the type of a callback has no public name
-        context.add_done_callback(lambda _: callback())
+        await self._context.abort(_CODES[status.code], status.message, tuple(metadata))
 
 
-class GrpcioUnaryCall(_GrpcioCall):
+class _UnaryCall(_Call):
     """A `UnaryCall`."""
 
-    __slots__ = ()
+    __slots__ = ("given", "message")
 
-    message: Final = None
-    size: Final = None
+    def __init__(self, context: Context, message: bytes) -> None:
+        super().__init__(context)
+        self.message: Final = message
+        self.given = b""
+
+    @property
+    def size(self) -> int:
+        return len(self.message)
 
     async def read(self) -> bytes | None:
-        try:
-            raw = await self._context.read()
-        except AbortError as error:
-            raise BrokenStream(_CANCELLED, "the call was ended") from error
-        if raw is _END:
-            await asyncio.sleep(_NO_MESSAGE_SECONDS)
-            return None
-        return raw
+        return self.message
+
+    def answer(self, message: bytes, trailers: Trailers = ()) -> None:
+        self.is_over = True
+        self.given = message
+        self._context.set_trailing_metadata(tuple(trailers))
 
 
-class GrpcioStreamCall(_GrpcioCall):
+class _StreamCall(_Call):
     """A `StreamCall`."""
 
     __slots__ = ()
@@ -182,24 +266,48 @@ class GrpcioStreamCall(_GrpcioCall):
         self.is_over = True
 
 
+def _options(limits: Limits, *, shares_port: bool) -> list[tuple[str, int]]:
+    options = [
+        # Two servers on one port would each get some of the calls, unnoticed.
+        ("grpc.so_reuseport", int(shares_port)),
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
+        # gRPC's are the least that it refuses.
+        ("grpc.max_metadata_size", limits.max_header_bytes + 1),
+        ("grpc.absolute_max_metadata_size", limits.max_header_bytes + 1),
+        ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
+        ("grpc.max_allowed_incoming_connections", limits.max_connections),
+        ("grpc.server_handshake_timeout_ms", int(limits.handshake_seconds * 1000)),
+        ("grpc.keepalive_time_ms", int(limits.keepalive_seconds * 1000)),
+        ("grpc.keepalive_timeout_ms", int(limits.keepalive_timeout_seconds * 1000)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", MIN_PING_INTERVAL_MS),
+    ]
+    if limits.max_connection_age_seconds:
+        age = int(limits.max_connection_age_seconds * 1000)
+        options.append(("grpc.max_connection_age_ms", age))
+    return options
+
+
+def _configuration(tls: TlsFiles) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(tls.key, tls.certificate)], tls.client_authorities or None
+    )
+
+
+@contextmanager
+def _umask(mask: int | None) -> Iterator[None]:
+    """While the block runs, files are made without these permissions: a socket that got its
+    permissions afterwards would be open to others for a moment."""
+    if mask is None:
+        yield
+        return
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 @lru_cache(_REMEMBERED)
 def _der(pem: bytes) -> bytes:
     return ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))
-
-
-class _Unknown(grpc.GenericRpcHandler):
-    """UNIMPLEMENTED for unknown RPCs. To be registered last."""
-
-    def __init__(self, floods: Floods) -> None:
-        self._handler: Final[Any] = grpc.stream_stream_rpc_method_handler(self._unimplemented)
-        self._floods: Final = floods
-
-    def service(self, _: grpc.HandlerCallDetails) -> Any:
-        """The same for any."""
-        return self._handler
-
-    async def _unimplemented(self, _: object, context: Context) -> None:
-        if self._floods.active:
-            self._floods.hear_of(context.peer())
-        self._floods.came_to_nothing(context.peer())
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")

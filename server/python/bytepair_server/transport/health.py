@@ -4,22 +4,18 @@ is set."""
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from time import monotonic
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
-from bytepair_server.admission.abuse import Floods
-from bytepair_server.admission.queue import RETRY_SECONDS
 from bytepair_server.auth.callers import Callers
 from bytepair_server.errors import Overloaded, Refusal, Unauthenticated
 from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.transport.interface import (
-    BrokenStream,
     Kind,
     Method,
     Status,
@@ -32,35 +28,23 @@ MAX_WATCHES: Final = 1024
 #: When to ask again where there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
 
-#: Longer names of services there are not; a watch keeps its name.
+#: No service has a longer name; a watch keeps its name.
 MAX_NAME_BYTES: Final = 256
-#: So many requests may be on their way in: of more, the first is ended. What has come of each is
-#: held, up to the most that any message may have.
-MAX_AT_ONCE: Final = 256
-#: And so many where the first has been for longer than READ_SECONDS.
-MAX_READING: Final = 64
-READ_SECONDS: Final = 1.0
-
 #: gRPC's numbers.
 _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
 
 
 class Health:
-    """Health for everybody or for known callers, as grpc.health.v1 has it. What strangers may ask
-    for is bounded, and nobody waits for them: grpcio-health-checking writes to a watcher with a
-    lock that all others and every change wait for."""
+    """Health for everybody or for known callers, as grpc.health.v1 has it. The number of watches is
+    bounded, and nobody waits for a watcher that does not read."""
 
-    def __init__(self, callers: Callers | None, floods: Floods) -> None:
+    def __init__(self, callers: Callers | None) -> None:
         """Answer whom `callers` know; anybody if that is None."""
         self._callers: Final = callers
-        self._floods: Final = floods
         self._statuses: Final[dict[str, int]] = {}
         self._is_shut_down = False
         #: Set once, at the next change.
         self._changed = asyncio.Event()
-        #: Since when.
-        self._reading: Final[dict[UnaryCall | StreamCall, float]] = {}
-        self._ending: Final[set[asyncio.Future[None]]] = set()
         self._watches = 0
 
     def set(self, service: str, status: int) -> None:
@@ -84,84 +68,54 @@ class Health:
             Method(f"{name}/Watch", Kind.SERVER_STREAM, self._watch),
         ]
 
-    async def _check(self, incoming: UnaryCall) -> None:
-        service = await self._admit(incoming)
-        if service is None:
-            return
-        status = self._statuses.get(service)
-        if status is None:
-            await incoming.fail(Status(_NOT_FOUND, ""))
-            return
-        incoming.answer(_written(status, incoming))
+    def _check(self, incoming: UnaryCall) -> Coroutine[Any, Any, None] | None:
+        if incoming.message is None:  # it is larger than any request of health
+            incoming.fail(Status(_INVALID_ARGUMENT, "this is no HealthCheckRequest"))
+        elif (service := self._admit(incoming, incoming.message)) is not None:
+            status = self._statuses.get(service)
+            if status is None:
+                incoming.fail(Status(_NOT_FOUND, ""))
+            else:
+                incoming.answer(_written(status, incoming))
+        return None
 
     async def _watch(self, incoming: StreamCall) -> None:
-        service = await self._admit(incoming)
-        if service is None:
-            return
-        if self._watches >= MAX_WATCHES:
-            await _refuse(incoming, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
-            return
-        self._watches += 1
-        try:
-            last = None
-            while True:
-                changed = self._changed
-                unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
-                status = self._statuses.get(service, unknown)
-                if status != last:
-                    await incoming.write(_written(status, incoming))
-                    last = status
-                await changed.wait()
-        finally:
-            self._watches -= 1
+        service = self._admit(incoming, await incoming.read())
+        if service is not None and self._watches >= MAX_WATCHES:
+            _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
+        elif service is not None:
+            self._watches += 1
+            try:
+                await self._tell(incoming, service)
+            finally:
+                self._watches -= 1
 
-    async def _admit(self, incoming: UnaryCall | StreamCall) -> str | None:
+    async def _tell(self, incoming: StreamCall, service: str) -> None:
+        last = None
+        while True:
+            changed = self._changed
+            unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+            status = self._statuses.get(service, unknown)
+            if status != last:
+                await incoming.write(_written(status, incoming))
+                last = status
+            await changed.wait()
+
+    def _admit(self, incoming: UnaryCall | StreamCall, raw: bytes | None) -> str | None:
         """Which service is asked for; None where the call has failed."""
-        peer = incoming.peer
-        if self._floods.active:
-            self._floods.hear_of(peer)
         if self._callers is not None:
             try:
                 self._callers.identify(incoming.header(AUTHORIZATION), incoming)
             except Unauthenticated as error:
-                self._floods.came_to_nothing(peer)
-                await _refuse(incoming, error)
+                _reject(incoming, error)
                 return None
-        try:
-            raw = await self._read(incoming, peer)
-        except BrokenStream:
-            return None  # it was ended, for others
-        problem = None
-        if raw is None:
-            problem = "there is no request"
-        else:
-            service = _service(raw, incoming)
-            if service is None:
-                problem = "this is no HealthCheckRequest"
-            elif len(service) > MAX_NAME_BYTES:
-                problem = "no service has such a long name"
-            else:
-                return service
-        await incoming.fail(Status(_INVALID_ARGUMENT, problem))
-        return None
-
-    async def _read(self, incoming: UnaryCall | StreamCall, peer: str) -> bytes | None:
-        """Read a message, for which the first of too many others that are not whole are ended."""
-        now = self._reading[incoming] = monotonic()
-        while len(self._reading) > MAX_READING:
-            first, began = next(iter(self._reading.items()))
-            if len(self._reading) <= MAX_AT_ONCE and now - began < READ_SECONDS:
-                break
-            del self._reading[first]
-            self._ending.add(ending := asyncio.ensure_future(_end(first)))
-            ending.add_done_callback(self._ending.discard)
-        try:
-            return await incoming.read()
-        except asyncio.CancelledError:
-            self._floods.came_to_nothing(peer)
-            raise
-        finally:
-            self._reading.pop(incoming, None)
+        service = None if raw is None else _service(raw, incoming)
+        if service is None:
+            incoming.fail(Status(_INVALID_ARGUMENT, "this is no HealthCheckRequest"))
+        elif len(service) > MAX_NAME_BYTES:
+            incoming.fail(Status(_INVALID_ARGUMENT, "no service has such a long name"))
+            return None
+        return service
 
 
 def _service(raw: bytes, incoming: UnaryCall | StreamCall) -> str | None:
@@ -180,14 +134,7 @@ def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
     return response.SerializeToString()
 
 
-async def _end(incoming: UnaryCall | StreamCall) -> None:
-    """End a call that is being read, whose handler then ends by itself: were its reading
-    cancelled, grpcio would never free what came of the message."""
-    with suppress(Exception):
-        await _refuse(incoming, Overloaded(RETRY_SECONDS, "requests of health that are not whole"))
-
-
-async def _refuse(incoming: UnaryCall | StreamCall, error: Refusal) -> None:
+def _reject(incoming: UnaryCall | StreamCall, error: Refusal) -> None:
     failure = failure_of(error)
     assert failure is not None  # it has a row
-    await incoming.fail(failure.told())
+    incoming.fail(failure.for_transport())

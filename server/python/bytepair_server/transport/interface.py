@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from bytepair_server.config.settings import Settings
+
 #: Names and values that follow an answer. Names are lower case; values are ASCII.
 Trailers = Sequence[tuple[str, str]]
 
@@ -67,11 +69,8 @@ class Call(Protocol):
     def time_remaining(self) -> float | None:
         """Seconds until the deadline; None if there is none."""
 
-    async def fail(self, status: Status, trailers: Trailers = ()) -> None:
-        """End the call with an error."""
-
-    def when_sent(self, callback: Callable[[], None]) -> None:
-        """Call back when the transport holds no more of the answer."""
+    def fail(self, status: Status, trailers: Trailers = ()) -> None:
+        """End the call with an error. A stream's `close` has to follow."""
 
 
 class UnaryCall(Call, Protocol):
@@ -82,8 +81,8 @@ class UnaryCall(Call, Protocol):
         """The message; None where it was not read yet."""
 
     @property
-    def size(self) -> int | None:
-        """Bytes of the message on the wire, as far as they are known before it is read."""
+    def size(self) -> int:
+        """Bytes of the message; the most that it may have where that is not known before."""
 
     def answer(self, message: bytes, trailers: Trailers = ()) -> None:
         """End the call with its answer."""
@@ -114,8 +113,8 @@ class StreamCall(Call, Protocol):
         """Say what follows the last answer. It has to be known before the first is written."""
 
     async def close(self) -> None:
-        """End the call well. Returns when the transport holds nothing more of its answers, or the
-        caller is gone."""
+        """End the call, well unless it has failed. Returns when the transport holds nothing more of
+        its answers, or the caller is gone."""
 
 
 class BrokenStream(Exception):
@@ -149,6 +148,38 @@ class Method:
     has_no_side_effects: bool = False
 
 
+#: Called with an exception that a handler raised, which is a fault of the handler.
+OnFault = Callable[[BaseException], None]
+#: Called with a connection that is closed for what its peer does, as `Call.peer` has it, and why.
+OnEvicted = Callable[[str, str], None]
+
+
+class Transport(Protocol):
+    """What carries calls, for the current event loop. To be made after a fork."""
+
+    async def start(self, address: str, *, shares_port: bool, unix_socket_mode: str) -> str:
+        """Serve.
+
+        Args:
+            address: `host:port`, or `unix:path`.
+            shares_port: Other processes listen there too.
+            unix_socket_mode: Permissions of a Unix socket's file, octal.
+        Returns:
+            The address, with the port that was bound.
+        Raises:
+            ConfigurationError: It cannot be listened at.
+        """
+
+    def replace_tls(self, tls: TlsFiles) -> None:
+        """Use this for connections that come from now on."""
+
+    def drain(self) -> None:
+        """Ask the peers of open connections to go elsewhere; their calls go on."""
+
+    async def stop(self) -> None:
+        """Close everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
     """What TLS needs, as PEM.
@@ -174,13 +205,15 @@ class Limits:
         max_connections: Open at once.
         max_connections_per_address: Open at once from one IP address; 0: no limit of its own.
         handshake_seconds: For a TLS handshake, and again for the first bytes of HTTP.
-        message_seconds: For one unary message to arrive whole.
+        message_seconds: For one unary message to arrive whole, once it is read.
         max_concurrent_streams: Of one HTTP/2 connection.
         max_header_bytes: Of one header list.
         max_message_bytes: Of one message, compressed and not.
         read_ahead_bytes: Unary messages up to this size are read before their call is admitted.
         max_unread_calls: Of one connection, whose larger messages wait unread.
         max_unsent_bytes: Of answers that one connection has not taken.
+        max_buffered_bytes: Of messages that are not whole, and of answers that were not taken, of
+            all connections together.
         max_abandoned_per_second: Calls that one connection may give up; 0: no limit.
         max_connection_age_seconds: Then a connection gets GOAWAY; 0: never.
         keepalive_seconds: An idle connection is probed this often.
@@ -198,8 +231,25 @@ class Limits:
     read_ahead_bytes: int = 64 << 10
     max_unread_calls: int = 64
     max_unsent_bytes: int = 64 << 20
+    max_buffered_bytes: int = 256 << 20
     max_abandoned_per_second: int = 1000
     max_connection_age_seconds: float = 0.0
     keepalive_seconds: float = 60.0
     keepalive_timeout_seconds: float = 20.0
     cors_origins: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        """What the settings say of peers."""
+        return cls(
+            max_connections=settings.max_connections,
+            max_connections_per_address=settings.max_connections_per_address,
+            handshake_seconds=settings.handshake_seconds,
+            max_concurrent_streams=settings.max_concurrent_streams,
+            max_header_bytes=settings.max_metadata_bytes,
+            max_message_bytes=settings.max_message_bytes,
+            max_buffered_bytes=settings.max_buffered_bytes,
+            max_abandoned_per_second=settings.max_abandoned_per_second,
+            max_connection_age_seconds=settings.max_connection_age_seconds,
+            cors_origins=settings.cors_origins,
+        )

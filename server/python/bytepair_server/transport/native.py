@@ -10,18 +10,20 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from functools import partial
 from typing import Any, Final
 
 from bytepair_server import _transport
-from bytepair_server.config.settings import Settings
+from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     BrokenStream,
     Kind,
     Limits,
     Method,
+    OnEvicted,
+    OnFault,
     Status,
     TlsFiles,
     Trailers,
@@ -35,26 +37,9 @@ STOP_SECONDS: Final = 1.0
 
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
-_ENDED = _transport.ENDED
+_ENDED, _EVICTED = _transport.ENDED, _transport.EVICTED
 #: gRPC's numbers.
 _RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
-
-#: Told of an exception that a handler let through, which is a fault of the handler.
-OnFault = Callable[[BaseException], None]
-
-
-def limits(settings: Settings) -> Limits:
-    """What the settings say of peers."""
-    return Limits(
-        max_connections=settings.max_connections,
-        handshake_seconds=settings.handshake_seconds,
-        max_concurrent_streams=settings.max_concurrent_streams,
-        max_header_bytes=settings.max_metadata_bytes,
-        max_message_bytes=settings.max_message_bytes,
-        max_abandoned_per_second=settings.max_abandoned_per_second,
-        max_connection_age_seconds=settings.max_connection_age_seconds,
-        cors_origins=settings.cors_origins,
-    )
 
 
 class NativeTransport:
@@ -65,6 +50,7 @@ class NativeTransport:
         methods: Sequence[Method],
         limits: Limits,
         on_fault: OnFault,
+        on_evicted: OnEvicted,
         tls: TlsFiles | None = None,
     ) -> None:
         """Bind nothing yet.
@@ -73,12 +59,14 @@ class NativeTransport:
             methods: Every RPC.
             limits: What is taken from peers.
             on_fault: Called with what a handler raised; the call fails with INTERNAL.
+            on_evicted: Called when a connection is closed for what its peer does.
             tls: None for plain text.
         Raises:
             OSError: The certificate, the key or an authority cannot be used.
         """
         self._methods: Final = tuple(methods)
         self._on_fault: Final = on_fault
+        self._on_evicted: Final = on_evicted
         self._calls: Final[dict[int, NativeUnaryCall | NativeStreamCall]] = {}
         self._wake: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loop: Final = asyncio.get_running_loop()
@@ -94,13 +82,20 @@ class NativeTransport:
         """Connections that are open."""
         return self._native.connections
 
-    def start(self, listener: socket.socket) -> None:
-        """Serve on a socket that listens; the transport closes it."""
+    async def start(
+        self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
+    ) -> str:
+        """As `Transport` has it."""
+        listener = ports.listen(address, share=shares_port, unix_socket_mode=unix_socket_mode)
+        is_unix = listener.family == socket.AF_UNIX
+        if not is_unix:
+            address = f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
         self._loop.add_reader(self._wake, self._ready)
-        self._native.start(listener.detach(), listener.family == socket.AF_UNIX)
+        self._native.start(listener.detach(), is_unix)
+        return address
 
     def replace_tls(self, tls: TlsFiles) -> None:
-        """Use this for connections that come from now on.
+        """As `Transport` has it.
 
         Raises:
             OSError: As the constructor; what was used before is used on.
@@ -108,12 +103,12 @@ class NativeTransport:
         self._native.replace_tls(astuple(tls))
 
     def drain(self) -> None:
-        """Accept no more connections, and send GOAWAY to those that are open."""
+        """Send GOAWAY on every open connection. New ones are still accepted."""
         self._native.drain()
 
     async def stop(self) -> None:
         """Close all connections."""
-        # Calls that have just failed have yet to be told, and connections get GOAWAY.
+        # Calls that have just failed have yet to be sent.
         self._native.drain()
         until = self._loop.time() + STOP_SECONDS
         while self._native.connections and self._loop.time() < until:
@@ -132,6 +127,8 @@ class NativeTransport:
             try:
                 if kind == _OPENED:
                     self._open(number, payload)
+                elif kind == _EVICTED:
+                    self._on_evicted(*payload)
                 elif (call := self._calls.get(number)) is not None:
                     if kind == _CANCELLED:
                         call.cancel()
@@ -214,7 +211,7 @@ class _NativeCall:
             unsent = "this connection has too many answers that it has not taken"
             self._native.fail(self._number, _RESOURCE_EXHAUSTED, unsent, [], list(trailers))
 
-    async def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
+    def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
         self.is_over = True
         self._native.fail(
             self._number,
@@ -224,9 +221,6 @@ class _NativeCall:
             list(trailers),
             list(headers),
         )
-
-    def when_sent(self, callback: Callable[[], None]) -> None:
-        callback()  # what a connection has not taken is bounded in Rust
 
     def cancel(self) -> None:
         """The caller is gone, or its deadline is over."""
@@ -246,13 +240,8 @@ class NativeUnaryCall(_NativeCall):
         self._reading: asyncio.Future[bytes] | None = None
 
     @property
-    def size(self) -> int | None:
+    def size(self) -> int:
         return self._incoming.size
-
-    async def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
-        await super().fail(status, trailers, headers)
-        if self._reading is not None and not self._reading.done():
-            self._reading.set_exception(BrokenStream(status.code, status.message))
 
     async def read(self) -> bytes | None:
         if self.message is None:
@@ -334,22 +323,15 @@ class NativeStreamCall(_NativeCall):
         self._trailers = trailers
 
     async def close(self) -> None:
-        if self._is_answered_once:
-            self.answer(self._answer, self._trailers)
-            return
-        if not self._has_begun:
-            self.begin()
-        self.is_over = True
-        self._native.close(self._number)
-        await self._sent()
-
-    async def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
-        await super().fail(status, trailers, headers)
-        if self._has_begun:
-            await self._sent()
-
-    async def _sent(self) -> None:
-        while not self._has_ended:
+        if not self.is_over:
+            if self._is_answered_once:
+                self.answer(self._answer, self._trailers)
+                return
+            if not self._has_begun:
+                self.begin()
+            self.is_over = True
+            self._native.close(self._number)
+        while self._has_begun and not self._has_ended:
             await self._wait()
 
     def happened(self, kind: int, payload: Any) -> None:

@@ -29,8 +29,8 @@ def methods(service_names: Sequence[str]) -> list[Method]:
                 request = reflection_pb2.ServerReflectionRequest.FromString(raw)
             except DecodeError:
                 problem = "this is no ServerReflectionRequest"
-                await incoming.fail(Status(_INVALID_ARGUMENT, problem))
-                return
+                incoming.fail(Status(_INVALID_ARGUMENT, problem))
+                break
             for response in servicer.ServerReflectionInfo(iter((request,)), None):
                 await incoming.write(response.SerializeToString())
         await incoming.close()

@@ -1,0 +1,85 @@
+//! What HTTP tells Python of a call, and what Python says of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::sync::mpsc;
+
+use crate::calls::StreamUnsent;
+use crate::peer::Peer;
+
+/// A call as it comes.
+pub struct Opened {
+    /// The number of its method, in the order in which the methods were given.
+    pub method: usize,
+    pub peer: Arc<Peer>,
+    pub headers: HeaderMap,
+    /// The query of a Connect GET.
+    pub query: Option<String>,
+    /// Its messages are proto3 JSON.
+    pub is_json: bool,
+    pub deadline: Option<Instant>,
+    /// The whole message of a unary call; `None` for a stream, and where it was not read yet.
+    pub message: Option<Bytes>,
+    /// Bytes of the message; the most that it may have where that is not known before.
+    pub size: usize,
+}
+
+/// What happened to a call.
+pub enum Event {
+    Opened(Box<Opened>),
+    /// The message that was asked for.
+    Message(Bytes),
+    /// The caller sends no more messages.
+    End,
+    /// The messages cannot be read: a gRPC code and why.
+    Broken(u32, String),
+    /// The caller is gone, or its deadline is over.
+    Cancelled,
+    /// A stream that was paused may send again.
+    Writable,
+    /// HTTP holds nothing more of a stream that Python has ended.
+    Ended,
+    /// Of no call: a connection is closed for what its peer does. Its name, and why.
+    Evicted(String, &'static str),
+}
+
+pub type Pairs = Vec<(String, String)>;
+
+/// A call that fails: a gRPC code, a message, details as (type name, bytes), trailers.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    pub code: u32,
+    pub message: String,
+    pub details: Vec<(String, Vec<u8>)>,
+    pub headers: Pairs,
+    pub trailers: Pairs,
+}
+
+/// A message to the caller, with what surrounds it.
+pub struct Answer {
+    pub message: Bytes,
+    pub headers: Pairs,
+    pub trailers: Pairs,
+}
+
+/// What a stream sends first.
+pub struct Started {
+    pub headers: Pairs,
+    pub trailers: Pairs,
+    pub messages: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+    pub unsent: Arc<StreamUnsent>,
+}
+
+/// What Python says.
+pub enum Command {
+    /// Read the message, or the next one.
+    Read,
+    Answer(Answer),
+    Start(Pairs, Pairs),
+    Send(Bytes),
+    Close,
+    Fail(Failure),
+}

@@ -1,0 +1,186 @@
+"""Where requests are computed, in which order, and what becomes of those that are given up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from bytepair_engine import Cancelled, get_encoding
+from bytepair_server.admission.executor import Executor
+
+T = TypeVar("T")
+
+INLINE, LARGE = 1_000, 50_000
+#: More than a test takes.
+LONG = 60.0
+
+
+def with_executor(threads: int, use: Callable[[Executor], Coroutine[Any, Any, T]]) -> T:
+    async def started() -> T:
+        executor = Executor(threads, INLINE)
+        executor.start()
+        try:
+            return await use(executor)
+        finally:
+            assert executor.close()
+
+    return asyncio.run(asyncio.wait_for(started(), LONG))
+
+
+def on_loop() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+class Held:
+    """A function that waits until it is let go."""
+
+    def __init__(self, executor: Executor, caller: str = "first") -> None:
+        self._gone_on = threading.Event()
+        self.begun = threading.Event()
+        self.task = asyncio.ensure_future(executor.run(caller, LARGE, self._wait))
+
+    def _wait(self) -> None:
+        self.begun.set()
+        assert self._gone_on.wait(LONG)
+
+    async def runs(self) -> None:
+        while not self.begun.is_set():
+            await asyncio.sleep(0)
+
+    async def go_on(self) -> None:
+        self._gone_on.set()
+        await self.task
+
+
+def test_small_requests_stay_on_the_loop_unless_an_encoding_is_slow() -> None:
+    async def use(executor: Executor) -> bool:
+        assert executor.is_inline(INLINE)
+        assert not executor.is_inline(INLINE + 1)
+        executor.always_on_threads()
+        assert not executor.is_inline(0)
+        return await executor.run("a", 0, on_loop)
+
+    assert with_executor(1, use) is False
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_as_many_run_at_once_as_there_are_threads(threads: int) -> None:
+    async def use(executor: Executor) -> None:
+        together = threading.Barrier(threads)
+        await asyncio.gather(
+            *(executor.run("a", LARGE, together.wait, LONG) for _ in range(threads))
+        )
+
+    with_executor(threads, use)
+
+
+def test_callers_take_turns_by_their_bytes() -> None:
+    async def use(executor: Executor) -> list[str]:
+        held, order = Held(executor), list[str]()
+        await held.runs()
+        jobs = [
+            asyncio.ensure_future(executor.run(caller, size, order.append, caller))
+            for caller, size in [("many", LARGE)] * 4 + [("small", LARGE // 4)] * 4
+        ]
+        while executor.queued < len(jobs) - 1:  # one is handed to the threads in advance
+            await asyncio.sleep(0)
+        await held.go_on()
+        await asyncio.gather(*jobs)
+        return order
+
+    order = with_executor(1, use)
+    assert sorted(order) == ["many"] * 4 + ["small"] * 4
+    assert order.index("small") <= 2
+    assert order[6:] == ["many", "many"]
+
+
+def test_what_is_given_up_is_never_called_and_forgotten_at_once() -> None:
+    class Request:
+        """Something large that can be referred to weakly."""
+
+    async def use(executor: Executor) -> tuple[list[object], int]:
+        held, called = Held(executor), list[object]()
+        await held.runs()
+        requests = weakref.WeakSet[Request]()
+        given_up = []
+        for _ in range(100):
+            requests.add(request := Request())
+            given_up.append(asyncio.ensure_future(executor.run("a", 1, called.append, request)))
+        del request
+        last = asyncio.ensure_future(executor.run("a", 1, called.append, "last"))
+        while executor.queued < 100:
+            await asyncio.sleep(0)
+        for each in given_up:
+            each.cancel()
+        await asyncio.wait(given_up)
+        del each
+        given_up.clear()
+        remembered = len(requests)
+        await held.go_on()
+        await last
+        assert executor.queued == 0
+        return called, remembered
+
+    called, remembered = with_executor(1, use)
+    assert called == ["last"]
+    assert remembered <= 1  # the one that was handed to the threads in advance
+
+
+def test_what_runs_for_nobody_is_cancelled() -> None:
+    async def use(executor: Executor) -> BaseException:
+        encoding, begun, errors = get_encoding("cl100k_base"), threading.Event(), []
+        ended = threading.Event()
+
+        def count() -> None:
+            begun.set()
+            try:
+                while True:
+                    encoding.count("hello world " * 100_000)
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                ended.set()
+
+        running = asyncio.ensure_future(executor.run("a", LARGE, count))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        running.cancel()
+        assert await asyncio.to_thread(ended.wait, LONG)
+        return errors[0]
+
+    assert isinstance(with_executor(1, use), Cancelled)
+
+
+def test_what_a_function_raises_is_raised_where_it_is_awaited() -> None:
+    def fail(error: BaseException) -> None:
+        raise error
+
+    async def use(executor: Executor) -> None:
+        with pytest.raises(ValueError, match="as it is"):
+            await executor.run("a", LARGE, fail, ValueError("as it is"))
+        with pytest.raises(RuntimeError, match="no future"):
+            await executor.run("a", LARGE, fail, StopIteration("no future"))
+        assert await executor.run("a", LARGE, int, "7") == 7
+
+    with_executor(1, use)
+
+
+def test_threads_that_cannot_be_started_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, left = threading.Thread.start, 1
+
+    def started(thread: threading.Thread) -> None:
+        nonlocal left
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left -= 1
+        start(thread)
+
+    monkeypatch.setattr("threading.Thread.start", started)
+    executor = Executor(2, INLINE)
+    with pytest.raises(RuntimeError, match="can't start"):
+        executor.start()
+    assert executor.close()

@@ -1,0 +1,297 @@
+"""What is in flight at each bound, and in which order the queued calls are admitted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from bytepair_server.admission.limiter import Limiter, Slot
+from bytepair_server.errors import Draining, Overloaded
+from bytepair_server.rpc.call import ANONYMOUS, Call
+
+#: More than a test takes.
+LONG = 60.0
+
+Scene = Callable[[], Coroutine[Any, Any, None]]
+
+
+def limiter_of(**settings: Any) -> Limiter:
+    usual = {
+        "max_in_flight": 1,
+        "max_in_flight_bytes": 1 << 20,
+        "max_queued": 8,
+        "max_queue_seconds": LONG,
+        "max_open_streams": 8,
+        "max_streams_bytes": 8,
+    }
+    limiter = Limiter(**(usual | settings))
+    limiter.open()
+    return limiter
+
+
+def call_of(caller: str, connection: str = "") -> Call:
+    call = Call(connection)
+    call.caller = caller
+    return call
+
+
+def admitted(
+    limiter: Limiter, caller: str, size: int = 1, time_remaining: float | None = None
+) -> asyncio.Task[Slot]:
+    return asyncio.ensure_future(limiter.admit(call_of(caller), size, time_remaining))
+
+
+def run(scene: Scene) -> None:
+    asyncio.run(asyncio.wait_for(scene(), LONG))
+
+
+async def queued(limiter: Limiter, number: int) -> None:
+    while limiter.queued != number:
+        await asyncio.sleep(0)
+
+
+def test_slots_are_bounded_and_one_that_is_given_back_goes_on() -> None:
+    async def scene() -> None:
+        limiter = limiter_of(max_in_flight=2)
+        slots = [await admitted(limiter, "a") for _ in range(2)]
+        waiting = admitted(limiter, "a")
+        await queued(limiter, 1)
+        assert not waiting.done()
+        slots.pop().close()
+        slots.append(await waiting)
+        assert (limiter.in_flight, limiter.queued) == (2, 0)
+        for slot in slots:
+            slot.close()
+        assert limiter.in_flight == 0
+
+    run(scene)
+
+
+def test_bytes_are_bounded_inclusively_and_one_call_is_admitted_whatever_its_size() -> None:
+    async def scene() -> None:
+        limiter = limiter_of(max_in_flight=9, max_in_flight_bytes=8)
+        large = await admitted(limiter, "a", 9)
+        small = admitted(limiter, "b", 1)
+        await queued(limiter, 1)
+        large.close()
+        first = await small
+        second = await admitted(limiter, "a", 7)
+        third = admitted(limiter, "a", 1)
+        await queued(limiter, 1)
+        first.close()
+        (await third).close()
+        second.close()
+
+    run(scene)
+
+
+def test_a_message_that_is_larger_than_was_known_counts_in_full() -> None:
+    async def scene() -> None:
+        async def message() -> bytes:
+            return bytes(8)
+
+        limiter = limiter_of(max_in_flight=9, max_in_flight_bytes=8)
+        slot = await admitted(limiter, "a", 2)
+        assert await slot.read(message()) == bytes(8)
+        other = admitted(limiter, "a", 1)
+        await queued(limiter, 1)
+        slot.close()
+        (await other).close()
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("many", "one"),
+    [
+        (call_of("many"), call_of("one")),
+        (call_of(ANONYMOUS, "many"), call_of(ANONYMOUS, "one")),
+    ],
+    ids=["callers", "connections"],
+)
+def test_callers_take_turns(many: Call, one: Call) -> None:
+    async def scene() -> None:
+        limiter, order = limiter_of(), list[Call]()
+
+        async def come(call: Call) -> None:
+            slot = await limiter.admit(call, 1, None)
+            order.append(call)
+            slot.close()
+
+        first = await admitted(limiter, "first")
+        tasks = [asyncio.ensure_future(come(call)) for call in (many, many, many, one)]
+        await queued(limiter, 4)
+        first.close()
+        await asyncio.gather(*tasks)
+        assert order.index(one) == 1
+
+    run(scene)
+
+
+def test_a_full_queue_rejects_the_newest_of_the_busiest_caller() -> None:
+    async def scene() -> None:
+        limiter = limiter_of(max_queued=3)
+        slot = await admitted(limiter, "first")
+        busy = [admitted(limiter, "busy") for _ in range(3)]
+        await queued(limiter, 3)
+        with pytest.raises(Overloaded, match="calls in flight"):
+            await admitted(limiter, "busy")
+        other = admitted(limiter, "other")
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded, match="calls in flight"):
+            await busy.pop()
+        slot.close()
+        for task in asyncio.as_completed((*busy, other)):
+            (await task).close()
+        assert limiter.in_flight == limiter.queued == 0
+
+    run(scene)
+
+
+def test_a_call_is_queued_for_no_longer_than_it_may_be() -> None:
+    async def scene() -> None:
+        slot = await admitted(limiter := limiter_of(max_queue_seconds=0.01), "a")
+        with pytest.raises(Overloaded):
+            await admitted(limiter, "a")
+        slot.close()
+        slot = await admitted(limiter := limiter_of(), "a")
+        with pytest.raises(Overloaded):
+            await admitted(limiter, "a", time_remaining=0.02)
+        assert limiter.queued == 0
+        slot.close()
+        limiter = limiter_of(max_queue_seconds=0)
+        slot = await admitted(limiter, "a")
+        with pytest.raises(Overloaded):
+            await admitted(limiter, "a")
+        slot.close()
+
+    run(scene)
+
+
+def test_calls_that_give_up_leave_the_queue_and_lose_no_slot() -> None:
+    async def scene() -> None:
+        limiter = limiter_of()
+        slot = await admitted(limiter, "a")
+        tasks = [admitted(limiter, "a") for _ in range(3)]
+        await queued(limiter, 3)
+        tasks[0].cancel()
+        await queued(limiter, 2)
+        slot.close()  # grants the slot to one that is cancelled before it hears of it
+        tasks[1].cancel()
+        (await tasks[2]).close()
+        await asyncio.wait(tasks)
+        assert limiter.in_flight == limiter.queued == 0
+
+    run(scene)
+
+
+def test_a_slow_message_is_given_up_only_where_others_are_queued(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bytepair_server.admission.limiter.SLOW_MESSAGE_SECONDS", 0.02)
+
+    async def scene() -> None:
+        limiter, never = limiter_of(), asyncio.Event()
+
+        async def slow() -> None:
+            slot = await limiter.admit(call_of("slow"), 1, None)
+            try:
+                await slot.read(never_read())
+            finally:
+                slot.close()
+
+        async def never_read() -> bytes:
+            await never.wait()
+            raise AssertionError("it never comes")
+
+        reading = asyncio.ensure_future(slow())
+        await asyncio.sleep(0.1)
+        assert not reading.done()
+        other = admitted(limiter, "other")
+        with pytest.raises(Overloaded, match="arrive slowly"):
+            await reading
+        (await other).close()
+        # And one that begins while others are queued.
+        slot = await admitted(limiter, "first")
+        second, third = asyncio.ensure_future(slow()), admitted(limiter, "third")
+        await queued(limiter, 2)
+        slot.close()
+        with pytest.raises(Overloaded, match="arrive slowly"):
+            await second
+        (await third).close()
+
+    run(scene)
+
+
+def hold(limiter: Limiter) -> None:
+    limiter.hold(1)
+    limiter.check_held()
+
+
+Step = Callable[[Limiter], None]
+BOUNDS: dict[str, tuple[Step, Step]] = {
+    "streams open": (Limiter.enter_stream, Limiter.leave_stream),
+    "bytes of streams in hand": (hold, lambda limiter: limiter.hold(-1)),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_bound_of_streams_is_inclusive_and_what_ends_makes_room(bound: str) -> None:
+    limiter = limiter_of()
+    come, go = BOUNDS[bound]
+    for _ in range(8):
+        come(limiter)
+    with pytest.raises(Overloaded, match=bound):
+        come(limiter)
+    if come is hold:
+        go(limiter)  # what is held is counted before it is looked at
+    go(limiter)
+    come(limiter)
+    with pytest.raises(Overloaded):
+        come(limiter)
+
+
+def test_a_drain_rejects_what_is_new_and_queued_and_waits_for_the_rest() -> None:
+    async def scene() -> None:
+        limiter = limiter_of()
+        slot = await admitted(limiter, "a")
+        waiting = admitted(limiter, "a")
+        await queued(limiter, 1)
+        draining = asyncio.ensure_future(limiter.drain(LONG))
+        with pytest.raises(Draining):
+            await waiting
+        with pytest.raises(Draining):
+            await admitted(limiter, "a")
+        with pytest.raises(Draining):
+            limiter.enter_stream()
+        assert not draining.done()
+        slot.close()
+        assert await draining == 0
+
+    run(scene)
+
+
+def test_a_drain_cancels_what_outlasts_the_grace_time() -> None:
+    async def scene() -> None:
+        limiter = limiter_of()
+
+        async def call() -> None:
+            slot = await limiter.admit(call_of("a"), 1, None)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                assert limiter.is_cutting_off
+                slot.close()
+
+        running = asyncio.ensure_future(call())
+        await asyncio.sleep(0)
+        draining = asyncio.ensure_future(limiter.drain(LONG))
+        await asyncio.sleep(0)
+        limiter.hurry()
+        assert await draining == 1
+        assert running.cancelled()
+        assert limiter.in_flight == 0
+
+    run(scene)
