@@ -14,7 +14,7 @@ from bench.scaling.places import calls, memory, on_core
 from bench.scaling.text_length import count_of
 from bench.service.load import SERVER_CORE, Server, service
 from bench.streams.http2 import Connection
-from bench.streams.measure import DECODE, open_streams, wait_for
+from bench.streams.measure import open_streams, wait_for
 
 STREAMS = (1, 10, 100, 1_000, 4_000)
 #: Of one connection; the server allows 1,024.
@@ -34,13 +34,13 @@ def one(number: int) -> Row:
     """So many streams: idle, then busy."""
     with service(1, SERVER_CORE) as server:
         warm = Connection(server.port)
-        open_streams(warm, DECODE, WARM_STREAMS)
+        open_streams(warm, WARM_STREAMS)
         without = beside(server)
         before = memory(server).resident
         opened = []
         for start in range(0, number, EACH_CONNECTION):
             connection = Connection(server.port)
-            streams = open_streams(connection, DECODE, min(EACH_CONNECTION, number - start))
+            streams = open_streams(connection, min(EACH_CONNECTION, number - start))
             opened.append((connection, streams))
             give_one_id(connection, streams)
             wait_for(connection, len(streams))

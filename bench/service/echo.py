@@ -1,4 +1,4 @@
-"""The service's transport with an empty handler: the same server, messages and sizes.
+"""An empty handler by `grpc.aio`: the messages and sizes of the service.
 
 Prints the port, then serves until it is killed.
 """
@@ -8,17 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from bytepair_server.workers import environment
+import grpc
+import uvloop
 
-environment.prepare()
-
-import grpc  # noqa: E402  # it reads what was prepared
-import uvloop  # noqa: E402
-from bytepair_server.config.settings import Settings  # noqa: E402
-from bytepair_server.transport.options import grpc_options  # noqa: E402
-from bytepair_server.transport.poller import poller_in_its_place  # noqa: E402
-
-from bench.service.shapes import shapes  # noqa: E402
+from bench.service.shapes import shapes
 
 
 async def serve() -> None:
@@ -37,8 +30,8 @@ async def serve() -> None:
         rpc: grpc.unary_unary_rpc_method_handler(handler(by_size))
         for rpc, by_size in answers.items()
     }
-    with poller_in_its_place():
-        server = grpc.aio.server(options=grpc_options(Settings(), shares_port=False))
+    options = [("grpc.max_receive_message_length", -1), ("grpc.max_concurrent_streams", 1024)]
+    server = grpc.aio.server(options=options)
     service = "bytepair.v1.TokenizerService"
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)

@@ -50,7 +50,7 @@ def show() -> None:
         with ExitStack() as stack:
             servers = {
                 "service": stack.enter_context(service(1, SERVER_CORE)),
-                "echo": stack.enter_context(other("echo", core=SERVER_CORE)),
+                "echo": stack.enter_context(other("bench.service.echo", core=SERVER_CORE)),
             }
             for name, in_flight in MEASURED:
                 for server_name, server in servers.items():

@@ -132,7 +132,7 @@ def service(
 @contextmanager
 def other(module: str, *arguments: str, core: int | None) -> Iterator[Server]:
     """A server that prints its port."""
-    command = [sys.executable, "-m", f"bench.service.{module}", *arguments]
+    command = [sys.executable, "-m", module, *arguments]
     with _running(command, core, None, subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Server(process.pid, int(process.stdout.readline()), "http" in arguments)

@@ -40,9 +40,9 @@ from bench.service.shapes import Shape, shapes
 SERVERS: dict[str, Callable[[], AbstractContextManager[Server]]] = {
     "service": lambda: service(1, SERVER_CORE, flags=("--transport", "grpcio")),
     "native": lambda: service(1, SERVER_CORE, flags=("--transport", "native")),
-    "echo": lambda: other("echo", core=SERVER_CORE),
-    "grpcio": lambda: other("naive", "grpc", core=SERVER_CORE),
-    "FastAPI": lambda: other("naive", "http", core=SERVER_CORE),
+    "echo": lambda: other("bench.service.echo", core=SERVER_CORE),
+    "grpcio": lambda: other("bench.service.naive", "grpc", core=SERVER_CORE),
+    "FastAPI": lambda: other("bench.service.naive", "http", core=SERVER_CORE),
 }
 PEERS = ("grpcio", "FastAPI")
 #: The service, on each of its transports.

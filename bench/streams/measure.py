@@ -1,11 +1,10 @@
-"""What do streams cost beside gRPC's own share? Measures the streaming RPCs and an empty echo.
+"""What do streams cost, on both transports, beside an empty echo by `grpc.aio`?
 
     make bench-streams
 
-Echo and service are handlers of one server process (server.py), in alternating rounds, and the
-medians of the rounds are shown. The server is pinned to the first core and the load to the second,
-but where a line says otherwise. Figures of one run may be compared with each other, not with those
-of another.
+The three servers run side by side and are measured in turns; medians of the rounds are shown. They
+are pinned to one core and the load to another, except where a line says otherwise. Figures of one
+run may be compared with each other, not with those of another.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,13 +25,14 @@ import bytepair_engine
 import grpc
 from bytepair.v1 import stream_pb2, tokenizer_pb2, tokenizer_pb2_grpc
 
+from bench.service.load import LOAD_CORE, SERVER_CORE, Server, other, service
 from bench.streams.http2 import Connection
 
 T = TypeVar("T")
 
-SERVER_CORE, LOAD_CORE = 0, 1
-ECHO, DECODE = "/bench.Bench/Echo", "/bytepair.v1.TokenizerService/DecodeStream"
-PATHS = {"echo": ECHO, "DecodeStream": DECODE}
+PATH = "/bytepair.v1.TokenizerService/DecodeStream"
+NAMES = ("echo", "grpcio", "native")
+STREAMS = ("--max-concurrent-streams", str(1 << 20))
 ENCODING = "cl100k_base"
 PROSE = "The river ran high that spring, and 47 of the old boats – naïvely moored – were lost. "
 
@@ -68,48 +68,60 @@ def main() -> None:
 
 
 @contextmanager
-def server(cores: set[int]) -> Iterator[tuple[int, int]]:
-    """A server on these cores; its process id and its port."""
-    command = [sys.executable, "-m", "bench.streams.server"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    os.sched_setaffinity(process.pid, cores)
-    assert process.stdout is not None
-    try:
-        yield process.pid, int(process.stdout.readline())
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+def server(name: str, core: int | None = SERVER_CORE) -> Iterator[Server]:
+    """One of the servers, on this core or on all."""
+    if name == "echo":
+        with other("bench.streams.echo", core=core) as running:
+            yield running
+    else:
+        with service(1, core, flags=("--transport", name, *STREAMS)) as running:
+            yield running
+
+
+@contextmanager
+def servers(core: int | None = SERVER_CORE) -> Iterator[dict[str, Server]]:
+    """All of them."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(server(name, core)) for name in NAMES}
 
 
 def show_throughput(messages: list[bytes]) -> None:
     """One id a message."""
     print("\nMessages a second, one id in each; µs of the server's CPU for each")
-    print(f"{'streams':>8}{'under way':>11}", *(f"{name:>22}" for name in PATHS), "    ratio")
-    with server({SERVER_CORE}) as (pid, port):
+    print(
+        f"{'streams':>8}{'under way':>11}",
+        *(f"{name:>22}" for name in NAMES),
+        "  native beside grpcio, echo",
+    )
+    with servers() as running:
         for streams, window in SHAPES:
             rounds = alternate(
-                lambda path, n=streams, w=window: exchange(pid, port, path, messages, n, w)  # type: ignore[misc]
+                lambda name, n=streams, w=window: exchange(running[name], messages, n, w)  # type: ignore[misc]
             )
             rates = {name: median(row[0] for row in rows) for name, rows in rounds.items()}
             costs = {name: median(row[1] for row in rows) for name, rows in rounds.items()}
-            pairs = zip(rounds["DecodeStream"], rounds["echo"], strict=True)
-            ratio = median(ours[0] / theirs[0] for ours, theirs in pairs)
-            cells = (f"{rates[name]:12,.0f} {costs[name]:6.1f} µs" for name in PATHS)
-            print(f"{streams:8}{window:11}", *cells, f"{ratio:9.2f}")
+            ratios = [
+                median(
+                    ours[0] / theirs[0]
+                    for ours, theirs in zip(rounds["native"], rounds[peer], strict=True)
+                )
+                for peer in ("grpcio", "echo")
+            ]
+            cells = (f"{rates[name]:12,.0f} {costs[name]:6.1f} µs" for name in NAMES)
+            print(f"{streams:8}{window:11}", *cells, *(f"{ratio:9.2f}" for ratio in ratios))
 
 
 def exchange(
-    pid: int, port: int, path: str, messages: list[bytes], streams: int, window: int
+    server: Server, messages: list[bytes], streams: int, window: int
 ) -> tuple[float, float]:
     """Send on each stream as soon as there is an answer; messages a second, and CPU of each."""
-    connection = Connection(port)
-    opened = open_streams(connection, path, streams)
+    connection = Connection(server.port)
+    opened = open_streams(connection, streams)
     position = 0
     for stream in opened * window:
         connection.send(stream, messages[position % len(messages)])
         position += 1
-    cpu, started = cpu_seconds(pid), time.perf_counter()
+    cpu, started = server.cpu_seconds(), time.perf_counter()
     done, elapsed = 0, 0.0
     while elapsed < SECONDS:
         for stream, _ in connection.receive():
@@ -117,7 +129,7 @@ def exchange(
             connection.send(stream, messages[position % len(messages)])
             position += 1
         elapsed = time.perf_counter() - started
-    cost = (cpu_seconds(pid) - cpu) / done
+    cost = (server.cpu_seconds() - cpu) / done
     connection.close()
     return done / elapsed, cost * 1e6
 
@@ -130,17 +142,19 @@ def show_latency(messages: list[bytes], cores: set[int]) -> None:
         "any time"
     )
     print(f"{'':14}{'median':>10}{'99 %':>10}")
-    with server(cores) as (_, port), counting(port):
-        rounds = alternate(lambda path: paced(port, path, messages), 3)
-    for name, rows in rounds.items():
+    for name in ("grpcio", "native"):
+        with server(name, None) as running:
+            os.sched_setaffinity(running.pid, cores)
+            with counting(running.port):
+                rows = [paced(running.port, messages) for _ in range(3)]
         times = sorted(each for row in rows for each in row)
         print(f"{name:14}{median(times) * 1e6:10.0f}{times[int(len(times) * 0.99)] * 1e6:10.0f}")
 
 
-def paced(port: int, path: str, messages: list[bytes]) -> list[float]:
+def paced(port: int, messages: list[bytes]) -> list[float]:
     """Send at a steady pace; the time until each answer."""
     connection = Connection(port)
-    (stream,) = open_streams(connection, path, 1)
+    (stream,) = open_streams(connection, 1)
     times = []
     for number in range(int(PACED_PER_SECOND * PACED_SECONDS)):
         started = time.perf_counter()
@@ -180,21 +194,30 @@ def count_for_ever(port: int) -> None:
 def show_memory() -> None:
     """A server of its own for each, as memory that is free is not always given back."""
     print(f"\nMemory of each of {IDLE_STREAMS} idle streams, one id in, one delta out")
-    for name, path in PATHS.items():
-        with server({SERVER_CORE}) as (pid, port):
-            warm = Connection(port)
-            open_streams(warm, path, 20)
+    for name in NAMES:
+        with server(name) as running:
+            pid = running.pid
+            warm = Connection(running.port)
+            open_streams(warm, 20)
             before = memory(pid, "VmRSS")
-            connection = Connection(port)
-            opened = open_streams(connection, path, IDLE_STREAMS)
+            connection = Connection(running.port)
+            opened = open_streams(connection, IDLE_STREAMS)
             message = stream_pb2.DecodeStreamRequest(ids=[9906]).SerializeToString()
             for stream in opened:
                 connection.send(stream, message)
             wait_for(connection, IDLE_STREAMS)
             each = (memory(pid, "VmRSS") - before) / IDLE_STREAMS
-            print(f"{name:14}{each:10.1f} KiB")
             connection.close()
             warm.close()
+            before = memory(pid, "VmRSS")
+            idle = [Connection(running.port) for _ in range(IDLE_STREAMS)]
+            for each_idle in idle:
+                open_streams(each_idle, 0)
+            time.sleep(1)
+            of_connection = (memory(pid, "VmRSS") - before) / IDLE_STREAMS
+            print(f"{name:14}{each:10.1f} KiB   an idle connection{of_connection:8.1f} KiB")
+            for each_idle in idle:
+                each_idle.close()
 
 
 def show_count(cores: set[int]) -> None:
@@ -218,7 +241,12 @@ def show_count(cores: set[int]) -> None:
         return counter.finish()
 
     print(f"\nCounting {len(data):,} bytes of text, in pieces of {PIECE_BYTES:,}; all cores")
-    with server(cores) as (pid, port), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    with (
+        server("native", None) as running,
+        grpc.insecure_channel(f"127.0.0.1:{running.port}") as channel,
+    ):
+        pid = running.pid
+        os.sched_setaffinity(pid, cores)
         stub = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]
         stub.Count(tokenizer_pb2.CountRequest(encoding=ENCODING, text=PROSE * 1000))
         before = memory(pid, "VmHWM")
@@ -253,9 +281,9 @@ def text_of(size: int) -> bytes:
     return data[: data.rindex(b"\n") + 1]
 
 
-def open_streams(connection: Connection, path: str, number: int) -> list[int]:
+def open_streams(connection: Connection, number: int) -> list[int]:
     """Open streams, and wait until each has answered its configuration."""
-    opened = [connection.open(path) for _ in range(number)]
+    opened = [connection.open(PATH) for _ in range(number)]
     for stream in opened:
         connection.send(stream, CONFIG)
     wait_for(connection, number)
@@ -268,11 +296,11 @@ def wait_for(connection: Connection, number: int) -> None:
 
 
 def alternate(measure: Callable[[str], T], rounds: int = ROUNDS) -> dict[str, list[T]]:
-    """The figures of both paths, in rounds, after one that does not count."""
-    figures: dict[str, list[T]] = {name: [] for name in PATHS}
+    """The figures of all servers, in rounds, after one that does not count."""
+    figures: dict[str, list[T]] = {name: [] for name in NAMES}
     for number in range(rounds + 1):
-        for name, path in PATHS.items():
-            figure = measure(path)
+        for name in NAMES:
+            figure = measure(name)
             if number:
                 figures[name].append(figure)
     return figures
@@ -280,12 +308,6 @@ def alternate(measure: Callable[[str], T], rounds: int = ROUNDS) -> dict[str, li
 
 def median(values: Iterator[float] | list[float]) -> float:
     return statistics.median(values)
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int, field: str) -> int:
