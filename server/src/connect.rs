@@ -123,6 +123,7 @@ impl Calling {
     fn stream(
         &self,
         refused: Option<Refused>,
+        wants_gzip: bool,
         opened: Option<Opened>,
         requests: Option<RequestStream>,
     ) -> StreamingResult {
@@ -136,7 +137,7 @@ impl Calling {
                 tokio::spawn(read(calls, guard.id, requests, credits));
             }
             match started.await {
-                Ok(Ok(started)) => Ok(begin(started, guard)),
+                Ok(Ok(started)) => Ok(begin(started, guard).compress(unless(wants_gzip))),
                 Ok(Err(failure)) => Err(error(failure)),
                 Err(_) => Err(unanswered()),
             }
@@ -169,9 +170,10 @@ impl Dispatcher for Calling {
             Ok(message) => message,
             Err(error) => return Box::pin(async move { Err(error) }),
         };
+        let wants_gzip = wants_gzip(&context);
         if let Some(Admitted(id)) = context.extensions().get().copied() {
             let answered = self.calls.has_read(id, message);
-            return Box::pin(async move { answer(answered.await) });
+            return Box::pin(async move { answer(answered.await, wants_gzip) });
         }
         let (calls, opened) = (
             self.calls.clone(),
@@ -179,7 +181,7 @@ impl Dispatcher for Calling {
         );
         Box::pin(async move {
             let (_guard, answered) = calls.unary(opened.ok_or_else(unknown)?);
-            answer(answered.await)
+            answer(answered.await, wants_gzip)
         })
     }
 
@@ -193,6 +195,7 @@ impl Dispatcher for Calling {
         let refused = context.extensions().get().cloned();
         self.stream(
             refused,
+            wants_gzip(&context),
             self.opened(path, context, Some(request), format),
             None,
         )
@@ -208,11 +211,12 @@ impl Dispatcher for Calling {
         if let Some(Refused(failure)) = context.extensions().get().cloned() {
             return Box::pin(async move { Err(error(failure)) });
         }
+        let wants_gzip = wants_gzip(&context);
         let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
         Box::pin(async move {
             let (guard, answered, credits) = calls.client_stream(opened.ok_or_else(unknown)?);
             tokio::spawn(read(calls, guard.id, requests, credits));
-            answer(answered.await)
+            answer(answered.await, wants_gzip)
         })
     }
 
@@ -226,6 +230,7 @@ impl Dispatcher for Calling {
         let refused = context.extensions().get().cloned();
         self.stream(
             refused,
+            wants_gzip(&context),
             self.opened(path, context, None, format),
             Some(requests),
         )
@@ -258,10 +263,30 @@ async fn read(
 
 type Received<T> = Result<Result<T, Failure>, tokio::sync::oneshot::error::RecvError>;
 
-fn answer(received: Received<Answer>) -> Result<Response<EncodedBody>, ConnectError> {
+/// Whether answers to a call are compressed: where its messages are. Clients of gRPC say that they
+/// take gzip whether they want it or not, and of Connect only those that want it.
+fn wants_gzip(context: &RequestContext) -> bool {
+    let content_type = context.headers().get(http::header::CONTENT_TYPE);
+    let is_grpc = content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"));
+    !is_grpc
+        || context
+            .headers()
+            .get("grpc-encoding")
+            .is_some_and(|it| it == "gzip")
+}
+
+/// Compression as the policy has it, or none.
+fn unless(wants_gzip: bool) -> Option<bool> {
+    if wants_gzip { None } else { Some(false) }
+}
+
+fn answer(
+    received: Received<Answer>,
+    wants_gzip: bool,
+) -> Result<Response<EncodedBody>, ConnectError> {
     match received {
         Ok(Ok(answer)) => {
-            let is_compressible = answer.message.len() <= COMPRESS_UP_TO_BYTES;
+            let is_compressible = wants_gzip && answer.message.len() <= COMPRESS_UP_TO_BYTES;
             let mut response = Response::new(EncodedBody::Contiguous(answer.message));
             response.headers = header_map(answer.headers);
             response.trailers = header_map(answer.trailers);
