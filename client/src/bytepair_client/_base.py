@@ -145,6 +145,7 @@ class BaseClient(ABC):
         self._credentials = None if self._tls is None else self._tls.credentials()
         self._speaks_tls: bool | None = None  # the target; None until that was asked
         self._arguments = _channel.channel_arguments(
+            self.target,
             max_request_bytes=max_request_bytes,
             max_response_bytes=max_response_bytes,
             keepalive=keepalive,

@@ -25,6 +25,7 @@ _HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)
 
 
 def channel_arguments(
+    target: str,
     *,
     max_request_bytes: int,
     max_response_bytes: int,
@@ -61,7 +62,20 @@ def channel_arguments(
         ]
     if server_name is not None:
         arguments.append(("grpc.ssl_target_name_override", server_name))
+    elif (authority := _authority(target)) is not None:
+        arguments.append(("grpc.default_authority", authority))
     return arguments
+
+
+def _authority(target: str) -> str | None:
+    """What to send as the authority where gRPC would send a path or a list of addresses, which
+    servers built on the Rust crate h2 refuse (hyperium/tonic#742); None for gRPC's own."""
+    kind, _, rest = target.partition(":")
+    if kind in ("unix", "unix-abstract"):
+        return "localhost"
+    if kind in ("ipv4", "ipv6") and "," in rest:
+        return rest.partition(",")[0]
+    return None
 
 
 def tls_fault(details: str, *, shows_certificate: bool) -> str | None:

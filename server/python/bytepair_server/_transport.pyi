@@ -8,6 +8,7 @@ __all__ = [
     "CANCELLED",
     "END",
     "ENDED",
+    "EVICTED",
     "MESSAGE",
     "OPENED",
     "WRITABLE",
