@@ -233,7 +233,7 @@ def test_health_is_open_to_probes_unless_told_otherwise(serve: Serve, tmp_path: 
 )
 def test_the_log_says_that_nobody_is_asked(serve: Serve, address: str, level: str) -> None:
     line = serve("--grpc-address", address).wait_for_log(
-        "nobody is asked who calls: whoever reaches the port may"
+        "no authentication is configured: anyone who can reach the port may call"
     )
     assert (line["level"], line["caller"]) == (level, "anonymous")
 
@@ -241,7 +241,7 @@ def test_the_log_says_that_nobody_is_asked(serve: Serve, address: str, level: st
 def test_the_log_warns_of_keys_that_travel_in_the_clear(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(KEYS)
     server = serve("--grpc-address", "0.0.0.0:0", "--api-keys-file", str(tmp_path / "keys.toml"))
-    line = server.wait_for_log("no TLS: API keys and text can be read on the way")
+    line = server.wait_for_log("no TLS: API keys and text can be read on the network")
     assert line["level"] == "warning"
 
 

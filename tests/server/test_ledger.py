@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_server.workers.shared_quotas import MAX_ACCOUNTS, Ledger
+from bytepair_server.workers.shared_quotas import MAX_ACCOUNTS, QuotaStore
 from conftest import Serve
 from support.failures import failure
 from support.serving import RunningServer, write_config
@@ -100,18 +100,18 @@ def test_what_was_inside_a_worker_that_died_is_outside(serve: Serve, tmp_path: P
 RACE = """
 import mmap, os
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.workers.shared_quotas import Ledger
+from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.auth.quotas import Quota
 from bytepair_server.config.callers import QuotaTable
 
-ledger, started = Ledger(4), mmap.mmap(-1, 4)
+quota_store, started = QuotaStore(4), mmap.mmap(-1, 4)
 table = QuotaTable(requests_per_second=1e-6, request_burst=40_000)
 children = []
 for number in range(4):
     pid = os.fork()
     if pid == 0:
-        ledger.be(number)
-        quota = Quota(table, ledger.account("caller"))
+        quota_store.be(number)
+        quota = Quota(table, quota_store.account("caller"))
         started[number] = 1
         while not all(started):
             pass
@@ -123,9 +123,9 @@ for number in range(4):
         os._exit(0)
     children.append(pid)
 statuses = [os.waitpid(pid, 0)[1] for pid in children]
-inside = ledger.account("caller").inside(0)
-ledger.forget(0)
-print(statuses, inside, ledger.account("caller").inside(0) < inside)
+inside = quota_store.account("caller").inside(0)
+quota_store.forget(0)
+print(statuses, inside, quota_store.account("caller").inside(0) < inside)
 """
 
 
@@ -137,12 +137,12 @@ def test_processes_that_race_take_no_more_and_no_less_than_there_is() -> None:
 
 
 def test_every_caller_has_an_account_of_its_own() -> None:
-    ledger = Ledger()
+    quota_store = QuotaStore()
     for name in ("a", "b"):
-        ledger.account(name).enter(0)
-    ledger.account("a").enter(0)
-    assert [ledger.account(name).inside(0) for name in ("a", "b", "c")] == [2, 1, 0]
-    assert ledger.account("a").inside(1) == 0
-    ledger._count[0] = MAX_ACCOUNTS
+        quota_store.account(name).enter(0)
+    quota_store.account("a").enter(0)
+    assert [quota_store.account(name).inside(0) for name in ("a", "b", "c")] == [2, 1, 0]
+    assert quota_store.account("a").inside(1) == 0
+    quota_store._count[0] = MAX_ACCOUNTS
     with pytest.raises(MemoryError, match="no room for more than 65536 callers"):
-        ledger.account("one more")
+        quota_store.account("one more")

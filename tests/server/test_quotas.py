@@ -12,7 +12,7 @@ from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Bucket, Quota, Quotas
 from bytepair_server.config.callers import CallerTable, QuotaTable
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.workers.shared_quotas import Ledger
+from bytepair_server.workers.shared_quotas import QuotaStore
 from support.failures import Failed, failure
 from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config
@@ -202,7 +202,7 @@ class Clock:
 
 def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
     clock = Clock()
-    bucket = Bucket(10, 20, Ledger().account("a").cells, 0, clock)
+    bucket = Bucket(10, 20, QuotaStore().account("a").cells, 0, clock)
     assert bucket.wait(20) == 0
     bucket.take(20)
     assert bucket.wait(1) == pytest.approx(0.1)
@@ -217,7 +217,7 @@ def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
 
 @pytest.mark.parametrize("entered", [1, 2, 3])
 def test_concurrent_requests_at_the_limit(entered: int) -> None:
-    quota = Quota(QuotaTable(concurrent_requests=2), Ledger().account("a"))
+    quota = Quota(QuotaTable(concurrent_requests=2), QuotaStore().account("a"))
     for _ in range(min(entered, 2)):
         quota.enter(10)
     if entered == 3:
@@ -236,7 +236,7 @@ def test_a_call_that_is_over_one_quota_spends_none_of_the_others() -> None:
         input_burst_bytes=100,
         concurrent_requests=1,
     )
-    quota = Quota(table, Ledger().account("a"), Clock())
+    quota = Quota(table, QuotaStore().account("a"), Clock())
     quota.enter(60)
     with pytest.raises(QuotaExceeded, match="concurrent"):
         quota.enter(1)

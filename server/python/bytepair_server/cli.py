@@ -1,4 +1,4 @@
-"""The command `bytepair-server`: prepares the process, then does what it was called for."""
+"""The command `bytepair-server`."""
 
 from __future__ import annotations
 

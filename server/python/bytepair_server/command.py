@@ -1,4 +1,4 @@
-"""What the command `bytepair-server` does, once the process is prepared."""
+"""The command `bytepair-server`: check the configuration, or serve."""
 
 from __future__ import annotations
 

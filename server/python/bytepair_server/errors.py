@@ -1,7 +1,7 @@
 """Every way a request can fail, as one tree of types.
 
     Refusal
-    ├── Unauthenticated              no key or certificate, or one that nobody has
+    ├── Unauthenticated              no key or certificate, or an unknown one
     ├── Overloaded                   more calls in flight, or streams, than the server takes
     ├── QuotaExceeded                more than the server takes from this caller
     ├── Draining                     the server is stopping
@@ -27,7 +27,7 @@ class Refusal(Exception):
 
 
 class Unauthenticated(Refusal):
-    """No credentials, or such as nobody has who is configured."""
+    """No credentials, or unknown ones."""
 
 
 class Overloaded(Refusal):
@@ -117,7 +117,7 @@ class SpecialTokenNotPermitted(Refusal):
 
 
 class SpecialTokenInSegment(Refusal):
-    """The text of a segment spells a special token, which is an error by the call's rule.
+    """The text of a segment contains a special token, which is an error by the call's rule.
 
     Attributes:
         token: The special token.

@@ -43,7 +43,7 @@ from bytepair_server.transport.interface import (
     Transport,
 )
 from bytepair_server.workers import cores
-from bytepair_server.workers.shared_quotas import Ledger
+from bytepair_server.workers.shared_quotas import QuotaStore
 
 #: The loop that does not answer a probe for so long is stuck.
 HEALTHY_LOOP_SECONDS: Final = 2.0
@@ -62,7 +62,7 @@ class Inherited:
         grpc_address: Where all of them listen.
         catalog: What was loaded for all of them.
         metrics: Where this one counts.
-        ledger: What callers have had of their quotas from all of them.
+        quota_store: The quota use of all callers, shared by all of them.
         work_threads: Its share of the cores, for the setting of that name where it is 0.
         serving: Called once it takes calls.
     """
@@ -70,7 +70,7 @@ class Inherited:
     grpc_address: str
     catalog: Catalog
     metrics: Metrics
-    ledger: Ledger
+    quota_store: QuotaStore
     work_threads: int
     serving: Callable[[], None]
 
@@ -132,7 +132,7 @@ class Server:
             "limiter": self._limiter,
             "callers": self._callers,
             "quotas": Quotas(
-                settings.quotas, self._callers, None if inherited is None else inherited.ledger
+                settings.quotas, self._callers, None if inherited is None else inherited.quota_store
             ),
             "max_message_bytes": settings.max_message_bytes,
             "executor": self._executor,
@@ -167,7 +167,7 @@ class Server:
             methods += reflection.methods(names)
         address = settings.grpc_address if inherited is None else inherited.grpc_address
         if address.startswith("unix:") and _is_served(address):
-            # The file would be taken from the other server, unnoticed.
+            # Otherwise the file would be taken from the other server, unnoticed.
             raise ConfigurationError(
                 f"grpc_address {address}: cannot listen there: another process does; "
                 "stop it, or set another address"
@@ -262,7 +262,7 @@ class Server:
         """Go through all stages.
 
         Args:
-            stopping: Set by whoever wants the server to drain and stop.
+            stopping: Set when the server is to drain and stop.
         Returns:
             Whether no thread works any more: a call that was cut off cannot be stopped.
         Raises:
@@ -377,7 +377,7 @@ def stop_signals(
     Args:
         stopping: Set by the first signal.
         log: Where each signal is logged.
-        again: Called by every further signal: whoever sends two is in a hurry. But not by a SIGHUP,
+        again: Called by every further signal, to end the grace time. But not by a SIGHUP,
             of which a terminal that closes may send several.
     """
     loop = asyncio.get_running_loop()

@@ -77,7 +77,7 @@ class Executor:
         self.inline_max_bytes = -1
 
     def is_inline(self, size: int) -> bool:
-        """Whether a request of so many bytes is computed on the event loop at once."""
+        """Whether a request of this many bytes is computed on the event loop."""
         return size <= self.inline_max_bytes
 
     @property

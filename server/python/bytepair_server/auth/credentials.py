@@ -1,4 +1,4 @@
-"""The files that say who may call: which are read again, and what the log says of them."""
+"""Credential files: which are reloaded, and what the log says about them."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def watched(
 
 
 def tell(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
-    """Log who may call, as a warning where that is whoever reaches the port from outside."""
-    told = log.info if is_private(address) else log.warning
+    """Log who may call, as a warning if anyone outside this machine may."""
+    write = log.info if is_private(address) else log.warning
     if known.open:
-        told(
-            "nobody is asked who calls: whoever reaches the port may",
+        write(
+            "no authentication is configured: anyone who can reach the port may call",
             caller=ANONYMOUS,
             grpc_address=address,
         )
     elif tls is None:
-        told("no TLS: API keys and text can be read on the way", grpc_address=address)
+        write("no TLS: API keys and text can be read on the network", grpc_address=address)
 
 
 def is_private(address: str) -> bool:

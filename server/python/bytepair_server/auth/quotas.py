@@ -4,8 +4,7 @@ Rates are token buckets: a bucket holds the burst, fills at the rate, and is ful
 that costs more than a full bucket is accepted when the bucket is full, and leaves a debt; so any
 call within the size limits is accepted at some time.
 
-What callers have had stands in the server's ledger, so a caller has one quota however many
-processes answer it.
+Use is kept in the server's quota store, so a caller has one quota however many processes answer it.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import Final
 from bytepair_server.auth.callers import Callers
 from bytepair_server.config.callers import QuotaTable
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.workers.shared_quotas import Account, Ledger
+from bytepair_server.workers.shared_quotas import Account, QuotaStore
 
 #: When to try again where that depends on calls or streams of the caller's own.
 RETRY_SECONDS: Final = 0.25
 
 Clock = Callable[[], float]
 
-#: The kinds of what can be inside, as the ledger counts them.
+#: What is counted while it runs: calls and streams.
 _REQUESTS: Final = 0
 _STREAMS: Final = 1
 
@@ -153,17 +152,20 @@ class Quotas:
     """The quotas that are configured."""
 
     def __init__(
-        self, tables: Mapping[str, QuotaTable], callers: Callers, ledger: Ledger | None = None
+        self,
+        tables: Mapping[str, QuotaTable],
+        callers: Callers,
+        quota_store: QuotaStore | None = None,
     ) -> None:
         """Look up no quota yet.
 
         Args:
             tables: The setting `quotas`.
             callers: Knows who is in which group.
-            ledger: What callers have had; None for one of this process alone.
+            quota_store: The use of all callers; None for a store of this process alone.
         """
         self._tables: Final = tables
-        self._ledger: Final = Ledger() if ledger is None else ledger
+        self._quota_store: Final = QuotaStore() if quota_store is None else quota_store
         self._callers: Final = callers
         self._of: Final[dict[str, Quota | None]] = {}
 
@@ -174,7 +176,7 @@ class Quotas:
         except KeyError:
             table = self.table(caller)
             is_free = table == QuotaTable()
-            quota = None if is_free else Quota(table, self._ledger.account(caller))
+            quota = None if is_free else Quota(table, self._quota_store.account(caller))
             # As many as there are callers: who is none never gets here.
             self._of[caller] = quota
             return quota

@@ -1,4 +1,4 @@
-"""The server's certificate, and whom it trusts to sign those of clients."""
+"""The server's certificate, and the authorities of client certificates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TlsPaths:
-    """Where the material is. A key and its certificate are two files, which nobody can replace
+    """Where the material is. A key and its certificate are two files, which cannot be replaced
     in one step: what is read here fits together, or is refused."""
 
     certificates: Path

@@ -1,4 +1,4 @@
-"""What an operator may set: one frozen object, verified once at start.
+"""The settings: one frozen object, verified once at start.
 
 `sources.py` fills it from flags, variables and a file; `docs/configuration.md` describes it.
 Every default is a named constant with its unit.
@@ -217,7 +217,7 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_PENDING_BYTES,
         ge=1,
         le=1 << 30,
-        description="Bytes of text that one stream may hold back for want of a place to cut.",
+        description="Bytes of text that one stream may hold until it can be split.",
     )
     max_streams_bytes: Whole = Field(
         default=DEFAULT_MAX_STREAMS_BYTES,

@@ -1,4 +1,4 @@
-"""What Prometheus sees. Names and labels are described in `docs/metrics.md`.
+"""The metrics. Names and labels are described in `docs/metrics.md`.
 
 Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
 encodings, callers who have proven to be one, status codes, reasons. A request's own string never
@@ -125,7 +125,7 @@ class Metrics:
         )
         self.workers: Final = self._gauge("workers", "Processes that take calls.")
         self.workers_lost: Final = self._counter(
-            "workers_lost", "Processes that ended although nobody had asked them to.", ()
+            "workers_lost", "Processes that ended unexpectedly.", ()
         )
         self.workers_lost.labels()
         self.evicted_connections: Final = self._counter(

@@ -1,4 +1,4 @@
-"""What is known of one call apart from its request."""
+"""One call: its caller, deadline and counts, apart from its request."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Call:
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
         policy: What the special-token policy did: "allowed" where the call may use some, "as_text"
-            where it took some that the text spells as text, and for items of a batch "denied" and
+            where some in the text stayed text, and for items of a batch "denied" and
             "rejected", with the failure of the first such.
     """
 

@@ -1,4 +1,4 @@
-"""How a call ends: counted, logged, and its caller answered."""
+"""The end of a call: metrics, log and answer."""
 
 from __future__ import annotations
 

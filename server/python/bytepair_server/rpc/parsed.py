@@ -15,7 +15,7 @@ HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.B
 
 
 @dataclass(slots=True)
-class TakenText(Generic[HasText]):
+class ParsedText(Generic[HasText]):
     """A request apart from its text.
 
     Attributes:
@@ -33,7 +33,7 @@ class TakenText(Generic[HasText]):
 
 
 @dataclass(slots=True)
-class TakenTexts(Generic[HasTexts]):
+class ParsedTexts(Generic[HasTexts]):
     """A request of a batch apart from its items, where each is a text and nothing else.
 
     Attributes:
@@ -46,7 +46,7 @@ class TakenTexts(Generic[HasTexts]):
 
     @property
     def parts(self) -> int:
-        """As of `TakenText`."""
+        """As of `ParsedText`."""
         own = len(self.request.allowed_special)
         if self.texts is not None:
             return own + len(self.texts)
@@ -54,18 +54,18 @@ class TakenTexts(Generic[HasTexts]):
 
 
 @dataclass(slots=True)
-class TakenIds:
+class ParsedIds:
     """A request apart from its ids."""
 
     request: tokenizer_pb2.DecodeRequest
     ids: Sequence[int]
 
-    #: As of `TakenText`.
+    #: As of `ParsedText`.
     parts: ClassVar[int] = 0
 
 
 @dataclass(slots=True)
-class TakenItems:
+class ParsedItems:
     """A request of a batch apart from the ids of its items."""
 
     request: tokenizer_pb2.BatchDecodeRequest
@@ -73,49 +73,49 @@ class TakenItems:
 
     @property
     def parts(self) -> int:
-        """As of `TakenText`."""
+        """As of `ParsedText`."""
         return len(self.items)
 
 
-def take_text(request_class: type[HasText], raw: bytes) -> TakenText[HasText]:
+def take_text(request_class: type[HasText], raw: bytes) -> ParsedText[HasText]:
     """Read a request. Raises what `wire.parse` does, except for a text that is not UTF-8."""
     taken = wire_fields.take(raw, request_class.TEXT_FIELD_NUMBER)
     if taken is None or len(taken[1]) != 1:
         request = wire.parse(request_class, raw)
-        return TakenText(request, request.text)
+        return ParsedText(request, request.text)
     rest, (text,) = taken
-    return TakenText(wire.parse(request_class, rest), text)
+    return ParsedText(wire.parse(request_class, rest), text)
 
 
-def take_texts(request_class: type[HasTexts], raw: bytes) -> TakenTexts[HasTexts]:
+def take_texts(request_class: type[HasTexts], raw: bytes) -> ParsedTexts[HasTexts]:
     """Read a request. Raises what `wire.parse` does, except for texts that are not UTF-8."""
     taken = wire_fields.take(raw, request_class.ITEMS_FIELD_NUMBER)
     if taken is None:
-        return TakenTexts(wire.parse(request_class, raw), None)
+        return ParsedTexts(wire.parse(request_class, raw), None)
     texts = []
     for item in taken[1]:
         text = wire_fields.only(item, text_pb2.TextItem.TEXT_FIELD_NUMBER)
         if text is None:
-            return TakenTexts(wire.parse(request_class, raw), None)
+            return ParsedTexts(wire.parse(request_class, raw), None)
         texts.append(text)
-    return TakenTexts(wire.parse(request_class, taken[0]), texts)
+    return ParsedTexts(wire.parse(request_class, taken[0]), texts)
 
 
-def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> TakenIds:
+def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> ParsedIds:
     """Read a request. Raises what `wire.parse` does."""
     taken = wire_ids.take_ids(raw, request_class.IDS_FIELD_NUMBER)
     if taken is None:
         request = wire.parse(request_class, raw)
-        return TakenIds(request, request.ids[:])  # a list is read far faster than protobuf's own
+        return ParsedIds(request, request.ids[:])  # a list is read far faster than protobuf's own
     rest, ids = taken
-    return TakenIds(wire.parse(request_class, rest), ids)
+    return ParsedIds(wire.parse(request_class, rest), ids)
 
 
-def take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> TakenItems:
+def take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> ParsedItems:
     """Read a request. Raises what `wire.parse` does."""
     taken = wire_ids.take_items(raw, request_class.ITEMS_FIELD_NUMBER)
     if taken is None:
         request = wire.parse(request_class, raw)
-        return TakenItems(request, [item.ids[:] for item in request.items])
+        return ParsedItems(request, [item.ids[:] for item in request.items])
     rest, items = taken
-    return TakenItems(wire.parse(request_class, rest), items)
+    return ParsedItems(wire.parse(request_class, rest), items)

@@ -24,10 +24,10 @@ from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.rpc.parsed import (
-    TakenIds,
-    TakenItems,
-    TakenText,
-    TakenTexts,
+    ParsedIds,
+    ParsedItems,
+    ParsedText,
+    ParsedTexts,
     take_ids,
     take_items,
     take_text,
@@ -80,24 +80,24 @@ class Service:
 
     # Text to ids
 
-    def encode(self, taken: TakenText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
-        request = taken.request
+    def encode(self, parsed: ParsedText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
+        request = parsed.request
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
-        content = self._content(request, taken.text, entry, call)
+        content = self._content(request, parsed.text, entry, call)
         self._check_sizes("text", [content], call)
         _look(entry, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
     def batch_encode(
-        self, taken: TakenTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
+        self, parsed: ParsedTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
     ) -> bytes:
-        request = taken.request
+        request = parsed.request
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         parts = []
-        found = self._contents(taken, entry, call)
+        found = self._contents(parsed, entry, call)
         _look(entry, found, rule, call)
         for index, content in enumerate(found):
             try:
@@ -113,10 +113,10 @@ class Service:
         parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
         return b"".join(parts)
 
-    def count(self, taken: TakenText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
-        request = taken.request
+    def count(self, parsed: ParsedText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
+        request = parsed.request
         entry, rule = self.options.text(request, call, AS_TEXT)
-        content = self._content(request, taken.text, entry, call)
+        content = self._content(request, parsed.text, entry, call)
         self._check_sizes("text", [content], call)
         _look(entry, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
@@ -124,14 +124,16 @@ class Service:
         answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
         return answer.SerializeToString() + self._names[tokenizer_pb2.CountResponse, entry.name]
 
-    def batch_count(self, taken: TakenTexts[tokenizer_pb2.BatchCountRequest], call: Call) -> bytes:
-        request = taken.request
+    def batch_count(
+        self, parsed: ParsedTexts[tokenizer_pb2.BatchCountRequest], call: Call
+    ) -> bytes:
+        request = parsed.request
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
         response = tokenizer_pb2.BatchCountResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
         )
-        found = self._contents(taken, entry, call)
+        found = self._contents(parsed, entry, call)
         _look(entry, found, rule, call)
         texts = [content for content in found if isinstance(content, str | bytes)]
         if len(texts) == len(found) and not rule.disallowed:
@@ -157,8 +159,8 @@ class Service:
 
     # Ids to text
 
-    def decode(self, taken: TakenIds, call: Call) -> bytes:
-        request, ids = taken.request, taken.ids
+    def decode(self, parsed: ParsedIds, call: Call) -> bytes:
+        request, ids = parsed.request, parsed.ids
         entry, errors = self.options.decode(request, call)
         limits.check("ids", len(ids), self._settings.max_ids, "ids")
         decoded = _decode(entry, ids, errors, request.skip_special_tokens)
@@ -170,8 +172,8 @@ class Service:
             response.data = decoded
         return response.SerializeToString()
 
-    def batch_decode(self, taken: TakenItems, call: Call) -> bytes:
-        request, items = taken.request, taken.items
+    def batch_decode(self, parsed: ParsedItems, call: Call) -> bytes:
+        request, items = parsed.request, parsed.items
         entry, errors = self.options.decode(request, call)
         settings = self._settings
         limits.check("items", len(items), settings.max_batch_items, "items")
@@ -233,15 +235,15 @@ class Service:
         return parts
 
     def _contents(
-        self, taken: TakenTexts[Any], entry: Entry, call: Call
+        self, parsed: ParsedTexts[Any], entry: Entry, call: Call
     ) -> Sequence[Content | Exception]:
         """The contents of a batch, and for a bad item why it is bad."""
         settings = self._settings
-        if taken.texts is not None:
-            limits.check("items", len(taken.texts), settings.max_batch_items, "items")
-            self._check_sizes("items.text", taken.texts, call)
-            return taken.texts
-        items = taken.request.items
+        if parsed.texts is not None:
+            limits.check("items", len(parsed.texts), settings.max_batch_items, "items")
+            self._check_sizes("items.text", parsed.texts, call)
+            return parsed.texts
+        items = parsed.request.items
         limits.check("items", len(items), settings.max_batch_items, "items")
         total = sum(len(item.segments) for item in items)
         limits.check("items.segments", total, settings.max_segments, "segments")

@@ -44,7 +44,7 @@ MAX_QUOTED_CHARACTERS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What the caller is told.
+    """The status of a failed call.
 
     Attributes:
         code: The gRPC status.
@@ -204,8 +204,8 @@ def _special_token_in_text(error: engine.SpecialTokenFound | SpecialTokenInSegme
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "SPECIAL_TOKEN_IN_TEXT",
-        f"the text spells the special token {error.token!r} at byte {error.byte_offset}; unless "
-        "the operator forbids it, it is ordinary text by DISALLOWED_SPECIAL_AS_TEXT",
+        f"the text contains the special token {error.token!r} at byte {error.byte_offset}; "
+        "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator forbids that",
         {"token": error.token, "byte_offset": str(error.byte_offset)},
         token=error.token,
         field=f"segments[{error.index}].text"
@@ -374,7 +374,7 @@ TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """What the caller is told of an error.
+    """The status for an error.
 
     Args:
         error: Anything that came out of handling a request.

@@ -33,7 +33,7 @@ RESOURCE_EXHAUSTED: Final = 8
 
 Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
 
-#: An answer has at most about so many times the bytes of its message: ids of long tokens as text.
+#: An answer has at most about this many times the bytes of its message: ids of long tokens as text.
 GROWTH: Final = 64
 #: Every streaming RPC by its name in the proto.
 SESSIONS: Final[dict[str, type[Session]]] = {

@@ -1,4 +1,4 @@
-"""What the server keeps of each open stream, whatever it computes."""
+"""The state of one open stream, for the handler."""
 
 from __future__ import annotations
 

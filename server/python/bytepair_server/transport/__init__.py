@@ -1,1 +1,1 @@
-"""How calls reach the server. Only this room knows gRPC, HTTP/2 and sockets."""
+"""How calls reach the server. Only this folder knows gRPC, HTTP/2 and sockets."""

@@ -36,7 +36,7 @@ _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
 
 class Health:
     """Health for everybody or for known callers, as grpc.health.v1 has it. The number of watches is
-    bounded, and nobody waits for a watcher that does not read."""
+    bounded, and a watcher that does not read delays no other."""
 
     def __init__(self, callers: Callers | None) -> None:
         """Answer whom `callers` know; anybody if that is None."""
@@ -102,7 +102,7 @@ class Health:
             await changed.wait()
 
     def _admit(self, incoming: UnaryCall | StreamCall, raw: bytes | None) -> str | None:
-        """Which service is asked for; None where the call has failed."""
+        """The requested service; None where the call has failed."""
         if self._callers is not None:
             try:
                 self._callers.identify(incoming.header(AUTHORIZATION), incoming)

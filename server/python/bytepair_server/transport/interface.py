@@ -1,4 +1,4 @@
-"""What every transport offers: calls as bytes, and what may be done with them.
+"""The interface of a transport: calls as bytes.
 
 `rpc/` and `streaming/` are written against this file alone. A transport runs a handler on the event
 loop, which it must not block. A call is for that event loop only.

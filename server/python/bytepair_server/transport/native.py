@@ -57,7 +57,7 @@ class NativeTransport:
 
         Args:
             methods: Every RPC.
-            limits: What is taken from peers.
+            limits: What is accepted from peers.
             on_fault: Called with what a handler raised; the call fails with INTERNAL.
             on_evicted: Called when a connection is closed for what its peer does.
             tls: None for plain text.

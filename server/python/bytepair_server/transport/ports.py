@@ -1,5 +1,4 @@
-"""Ports: one that several processes share, where the kernel deals connections out among them; and
-why one cannot be listened at."""
+"""Listening ports: shared by several processes, and why one cannot be listened at."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ CAN_SHARE: Final = sys.platform == "linux"
 
 
 class SharedPort:
-    """A port that is held, although nobody listens there yet.
+    """A port that is reserved before anything listens there.
 
     Attributes:
         address: Where processes are to listen, with the port that was chosen.
@@ -92,7 +91,7 @@ def _listen_at_file(address: str, mode: int) -> socket.socket:
 
 
 def problem(address: str) -> str:
-    """Why nobody can listen at an address where gRPC could not; it does not say.
+    """Why an address cannot be listened at; gRPC does not say.
 
     Args:
         address: "host:port", or gRPC's "unix:path".

@@ -1,8 +1,8 @@
 """Quota use of all callers, shared by all processes of a server.
 
-A supervisor makes the ledger before it forks: its memory is shared, and so is the lock that
+A supervisor makes the store before it forks: its memory is shared, and so is the lock that
 guards each account, a record lock of the kernel, which a process that is killed gives back.
-Zeros are an account of which nothing was taken, so that memory is ready as the kernel gives it.
+Zeros are an unused account, so that memory is ready as the kernel gives it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Account:
     __slots__ = ("_lock", "_own", "_slot", "cells")
 
     def __init__(self, cells: memoryview[float], slot: int, number: int, lock: int | None) -> None:
-        """See `Ledger.account`."""
+        """See `QuotaStore.account`."""
         self.cells: Final = cells
         self._slot: Final = slot
         self._own: Final = _BUCKET_CELLS + _INSIDE_CELLS * number
@@ -62,7 +62,7 @@ class Account:
         self.cells[self._own + kind] -= 1
 
 
-class Ledger:
+class QuotaStore:
     """The accounts of all callers who have a quota."""
 
     def __init__(self, processes: int = 1) -> None:

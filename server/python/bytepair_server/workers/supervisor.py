@@ -29,7 +29,7 @@ from bytepair_server.observability.startup_log import announce
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_metrics import Block
-from bytepair_server.workers.shared_quotas import Ledger
+from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.workers.worker import LoopFactory
 
 #: Exit status where no worker ever came to serve.
@@ -113,7 +113,7 @@ class Supervisor:
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]
         self._metrics: Final = Metrics((own, *blocks))
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
-        self._ledger: Final = Ledger(count)
+        self._quota_store: Final = QuotaStore(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
         # Whoever started the server with nohup wants it to outlive the terminal.
         outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -199,7 +199,7 @@ class Supervisor:
                     self._configuration,
                     self._loaded,
                     Metrics((place.block,)),
-                    self._ledger,
+                    self._quota_store,
                     number=place.number,
                     grpc_address=self._port.address,
                     work_threads=max(1, cores.usable_cores() // len(self._workers)),
@@ -248,7 +248,7 @@ class Supervisor:
         place.pid, place.control, place.serving = 0, None, False
         place.answered.set()
         self._metrics.forget(place.block)
-        self._ledger.forget(place.number)
+        self._quota_store.forget(place.number)
         if self._draining:
             return
         self._metrics.workers_lost.labels().inc()

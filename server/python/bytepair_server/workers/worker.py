@@ -20,7 +20,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.server import Inherited, Server
 from bytepair_server.workers import cores
-from bytepair_server.workers.shared_quotas import Ledger
+from bytepair_server.workers.shared_quotas import QuotaStore
 
 #: The supervisor asks whether the event loop answers, and for the gauges of the moment; the
 #: worker says the same once they are written down.
@@ -42,7 +42,7 @@ def run(
     configuration: Configuration,
     loaded: Catalog,
     metrics: Metrics,
-    ledger: Ledger,
+    quotas: QuotaStore,
     *,
     number: int,
     grpc_address: str,
@@ -57,7 +57,7 @@ def run(
         configuration: What was set.
         loaded: The encodings, which nothing writes to.
         metrics: Where this worker counts.
-        ledger: What callers have had of their quotas from all workers.
+        quotas: The quota use of all callers, shared by all workers.
         number: Which one it is, from 0.
         grpc_address: The port that all workers share.
         work_threads: Its share of the cores.
@@ -69,12 +69,12 @@ def run(
     try:
         settings = configuration.settings
         log = logs.configure(settings.log_format, settings.log_level, worker=number)
-        _leave_supervisor(control.fileno(), *([] if ledger.lock is None else [ledger.lock]))
-        ledger.be(number)
+        _leave_supervisor(control.fileno(), *([] if quotas.lock is None else [quotas.lock]))
+        quotas.be(number)
         if core is not None and not cores.pin(core):
             log.warning("cannot be kept on a core of its own", core=core)
         inherited = Inherited(
-            grpc_address, loaded, metrics, ledger, work_threads, lambda: _say(control, SERVING)
+            grpc_address, loaded, metrics, quotas, work_threads, lambda: _say(control, SERVING)
         )
         server = Server(configuration, log, inherited)
         with asyncio.Runner(loop_factory=loop_factory) as runner:
