@@ -16,6 +16,7 @@ use crate::call::{Event, Failure, Opened};
 use crate::calls::{Calls, Guard, NO_CALL};
 use crate::connect::{Admitted, Body, Kind, Protocols, Refused};
 use crate::cors;
+use crate::files::Files;
 use crate::peer::{Held, Peer, Peers};
 use crate::server::Draining;
 use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
@@ -29,6 +30,7 @@ pub struct Shared {
     pub calls: Arc<Calls>,
     pub peers: Arc<Peers>,
     pub protocols: Protocols,
+    pub files: Files,
 }
 
 /// Serve a connection until it ends.
@@ -118,6 +120,8 @@ async fn answer(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -
             .headers()
             .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
         cors::preflight(origin.clone(), requested).map(Body::Full)
+    } else if let Some(file) = shared.files.answer(&request) {
+        file.map(|content| Body::Full(content.into()))
     } else {
         call(shared, peer, request).await
     };

@@ -9,6 +9,7 @@ pub mod calls;
 pub mod connect;
 pub mod connection;
 pub mod cors;
+pub mod files;
 pub mod peer;
 pub mod server;
 pub mod settings;

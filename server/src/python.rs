@@ -16,6 +16,7 @@ use crate::call::{Command, Event, Failure, Opened, Pairs};
 use crate::calls::Calls;
 use crate::connect::{Kind, Method, Protocols};
 use crate::connection::Shared;
+use crate::files::{File as StaticFile, Files as StaticFiles};
 use crate::peer::Peers;
 use crate::server::{Listener, Server};
 use crate::settings::Settings;
@@ -108,9 +109,10 @@ type Tls = (Vec<u8>, Vec<u8>, Vec<u8>, bool);
 #[pymethods]
 impl Transport {
     #[new]
-    #[pyo3(signature = (methods, wake_fd, tls, **settings))]
+    #[pyo3(signature = (methods, files, wake_fd, tls, **settings))]
     fn new(
         methods: Vec<(String, String, bool)>,
+        files: Vec<(String, Pairs, Vec<u8>)>,
         wake_fd: RawFd,
         tls: Option<Tls>,
         settings: Option<&Bound<'_, PyDict>>,
@@ -134,6 +136,13 @@ impl Transport {
                 ))
             })
             .collect::<PyResult<_>>()?;
+        let files = files
+            .into_iter()
+            .map(|(path, headers, content)| {
+                let file = StaticFile::new(headers, content).map_err(PyValueError::new_err)?;
+                Ok((path, file))
+            })
+            .collect::<PyResult<_>>()?;
         let protocols = Protocols::new(methods, calls.clone(), &settings);
         let max_unsent_bytes = settings.max_unsent_bytes;
         let max_abandoned_per_second = settings.max_abandoned_per_second;
@@ -142,6 +151,7 @@ impl Transport {
             settings,
             calls: calls.clone(),
             protocols,
+            files: StaticFiles(files),
         });
         let tls = tls.map(read_tls).transpose()?;
         let server = Server::new(shared, tls);

@@ -279,13 +279,16 @@ def test_a_person_is_told_how_to_try_it_over_tls() -> None:
         tls_key_file="a.pem",
         tls_client_ca_file="a.pem",
     )
-    shown = banner(settings, catalog.load(settings, Path()), "0.0.0.0:1", "")
+    shown = banner(
+        settings, catalog.load(settings, Path()), "0.0.0.0:1", "", "https://localhost:1/"
+    )
     assert (
         "--target localhost:1 --encoding r50k_base"
         " --tls-ca CA.pem --tls-cert CERTIFICATE.pem --tls-key KEY.pem\n"
     ) in shown
     with_certificate = "-cacert CA.pem -cert CERTIFICATE.pem -key KEY.pem"
     assert f"grpcurl {with_certificate} localhost:1 list" in shown
+    assert "  page   https://localhost:1/ " in shown
 
 
 def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> None:

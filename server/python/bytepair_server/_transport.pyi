@@ -54,6 +54,7 @@ class Transport:
     def __new__(
         cls,
         methods: Sequence[tuple[str, str, bool]],
+        files: Sequence[tuple[str, Sequence[tuple[str, str]], bytes]],
         wake_fd: int,
         tls: tuple[bytes, bytes, bytes, bool] | None,
         **settings: Any,

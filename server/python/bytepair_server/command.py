@@ -14,6 +14,7 @@ from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
+from bytepair_server.playground import playground
 from bytepair_server.server import Server, stop_signals
 from bytepair_server.workers.supervisor import supervise, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
@@ -71,6 +72,7 @@ def _check(configuration: Configuration) -> Catalog:
     worker_count(settings)
     known = callers.load(settings, base_dir)
     tls.load(settings, base_dir)
+    playground.is_on(settings, known)
     # Whoever checks wants to know of each that is bad, whatever the server would do.
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     loaded = catalog.load(strict, base_dir)

@@ -28,18 +28,16 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup_log import announce
+from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.streaming.handler import StreamHandlers
-from bytepair_server.transport import reflection
+from bytepair_server.transport import choice, reflection
 from bytepair_server.transport.health import Health
 from bytepair_server.transport.interface import (
     Limits,
     Method,
-    OnEvicted,
-    OnFault,
-    TlsFiles,
     Transport,
 )
 from bytepair_server.workers import cores
@@ -280,11 +278,12 @@ class Server:
 
     def _made_transport(self, methods: Sequence[Method], address: str) -> Transport:
         settings, tls = self._settings, self._tls
-        make = _transport_of(settings.transport, address)
+        make = choice.choose(settings.transport, address)
         material = None if tls is None else tls.material
+        files = playground.files() if playground.is_on(settings, self._callers) else ()
         try:
             transport = make(
-                methods, Limits.of(settings), self._log_fault, self._log_evicted, material
+                methods, Limits.of(settings), self._log_fault, self._log_evicted, material, files
             )
         except OSError as error:
             raise ConfigurationError(f"tls_cert_file: {error}") from None
@@ -334,27 +333,6 @@ class Server:
             http_address=self.http_address,
             workers=1,
         )
-
-
-MakeTransport = Callable[[Sequence[Method], Limits, OnFault, OnEvicted, TlsFiles | None], Transport]
-
-
-def _transport_of(name: str, address: str) -> MakeTransport:
-    # Clients of gRPC's C core send an authority to Unix sockets that the crate h2 refuses
-    # (hyperium/tonic#742), unless they set grpc.default_authority.
-    if name == "native" or (name == "auto" and not address.startswith("unix:")):
-        try:
-            from bytepair_server.transport.native import NativeTransport
-        except ImportError as error:
-            if name == "native":
-                raise ConfigurationError(
-                    f"transport: native is not built for this platform ({error}); set grpcio"
-                ) from None
-        else:
-            return NativeTransport
-    from bytepair_server.transport.grpcio import GrpcioTransport
-
-    return GrpcioTransport
 
 
 def _is_served(address: str) -> bool:

@@ -117,6 +117,11 @@ class Settings(CallerSettings):
         description="Web pages of these origins may call, separated by commas; * for any. "
         "Native transport only.",
     )
+    playground: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Serve a page that shows tokens at the root of grpc_address. auto: on, but off "
+        "where API keys or client certificates are required. Native transport only.",
+    )
     reflection: bool = Field(
         default=False, description="Answer gRPC server reflection, for tools such as grpcurl."
     )

@@ -13,7 +13,8 @@ from bytepair_server.auth.tls import Tls
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
 from bytepair_server.observability import logs
-from bytepair_server.observability.startup_message import banner
+from bytepair_server.observability.startup_message import banner, target
+from bytepair_server.playground import playground
 
 
 def announce(
@@ -58,6 +59,10 @@ def announce(
         log.warning(
             "ignored: this variable names no setting", variable=variable, did_you_mean=meant
         )
+    scheme = "http" if encrypted is None else "https"
+    page = (
+        f"{scheme}://{target(settings, grpc_address)}/" if playground.is_on(settings, known) else ""
+    )
     log.info(
         "serving",
         version=__version__,
@@ -66,7 +71,8 @@ def announce(
         encodings=[entry.name for entry in loaded.entries],
         backends=sorted({entry.encoding.backend for entry in loaded.entries}),
         workers=workers,
+        playground=page or "off",
     )
     if settings.log_format == "console":
-        sys.stdout.write(banner(settings, loaded, grpc_address, http_address))
+        sys.stdout.write(banner(settings, loaded, grpc_address, http_address, page))
         sys.stdout.flush()

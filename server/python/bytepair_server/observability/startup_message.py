@@ -16,12 +16,13 @@ _BANNER: Final = """
 bytepair serves {names}
   gRPC   {grpc_address}
   HTTP   {http_address}
-{notes}
+{page}{notes}
 Try, in another terminal:
   echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{tls}
 {reflection}
 Ctrl-C stops it.
 """
+_WITH_PAGE: Final = "  page   {page} shows tokens in a browser\n"
 _WITH_TLS: Final = " --tls-ca CA.pem"
 _WITH_CERTIFICATE: Final = " --tls-cert CERTIFICATE.pem --tls-key KEY.pem"
 _WITH_REFLECTION: Final = "  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
@@ -30,7 +31,18 @@ The engine's compiled core is missing: this is the pure-Python one, some hundred
 """
 
 
-def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address: str) -> str:
+def target(settings: Settings, grpc_address: str) -> str:
+    """How a client on this machine names the server: localhost for every and, as certificates
+    rather have names than addresses, for encrypted loopback."""
+    host, colon, port = grpc_address.rpartition(":")
+    encrypted = settings.tls_cert_file is not None
+    is_localhost = host in ("0.0.0.0", "[::]") or (encrypted and host in ("127.0.0.1", "[::1]"))
+    return f"localhost:{port}" if is_localhost else f"{host}{colon}{port}"
+
+
+def banner(
+    settings: Settings, catalog: Catalog, grpc_address: str, http_address: str, page: str
+) -> str:
     """The block of text for the console.
 
     Args:
@@ -38,12 +50,10 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
         catalog: What it serves.
         grpc_address: With the port that was bound.
         http_address: With the port that was bound; "" if there is none.
+        page: The address of the playground; "" if it is off.
     """
-    host, colon, port = grpc_address.rpartition(":")
     encrypted = settings.tls_cert_file is not None
-    # Certificates rather have names than addresses.
-    is_localhost = host in ("0.0.0.0", "[::]") or (encrypted and host in ("127.0.0.1", "[::1]"))
-    target = f"localhost:{port}" if is_localhost else f"{host}{colon}{port}"
+    at = target(settings, grpc_address)
     mutual = settings.tls_client_ca_file is not None
     served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
     http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
@@ -51,11 +61,12 @@ def banner(settings: Settings, catalog: Catalog, grpc_address: str, http_address
         names=", ".join(entry.name for entry in catalog.entries),
         grpc_address=grpc_address,
         http_address=http,
-        target=target,
+        page=_WITH_PAGE.format(page=page) if page else "",
+        target=at,
         command=_command(),
         encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
         reflection=_WITH_REFLECTION.format(
-            target=target,
+            target=at,
             how=("-cacert CA.pem" if encrypted else "-plaintext")
             + (" -cert CERTIFICATE.pem -key KEY.pem" if mutual else ""),
         )

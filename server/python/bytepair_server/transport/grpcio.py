@@ -24,6 +24,7 @@ from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     BrokenStream,
+    File,
     Kind,
     Limits,
     Method,
@@ -63,9 +64,10 @@ class GrpcioTransport:
         on_fault: OnFault,
         _: OnEvicted,
         tls: TlsFiles | None = None,
+        __: Sequence[File] = (),
     ) -> None:
         """Bind nothing yet; the arguments as of `NativeTransport`. Of the limits it keeps those
-        that gRPC knows, and evicts nobody."""
+        that gRPC knows, evicts nobody, and serves no files."""
         self._methods: Final = tuple(methods)
         self._limits: Final = limits
         self._on_fault: Final = on_fault

@@ -148,6 +148,22 @@ class Method:
     has_no_side_effects: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """A static file, for GET and HEAD of one path.
+
+    Attributes:
+        path: From the root of the port: "/" or "/assets/page.css".
+        headers: Names in lower case, and values. An `etag` among them is compared with what the
+            browser has. `content-length` is added.
+        content: What is answered.
+    """
+
+    path: str
+    headers: Trailers
+    content: bytes = field(repr=False)
+
+
 #: Called with an exception that a handler raised, which is a fault of the handler.
 OnFault = Callable[[BaseException], None]
 #: Called with a connection that is closed for what its peer does, as `Call.peer` has it, and why.

@@ -19,6 +19,7 @@ from bytepair_server import _transport
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     BrokenStream,
+    File,
     Kind,
     Limits,
     Method,
@@ -52,6 +53,7 @@ class NativeTransport:
         on_fault: OnFault,
         on_evicted: OnEvicted,
         tls: TlsFiles | None = None,
+        files: Sequence[File] = (),
     ) -> None:
         """Bind nothing yet.
 
@@ -61,6 +63,7 @@ class NativeTransport:
             on_fault: Called with what a handler raised; the call fails with INTERNAL.
             on_evicted: Called when a connection is closed for what its peer does.
             tls: None for plain text.
+            files: Static files that browsers may get.
         Raises:
             OSError: The certificate, the key or an authority cannot be used.
         """
@@ -72,6 +75,7 @@ class NativeTransport:
         self._loop: Final = asyncio.get_running_loop()
         self._native: Final = _transport.Transport(
             [(method.path, str(method.kind), method.has_no_side_effects) for method in methods],
+            [(file.path, list(file.headers), file.content) for file in files],
             self._wake,
             None if tls is None else astuple(tls),
             **asdict(limits),

@@ -26,6 +26,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.http import Pages, listen, serve_on_loop, shown_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup_log import announce
+from bytepair_server.playground import playground
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_metrics import Block
@@ -108,6 +109,7 @@ class Supervisor:
         self._tls: Final = tls.load(settings, configuration.base_dir)
         self._loaded: Final = catalog.load(settings, configuration.base_dir)
         # Refused here, rather than by every worker.
+        playground.is_on(settings, self._callers)
         Policy(settings.ceiling, self._loaded, self._callers, settings.disallowed_special_floor)
         own, *blocks = (Block() for _ in range(count + 1))
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]

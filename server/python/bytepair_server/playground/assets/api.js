@@ -1,0 +1,61 @@
+/** Calls of the server that served the page, as JSON (Connect). */
+
+/** A call that failed. `isTemporary`: the same call may go well later. */
+export class CallError extends Error {
+  constructor(message, { code = "", reason = "", isTemporary = false } = {}) {
+    super(message);
+    Object.assign(this, { code, reason, isTemporary });
+  }
+}
+
+const TEMPORARY = new Set(["unavailable", "resource_exhausted", "deadline_exceeded"]);
+const TIMEOUT_MS = 30_000;
+let key = "";
+
+/** Send this API key with every call from now on. */
+export function useKey(given) {
+  key = given;
+}
+
+/**
+ * One unary call: `call("TokenizerService/Encode", {...}, signal)`.
+ * Throws CallError, and AbortError where `signal` was aborted, even just before the answer.
+ */
+export async function call(method, request, signal) {
+  const headers = { "content-type": "application/json", "connect-timeout-ms": String(TIMEOUT_MS) };
+  if (key) headers.authorization = `Bearer ${key}`;
+  let response;
+  let answer;
+  try {
+    response = await fetch(new URL(`bytepair.v1.${method}`, document.baseURI), {
+      method: "POST", headers, body: JSON.stringify(request), signal, cache: "no-store",
+      credentials: "omit", redirect: "error",
+    });
+    answer = await response.json();
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (response && !(error instanceof TypeError)) {
+      throw new CallError(`The answer is no JSON (HTTP ${response.status}).`, { isTemporary: response.status >= 500 });
+    }
+    throw new CallError("The server does not answer.", { code: "unavailable", isTemporary: true });
+  }
+  signal?.throwIfAborted();
+  if (response.ok) return answer;
+  const { code = "unknown", message = `HTTP ${response.status}` } = answer;
+  const error = new CallError(message, { code, reason: reasonOf(answer), isTemporary: TEMPORARY.has(code) });
+  if (code === "unauthenticated") document.dispatchEvent(new CustomEvent("needs-key"));
+  throw error;
+}
+
+/** The reason in google.rpc.ErrorInfo, whose first field it is. */
+function reasonOf({ details = [] }) {
+  const info = details.find(({ type }) => type?.endsWith("google.rpc.ErrorInfo"));
+  if (!info?.value) return "";
+  const bytes = bytesOf(info.value);
+  return bytes[0] === 10 ? new TextDecoder().decode(bytes.subarray(2, 2 + bytes[1])) : "";
+}
+
+/** Bytes of base64. */
+export function bytesOf(base64) {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}

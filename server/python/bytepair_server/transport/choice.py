@@ -1,0 +1,57 @@
+"""Which transport the setting `transport` means at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.transport.interface import (
+    File,
+    Limits,
+    Method,
+    OnEvicted,
+    OnFault,
+    TlsFiles,
+    Transport,
+)
+
+MakeTransport = Callable[
+    [Sequence[Method], Limits, OnFault, OnEvicted, TlsFiles | None, Sequence[File]], Transport
+]
+
+
+def choose(name: str, address: str) -> MakeTransport:
+    """The class of the transport.
+
+    Args:
+        name: "auto", "native" or "grpcio".
+        address: `host:port`, or `unix:path`.
+    Raises:
+        ConfigurationError: "native" is not built for this platform.
+    """
+    # Clients of gRPC's C core send an authority to Unix sockets that the crate h2 refuses
+    # (hyperium/tonic#742), unless they set grpc.default_authority.
+    if name == "native" or (name == "auto" and not address.startswith("unix:")):
+        try:
+            from bytepair_server.transport.native import NativeTransport
+        except ImportError as error:
+            if name == "native":
+                raise ConfigurationError(
+                    f"transport: native is not built for this platform ({error}); set grpcio"
+                ) from None
+        else:
+            return NativeTransport
+    from bytepair_server.transport.grpcio import GrpcioTransport
+
+    return GrpcioTransport
+
+
+def serves_browsers(name: str, address: str) -> bool:
+    """Whether browsers can reach an address: the transport is native, and at a TCP port.
+
+    Raises:
+        ConfigurationError: As `choose`.
+    """
+    from bytepair_server.transport.grpcio import GrpcioTransport
+
+    return not address.startswith("unix:") and choose(name, address) is not GrpcioTransport
