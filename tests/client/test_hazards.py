@@ -86,7 +86,7 @@ def test_no_encoding_takes_the_place_of_an_unknown_one(
     server: RunningServer, clients: Clients
 ) -> None:
     """sgl-model-gateway, LiteLLM #8140: bills by another tokenizer."""
-    client = clients(server.target, encoding="gpt-4o-2031-01-01")
+    client = clients(server.target, encoding="gpt-40-2031-01-01")
     for call in (lambda: client.count("a"), lambda: client.encode("a"), lambda: client.decode([1])):
         with pytest.raises(UnknownEncoding):
             call()

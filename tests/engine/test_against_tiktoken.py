@@ -7,11 +7,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from bytepair_engine import Encoding, SpecialTokenFound, aliases
+from bytepair_engine import Encoding, SpecialTokenFound, aliases, get_encoding
 from support.engines import Load
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_white_space, random_texts
 from support.oracle import oracle
-from tiktoken.model import MODEL_TO_ENCODING, encoding_name_for_model
+from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING, encoding_name_for_model
 
 #: A text for each of many scripts, with punctuation, digits and line ends of its own.
 SCRIPTS = [
@@ -161,9 +161,12 @@ def test_both_backends_have_the_oracles_unicode_version(encoding: Encoding) -> N
 
 
 def test_aliases() -> None:
-    """Every model that tiktoken names has its encoding, and none has another one."""
+    """Every model and prefix that tiktoken names has its encoding, and none has another one."""
     same = {"gpt2": "r50k_base"}  # two names of one encoding
-    assert MODEL_TO_ENCODING.keys() <= aliases().keys()
-    for model, name in aliases().items():
+    prefixes = {f"{prefix}*" for prefix in MODEL_PREFIX_TO_ENCODING}
+    own = {"ft:gpt-4.1*"}  # tiktoken gives them GPT-4's, by its prefix "ft:gpt-4"
+    assert aliases().keys() == MODEL_TO_ENCODING.keys() | prefixes | own
+    for model in aliases().keys() - own:
+        name = get_encoding(model).name
         expected = encoding_name_for_model(model)
         assert same.get(expected, expected) == name

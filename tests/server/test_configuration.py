@@ -151,7 +151,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
         ("[encodings.mine]\nextends = 'gpt9'", "encodings.mine: unknown encoding 'gpt9'"),
         (
             "[encodings.mine]\nextends = 'r50k_base'\naliases = ['gpt2']",
-            "encodings.r50k_base: 'gpt2' already names mine",
+            "encodings.mine: 'gpt2' already names r50k_base",
         ),
         ("[ceiling.default]\ngpt2 = ['<|endoftext|>']", "ceiling.default.gpt2: no encoding of"),
         ("[ceiling.default]\nr50k_base = ['<|x|>']", "not special tokens of this encoding: <|x|>"),

@@ -91,7 +91,10 @@ class RequestRefused(TokenizerError):
 
 
 class UnknownEncoding(RequestRefused, LookupError):
-    """The server has no encoding or alias of this name; `list_encodings()` shows what it has."""
+    """The server has no encoding or alias of this name; `list_encodings()` shows what it has.
+
+    `metadata["nearest"]` has similar names that it knows, separated by commas, if there are any.
+    """
 
     REASON = "UNKNOWN_ENCODING"
 

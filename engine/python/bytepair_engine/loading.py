@@ -14,7 +14,7 @@ from bytepair_engine.formats.ranked import Ranked
 from bytepair_engine.formats.reading import Opened, open_vocabulary, read_vocabulary
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.vocabulary.aliases import ALIASES
+from bytepair_engine.vocabulary.aliases import MODEL_NAMES
 from bytepair_engine.vocabulary.builtin import BUILTINS, Builtin, builtin_table
 from bytepair_engine.vocabulary.file import read_vocabulary_file
 
@@ -91,10 +91,10 @@ def find_builtin(name: str) -> tuple[str, Builtin]:
     """The canonical name and the parts of a built-in encoding.
 
     Raises:
-        UnknownEncoding: There is none of that name or alias.
+        UnknownEncoding: There is none of that name, and no alias or prefix of a model.
     """
-    canonical = ALIASES.get(name, name)
-    if canonical not in BUILTINS:
+    canonical = name if name in BUILTINS else MODEL_NAMES.find(name)
+    if canonical is None:
         raise UnknownEncoding(name, sorted(BUILTINS))
     return canonical, BUILTINS[canonical]
 

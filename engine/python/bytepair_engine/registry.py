@@ -25,14 +25,14 @@ def get_encoding(
     """Get a built-in encoding.
 
     Args:
-        name: A name of `list_encodings()` or a key of `aliases()`, exactly.
+        name: A name of `list_encodings()`, or a model's that `aliases()` has or has a pattern for.
         backend: "native" or "reference"; None for native where the core is built.
         cache_bytes: See `resources.Resources`.
         threads: See `resources.Resources`.
     Returns:
         The same object at each call with the same arguments.
     Raises:
-        UnknownEncoding: There is none of that name; nothing is ever guessed.
+        UnknownEncoding: There is none of that name; a similar one is never taken instead.
         InvalidOption: An argument is out of its range, or the core is not built.
         VocabularyError: The installed table is not the official one.
 
@@ -49,7 +49,11 @@ def list_encodings() -> list[str]:
 
 
 def aliases() -> Mapping[str, str]:
-    """Every other name of a built-in encoding, and the canonical one that it stands for."""
+    """Every other name of a built-in encoding, and the canonical one that it stands for.
+
+    A `*` stands for any characters, or none. Exact names count first, then the pattern with the
+    most characters of its own.
+    """
     return MappingProxyType(ALIASES)
 
 

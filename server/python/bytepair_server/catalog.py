@@ -13,11 +13,12 @@ from bytepair_engine import (
     EncodingSpec,
     UnknownEncoding,
     VocabularyError,
-    aliases,
     get_encoding,
     load_encoding,
 )
+from bytepair_engine.vocabulary.names import Names
 
+from bytepair_server.config.aliases import aliases_of
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import FingerprintMismatch
@@ -62,7 +63,7 @@ class Entry:
         encoding: The engine's object.
         name: Its canonical name.
         fingerprint: Its fingerprint.
-        aliases: Its other names, sorted.
+        aliases: Its other names and patterns of names, sorted.
         is_pinned: Whether a replaced file would be rejected.
     """
 
@@ -81,40 +82,37 @@ class Catalog:
         failed: What the configuration names beside them, and why it is not served.
     """
 
-    def __init__(self, entries: list[Entry], failed: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, entries: list[Entry], failed: Mapping[str, str], aliases: Mapping[str, str]
+    ) -> None:
         """Hold what was loaded.
 
         Args:
             entries: What is served.
             failed: What was to be served too, by name, and why it is not.
-        Raises:
-            ConfigurationError: Two entries share a name or an alias.
+            aliases: Other names and patterns, and the canonical names that they stand for. Those
+                of encodings that are not served are unknown, whatever other patterns match them.
         """
-        self.failed: Final[Mapping[str, str]] = failed or {}
+        self.failed: Final = failed
         self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))
-        self._by_name: Final[dict[str, Entry]] = {}
-        for entry in self.entries:
-            for name in (entry.name, *entry.aliases):
-                other = self._by_name.setdefault(name, entry)
-                if other is not entry:
-                    raise ConfigurationError(
-                        f"encodings.{entry.name}: {name!r} already names {other.name}; "
-                        "choose another name, or leave that one out of builtin_encodings"
-                    )
+        self._by_name: Final = {entry.name: entry for entry in self.entries}
+        self._aliases: Final = Names(aliases)
+        served = (name for name in aliases if aliases[name] in self._by_name and "*" not in name)
+        self._known: Final = tuple(sorted({*self._by_name, *served}))
 
     def get(self, name: str, expected_fingerprint: str = "") -> Entry:
         """Look up an encoding.
 
         Args:
-            name: Canonical name or alias.
+            name: Canonical name, alias, or what a pattern matches.
             expected_fingerprint: What its fingerprint must be; "" for any.
         Raises:
             UnknownEncoding: There is none of that name.
             FingerprintMismatch: It has another fingerprint.
         """
-        entry = self._by_name.get(name)
+        entry = self._by_name.get(name) or self._by_name.get(self._aliases.find(name) or "")
         if entry is None:
-            raise UnknownEncoding(name, sorted(self._by_name))
+            raise UnknownEncoding(name, self._known)
         if expected_fingerprint and expected_fingerprint != entry.fingerprint:
             raise FingerprintMismatch(entry.name, expected_fingerprint, entry.fingerprint)
         return entry
@@ -154,9 +152,10 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     """
     if not settings.builtin_encodings and not settings.encodings:
         raise ConfigurationError("builtin_encodings: there is no encoding to serve; name one")
+    aliases = aliases_of(settings)
     entries: list[Entry] = []
     failed: dict[str, str] = {}
-    for name, get in _configured(settings, base_dir).items():
+    for name, get in _configured(settings, base_dir, aliases).items():
         try:
             entries.append(get())
         except (ConfigurationError, SelfTestFailed) as error:
@@ -165,7 +164,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
             failed[name] = str(error)
     if not entries:
         raise ConfigurationError("no encoding can be served: " + "; ".join(failed.values()))
-    catalog = Catalog(entries, failed)
+    catalog = Catalog(entries, failed, aliases)
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
             "allow_reference_backend (off): the engine's compiled core is missing, and the "
@@ -175,20 +174,19 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     return catalog
 
 
-def _configured(settings: Settings, base_dir: Path) -> dict[str, Callable[[], Entry]]:
-    """For each encoding, by the name that the configuration gives it, what loads it."""
-    alias_names: dict[str, list[str]] = {}
-    for alias, name in aliases().items():
-        alias_names.setdefault(name, []).append(alias)
+def _configured(
+    settings: Settings, base_dir: Path, aliases: Mapping[str, str]
+) -> dict[str, Callable[[], Entry]]:
+    """For each encoding, by its name, what loads it."""
+    other_names: dict[str, list[str]] = {}
+    for alias, name in aliases.items():
+        other_names.setdefault(name, []).append(alias)
     builtin = {
-        name: partial(_builtin, name, alias_names.get(name, []), settings)
+        name: partial(_builtin, name, other_names.get(name, []), settings)
         for name in settings.builtin_encodings
     }
     declared = {
-        # A name that is built in too is refused when both are there.
-        (f"encodings.{name}" if name in builtin else name): partial(
-            _declared, name, table, base_dir, settings
-        )
+        name: partial(_declared, name, table, other_names.get(name, []), base_dir, settings)
         for name, table in settings.encodings.items()
     }
     return {**builtin, **declared}
@@ -204,13 +202,15 @@ def _builtin(name: str, other_names: list[str], settings: Settings) -> Entry:
         raise ConfigurationError(f"builtin_encodings: {name}: {error}") from error
 
 
-def _declared(name: str, table: Mapping[str, Any], base_dir: Path, settings: Settings) -> Entry:
+def _declared(
+    name: str, table: Mapping[str, Any], other_names: list[str], base_dir: Path, settings: Settings
+) -> Entry:
     try:
         spec = EncodingSpec.from_mapping(name, table, base_dir)
         encoding = load_encoding(
             spec, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call
         )
-        return replace(prove(encoding, spec.aliases), is_pinned=_is_pinned(spec))
+        return replace(prove(encoding, other_names), is_pinned=_is_pinned(spec))
     except (VocabularyError, UnknownEncoding) as error:
         raise ConfigurationError(f"encodings.{name}: {error}") from error
 
@@ -221,7 +221,7 @@ def _is_pinned(spec: EncodingSpec) -> bool:
     return spec.sha256 is not None and spec.encoder_file is None  # which sha256 does not cover
 
 
-def prove(encoding: Encoding, other_names: list[str] | tuple[str, ...]) -> Entry:
+def prove(encoding: Encoding, other_names: list[str]) -> Entry:
     """Hold an encoding to known text before it serves.
 
     Args:

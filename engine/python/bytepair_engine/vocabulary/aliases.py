@@ -1,109 +1,92 @@
-"""Which model names stand for which built-in encoding.
+"""Which model names stand for which built-in encoding: tiktoken's published table.
 
-Names are exact: a model that is not here is unknown, never guessed from its prefix. The
-table follows tiktoken's model.py, where prefixes of dated releases stand for the releases
-that OpenAI has published.
+`tiktoken.model` of this package shows the same two tables, so that a name has one encoding in
+the library, in the server and in programs that were written for tiktoken.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "r50k_base": (
-        "gpt2",
-        "gpt-2",
-        "davinci",
-        "curie",
-        "babbage",
-        "ada",
-        "text-davinci-001",
-        "text-curie-001",
-        "text-babbage-001",
-        "text-ada-001",
-        "text-similarity-davinci-001",
-        "text-similarity-curie-001",
-        "text-similarity-babbage-001",
-        "text-similarity-ada-001",
-        "text-search-davinci-doc-001",
-        "text-search-curie-doc-001",
-        "text-search-babbage-doc-001",
-        "text-search-ada-doc-001",
-        "code-search-babbage-code-001",
-        "code-search-ada-code-001",
-    ),
-    "p50k_base": (
-        "text-davinci-002",
-        "text-davinci-003",
-        "code-davinci-001",
-        "code-davinci-002",
-        "code-cushman-001",
-        "code-cushman-002",
-        "davinci-codex",
-        "cushman-codex",
-    ),
-    "p50k_edit": (
-        "text-davinci-edit-001",
-        "code-davinci-edit-001",
-    ),
-    "cl100k_base": (
-        "gpt-4",
-        "gpt-4-0314",
-        "gpt-4-0613",
-        "gpt-4-32k",
-        "gpt-4-32k-0314",
-        "gpt-4-32k-0613",
-        "gpt-4-1106-preview",
-        "gpt-4-0125-preview",
-        "gpt-4-turbo",
-        "gpt-4-turbo-preview",
-        "gpt-4-turbo-2024-04-09",
-        "gpt-3.5",
-        "gpt-3.5-turbo",
-        "gpt-3.5-turbo-0301",
-        "gpt-3.5-turbo-0613",
-        "gpt-3.5-turbo-1106",
-        "gpt-3.5-turbo-0125",
-        "gpt-3.5-turbo-16k",
-        "gpt-3.5-turbo-16k-0613",
-        "gpt-3.5-turbo-instruct",
-        "gpt-35-turbo",
-        "davinci-002",
-        "babbage-002",
-        "text-embedding-ada-002",
-        "text-embedding-3-small",
-        "text-embedding-3-large",
-    ),
-    "o200k_base": (
-        "gpt-4o",
-        "gpt-4o-2024-05-13",
-        "gpt-4o-2024-08-06",
-        "gpt-4o-2024-11-20",
-        "gpt-4o-mini",
-        "gpt-4o-mini-2024-07-18",
-        "chatgpt-4o-latest",
-        "gpt-4.1",
-        "gpt-4.1-2025-04-14",
-        "gpt-4.1-mini",
-        "gpt-4.1-nano",
-        "gpt-4.5-preview",
-        "gpt-5",
-        "gpt-5-mini",
-        "gpt-5-nano",
-        "o1",
-        "o1-mini",
-        "o1-preview",
-        "o3",
-        "o3-mini",
-        "o4-mini",
-    ),
-    "o200k_harmony": (
-        "gpt-oss-20b",
-        "gpt-oss-120b",
-    ),
+from bytepair_engine.vocabulary.names import Names
+
+#: A model's name to its encoding.
+MODELS: Final[dict[str, str]] = {
+    "o1": "o200k_base",
+    "o3": "o200k_base",
+    "o4-mini": "o200k_base",
+    "gpt-5": "o200k_base",
+    "gpt-4.1": "o200k_base",
+    "gpt-4o": "o200k_base",
+    "gpt-4": "cl100k_base",
+    "gpt-3.5-turbo": "cl100k_base",
+    "gpt-3.5": "cl100k_base",
+    "gpt-35-turbo": "cl100k_base",
+    "davinci-002": "cl100k_base",
+    "babbage-002": "cl100k_base",
+    "text-embedding-ada-002": "cl100k_base",
+    "text-embedding-3-small": "cl100k_base",
+    "text-embedding-3-large": "cl100k_base",
+    "text-davinci-003": "p50k_base",
+    "text-davinci-002": "p50k_base",
+    "text-davinci-001": "r50k_base",
+    "text-curie-001": "r50k_base",
+    "text-babbage-001": "r50k_base",
+    "text-ada-001": "r50k_base",
+    "davinci": "r50k_base",
+    "curie": "r50k_base",
+    "babbage": "r50k_base",
+    "ada": "r50k_base",
+    "code-davinci-002": "p50k_base",
+    "code-davinci-001": "p50k_base",
+    "code-cushman-002": "p50k_base",
+    "code-cushman-001": "p50k_base",
+    "davinci-codex": "p50k_base",
+    "cushman-codex": "p50k_base",
+    "text-davinci-edit-001": "p50k_edit",
+    "code-davinci-edit-001": "p50k_edit",
+    "text-similarity-davinci-001": "r50k_base",
+    "text-similarity-curie-001": "r50k_base",
+    "text-similarity-babbage-001": "r50k_base",
+    "text-similarity-ada-001": "r50k_base",
+    "text-search-davinci-doc-001": "r50k_base",
+    "text-search-curie-doc-001": "r50k_base",
+    "text-search-babbage-doc-001": "r50k_base",
+    "text-search-ada-doc-001": "r50k_base",
+    "code-search-babbage-code-001": "r50k_base",
+    "code-search-ada-code-001": "r50k_base",
+    "gpt2": "r50k_base",
+    "gpt-2": "r50k_base",
 }
 
-#: Alias to the canonical name of a built-in encoding.
-ALIASES: Final[dict[str, str]] = {
-    alias: encoding for encoding, names in _NAMES.items() for alias in names
+#: The start of a model's name to its encoding, in tiktoken's order.
+PREFIXES: Final[dict[str, str]] = {
+    "o1-": "o200k_base",
+    "o3-": "o200k_base",
+    "o4-mini-": "o200k_base",
+    "gpt-5": "o200k_base",
+    "gpt-4.5-": "o200k_base",
+    "gpt-4.1-": "o200k_base",
+    "chatgpt-4o-": "o200k_base",
+    "gpt-4o-": "o200k_base",
+    "gpt-4-": "cl100k_base",
+    "gpt-3.5-turbo-": "cl100k_base",
+    "gpt-35-turbo-": "cl100k_base",
+    "gpt-oss-": "o200k_harmony",
+    "ft:gpt-4o": "o200k_base",
+    "ft:gpt-4": "cl100k_base",
+    "ft:gpt-3.5-turbo": "cl100k_base",
+    "ft:davinci-002": "cl100k_base",
+    "ft:babbage-002": "cl100k_base",
 }
+
+#: Every other name of a built-in encoding, where `*` stands for any characters. tiktoken has no
+#: prefix for models that were tuned from gpt-4.1, and by "ft:gpt-4" gives them GPT-4's encoding.
+ALIASES: Final[dict[str, str]] = {
+    **MODELS,
+    **{f"{prefix}*": encoding for prefix, encoding in PREFIXES.items()},
+    "ft:gpt-4.1*": "o200k_base",
+}
+
+#: Finds the canonical name for a model's.
+MODEL_NAMES: Final = Names(ALIASES)

@@ -338,6 +338,11 @@ class Settings(CallerSettings):
     encodings: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="Encodings of your own, by name. Only in the file."
     )
+    aliases: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="More names for loaded encodings, where * stands for any characters: "
+        "alias = canonical name. Only in the file.",
+    )
 
     @property
     def max_message_bytes(self) -> int:
@@ -351,4 +356,4 @@ class Settings(CallerSettings):
 
 
 #: Tables, which neither flags nor variables can hold.
-FILE_ONLY: Final = frozenset({"encodings", "callers", "ceiling", "quotas"})
+FILE_ONLY: Final = frozenset({"aliases", "encodings", "callers", "ceiling", "quotas"})

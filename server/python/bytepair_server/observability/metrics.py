@@ -1,13 +1,14 @@
 """The metrics. Names and labels are described in `docs/metrics.md`.
 
 Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
-encodings, callers who have proven to be one, status codes, reasons. A request's own string never
-becomes one.
+encodings, callers who have proven to be one, status codes, reasons. The one exception are names of
+encodings that are not served: a few that look like names, so that the operator learns of them.
 """
 
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeVar
 
@@ -18,6 +19,7 @@ from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
 from bytepair_server.observability.processes import Processes
 from bytepair_server.workers.shared_metrics import (
+    OTHER,
     Block,
     Cell,
     Counter,
@@ -30,6 +32,10 @@ from bytepair_server.workers.shared_metrics import (
 UNKNOWN_ENCODING: Final = "unknown"
 #: The label `encoding` of a call that names none, or that ended before it was looked up.
 NO_ENCODING: Final = ""
+
+#: Names that are not served and are counted by name in each process; all others are OTHER.
+MAX_UNKNOWN_NAMES: Final = 32
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}")
 
 #: What the policy did, by the reason of a failure that is its doing.
 POLICY_ACTIONS: Final = {
@@ -99,6 +105,9 @@ class Metrics:
             "quota_exceeded",
             "Calls refused with QUOTA_EXCEEDED.",
             ("caller", "rpc", "quota"),
+        )
+        self.unknown: Final = self._counter(
+            "unknown_encoding", "Calls for an encoding that is not served.", ("requested",)
         )
         self.reloads: Final = self._counter(
             "reloads", "Changed files that were read again.", ("what", "outcome")
@@ -180,6 +189,22 @@ class Metrics:
         """Count that changed files were read again, or were bad."""
         self.reloads.labels(what, "ok" if ok else "failed").inc()
         self.reload_failed.labels(what).set(not ok)
+
+    def unknown_encoding(self, name: str) -> str | None:
+        """Count a call for an encoding that is not served.
+
+        Args:
+            name: What the call says, which may be anything.
+        Returns:
+            The name that it is counted by, if that is new here; else None.
+        """
+        known = self._blocks[0].places(self.unknown.name)
+        if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
+            name = OTHER
+        is_new = (name,) not in known
+        self.unknown.labels(name).inc()
+        # Where the block is full, a new name was counted as OTHER.
+        return name if is_new and (name,) in self._blocks[0].places(self.unknown.name) else None
 
     def show_encodings(self, catalog: Catalog) -> None:
         """Export what is served."""

@@ -37,6 +37,7 @@ class Outcomes:
         self._rpc: Final = rpc
         self._limiter: Final = limiter
         self._metrics: Final = RpcMetrics(metrics, rpc)
+        self._unknown_encoding: Final = metrics.unknown_encoding
         self._log: Final = log
         self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
         self._log_denials: Final = log_denials
@@ -79,6 +80,8 @@ class Outcomes:
             self._metrics.policy(call.caller, call.encoding, action)
         elif failure.reason == "QUOTA_EXCEEDED":
             self._metrics.quota_exceeded(call.caller, failure.metadata["quota"])
+        elif failure.reason == "UNKNOWN_ENCODING":
+            self._tell_unknown(call, failure)
         if action is not None or failure.reason == "UNAUTHENTICATED":
             self._audit(call, failure)
         self._log_end(call, code, failure.reason)
@@ -94,6 +97,17 @@ class Outcomes:
             error=logs.frames(error),
         )
         return internal(call.request_id)
+
+    def _tell_unknown(self, call: Call, failure: Failure) -> None:
+        """Count the name that a call has for its encoding, and log a new one."""
+        name = self._unknown_encoding(failure.metadata["encoding"])
+        if name is not None:
+            self._log.warning(
+                "unknown encoding requested; [aliases] of the configuration adds a name",
+                name=name,
+                nearest=failure.metadata.get("nearest", ""),
+                caller=call.caller,
+            )
 
     def _audit(self, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""

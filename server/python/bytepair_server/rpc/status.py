@@ -6,6 +6,7 @@ rows are documented in `docs/errors.md` and in the proto.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -100,6 +101,10 @@ class Failure:
         return number
 
 
+#: How similar a known name is that is suggested for an unknown one, by difflib's measure.
+NEAR: Final = 0.7
+
+
 def _quote(value: str) -> str:
     if len(value) <= MAX_QUOTED_CHARACTERS:
         return value
@@ -108,12 +113,16 @@ def _quote(value: str) -> str:
 
 def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
     name = _quote(error.name)
+    nearest = ", ".join(difflib.get_close_matches(name, error.known, cutoff=NEAR))
     problem = f"unknown encoding {name!r}" if name else "no encoding given"
+    if nearest:
+        problem += f", the nearest known: {nearest}"
     return Failure(
         grpc.StatusCode.NOT_FOUND,
         "UNKNOWN_ENCODING",
-        f"{problem}; ListEncodings shows what this server has",
-        {"encoding": name},
+        f"{problem}; ListEncodings shows what this server has, and its operator can add a name "
+        "under [aliases] of its configuration",
+        {"encoding": name, "nearest": nearest} if nearest else {"encoding": name},
         field="encoding",
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
 from bytepair_engine.inspection import Inspection, inspect_file
-from bytepair_engine.vocabulary.aliases import ALIASES
+from bytepair_engine.vocabulary.aliases import MODEL_NAMES
 from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.shared.failure import Failure
@@ -38,7 +38,7 @@ def named_encodings(
         Failure: It is none of these, or more must be said about the file.
         BytepairError: The file is not what it must be.
     """
-    if ALIASES.get(name, name) in BUILTINS:
+    if name in BUILTINS or MODEL_NAMES.find(name) is not None:
         return [get_encoding(name)]
     path = Path(name)
     if path.suffix == ".toml":

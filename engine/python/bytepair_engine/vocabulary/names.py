@@ -1,0 +1,92 @@
+"""Names with patterns: exact names first, then the pattern with the most characters of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import combinations
+from typing import Final
+
+#: In a name: any characters, or none.
+STAR: Final = "*"
+#: Longer names match no pattern.
+MAX_CHARACTERS: Final = 256
+#: Names whose pattern is remembered.
+_REMEMBERED: Final = 1024
+
+
+class Names:
+    """What names stand for. Immutable."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        """Take the names.
+
+        Args:
+            table: Names and patterns, each with what it stands for. Of patterns that match the
+                same name with equally many characters of their own, the first counts: see `tie`.
+        """
+        self._exact: Final = {name: table[name] for name in table if STAR not in name}
+        patterns = sorted((name for name in table if STAR in name), key=_weight, reverse=True)
+        self._patterns: Final = [(pattern.split(STAR), table[pattern]) for pattern in patterns]
+        self._by_pattern: Final = lru_cache(_REMEMBERED)(self._search)
+
+    def find(self, name: str) -> str | None:
+        """What a name stands for; None if no name or pattern is it."""
+        found = self._exact.get(name)
+        if found is not None or len(name) > MAX_CHARACTERS:
+            return found
+        return self._by_pattern(name)
+
+    def _search(self, name: str) -> str | None:
+        return next((target for parts, target in self._patterns if _matches(parts, name)), None)
+
+
+def tie(table: Mapping[str, str]) -> tuple[str, str] | None:
+    """Two patterns between which `Names` could not choose: some name matches both, they have
+    equally many characters of their own, and they stand for different things. None if there are
+    no such two."""
+    patterns = [name for name in table if STAR in name]
+    for one, other in combinations(patterns, 2):
+        if table[one] != table[other] and _weight(one) == _weight(other) and _overlap(one, other):
+            return one, other
+    return None
+
+
+def _weight(pattern: str) -> int:
+    return len(pattern) - pattern.count(STAR)
+
+
+def _matches(parts: list[str], name: str) -> bool:
+    """Whether a name has the parts of a pattern in order, the first and the last at its ends.
+    Taking each part at its first place is enough, so that the cost is linear in the name."""
+    first, *middle, last = parts
+    if len(name) < len(first) + len(last):
+        return False
+    if not (name.startswith(first) and name.endswith(last)):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether some name matches both patterns.
+
+    Row i of the table says for each j whether one[i:] and other[j:] do.
+    """
+    heads = sorted((one.partition(STAR)[0], other.partition(STAR)[0]), key=len)
+    if not heads[1].startswith(heads[0]):
+        return False  # of most patterns, without the table
+    row = [not other[j:].strip(STAR) for j in range(len(other) + 1)]
+    for i in range(len(one) - 1, -1, -1):
+        below, row = row, [False] * len(other) + [not one[i:].strip(STAR)]
+        for j in range(len(other) - 1, -1, -1):
+            if STAR in (one[i], other[j]):
+                row[j] = below[j] or row[j + 1]
+            else:
+                row[j] = one[i] == other[j] and below[j + 1]
+    return row[0]
