@@ -33,6 +33,8 @@ UNKNOWN_ENCODING: Final = "unknown"
 #: The label `encoding` of a call that names none, or that ended before it was looked up.
 NO_ENCODING: Final = ""
 
+#: Callers that each process counts by name; all others are OTHER.
+MAX_CALLERS: Final = 1000
 #: Names that are not served and are counted by name in each process; all others are OTHER.
 MAX_UNKNOWN_NAMES: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}")
@@ -106,6 +108,13 @@ class Metrics:
             "Calls refused with QUOTA_EXCEEDED.",
             ("caller", "rpc", "quota"),
         )
+        by_caller = ("caller",)
+        self._caller_counters: Final = (
+            self._counter("caller_requests", "Calls that ended, of each caller.", by_caller),
+            self._counter("caller_input_bytes", "UTF-8 bytes of text, of each caller.", by_caller),
+            self._counter("caller_tokens", "Token ids, of each caller.", by_caller),
+        )
+        self._usage: Final[dict[str, tuple[Cell, ...]]] = {}
         self.unknown: Final = self._counter(
             "unknown_encoding", "Calls for an encoding that is not served.", ("requested",)
         )
@@ -189,6 +198,20 @@ class Metrics:
         """Count that changed files were read again, or were bad."""
         self.reloads.labels(what, "ok" if ok else "failed").inc()
         self.reload_failed.labels(what).set(not ok)
+
+    def used(self, caller: str, input_bytes: int, tokens: int) -> None:
+        """Count a call that ended, however it did, for its caller."""
+        requests, all_bytes, all_tokens = self._usage.get(caller) or self._usage_of(caller)
+        requests.inc()
+        all_bytes.inc(input_bytes)
+        all_tokens.inc(tokens)
+
+    def _usage_of(self, caller: str) -> tuple[Cell, ...]:
+        if len(self._usage) >= MAX_CALLERS:
+            caller = OTHER
+        return self._usage.setdefault(
+            caller, tuple(counter.labels(caller) for counter in self._caller_counters)
+        )
 
     def unknown_encoding(self, name: str) -> str | None:
         """Count a call for an encoding that is not served.

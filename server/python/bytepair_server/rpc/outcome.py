@@ -37,6 +37,7 @@ class Outcomes:
         self._rpc: Final = rpc
         self._limiter: Final = limiter
         self._metrics: Final = RpcMetrics(metrics, rpc)
+        self._used: Final = metrics.used
         self._unknown_encoding: Final = metrics.unknown_encoding
         self._log: Final = log
         self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
@@ -50,6 +51,7 @@ class Outcomes:
         """A call is done; its answer is yet to be sent."""
         metrics = self._metrics
         metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
+        self._used(call.caller, call.input_bytes, call.tokens)
         for action, failure in call.policy.items():
             metrics.policy(call.caller, call.encoding, action)
             if failure is not None:
@@ -63,6 +65,8 @@ class Outcomes:
         Raises:
             BaseException: The error, where the caller is gone or the process ends.
         """
+        if call.caller:
+            self._used(call.caller, call.input_bytes, call.tokens)
         if isinstance(error, asyncio.CancelledError):
             if not self._limiter.is_cutting_off:
                 self._metrics.cancelled(call.encoding, call.seconds)

@@ -1,0 +1,55 @@
+"""What each caller has used, in metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+from bytepair.v1 import tokenizer_pb2
+from bytepair_server.observability.metrics import MAX_CALLERS, Metrics
+from bytepair_server.workers.shared_metrics import OTHER
+from conftest import Serve
+from prometheus_client import generate_latest
+from support.failures import failure
+from support.keys import keys_toml, with_key
+from support.serving import RunningServer, write_config
+from support.streaming import CountRequest, count_config
+
+#: Metric, without its prefix and suffix, to value.
+Use = dict[str, float]
+
+
+def use_of(server: RunningServer, caller: str) -> Use:
+    return {
+        what: server.metric(f"bytepair_caller_{what}_total", caller=caller)
+        for what in ("requests", "input_bytes", "tokens")
+    }
+
+
+def test_each_caller_has_its_own_use(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "keys.toml").write_text(keys_toml(chat="chat-key", billing="billing-key"))
+    server = serve("--config", write_config(tmp_path, "api_keys_file = 'keys.toml'"))
+    count, chat = server.stub.Count, with_key("chat-key")
+    request = tokenizer_pb2.CountRequest(encoding="gpt-4", text="né é")
+    count(request, **chat)
+    count(request, **with_key("billing-key"))
+    messages = [count_config("gpt-4"), CountRequest(text="né é")]
+    server.stub.CountStream(iter(messages), **chat)
+    request.encoding = "nope"
+    failure(count, request, **chat)
+    assert use_of(server, "chat") == {"requests": 3, "input_bytes": 12, "tokens": 4}
+    assert use_of(server, "billing") == {"requests": 1, "input_bytes": 6, "tokens": 2}
+    # Who is nobody has no use.
+    assert failure(count, request).code is grpc.StatusCode.UNAUTHENTICATED
+    assert server.get("/metrics")[1].count("bytepair_caller_requests_total{") == 2
+
+
+def test_the_callers_that_are_counted_by_name_are_bounded() -> None:
+    metrics = Metrics()
+    for number in range(MAX_CALLERS + 5):
+        metrics.used(f"caller-{number}", 3, 2)
+    metrics.used("caller-0", 3, 2)
+    page = generate_latest(metrics.registry).decode()
+    assert page.count("bytepair_caller_tokens_total{") == MAX_CALLERS + 1
+    assert f'bytepair_caller_tokens_total{{caller="{OTHER}"}} 10.0' in page
+    assert 'bytepair_caller_input_bytes_total{caller="caller-0"} 6.0' in page
