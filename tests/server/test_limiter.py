@@ -187,6 +187,23 @@ def test_calls_that_give_up_leave_the_queue_and_lose_no_slot() -> None:
     run(scene)
 
 
+def test_a_queued_call_that_is_cancelled_as_a_slot_becomes_free_loses_no_slot() -> None:
+    async def scene() -> None:
+        limiter = limiter_of()
+        slot = await admitted(limiter, "a")
+        gone, waiting = admitted(limiter, "b"), admitted(limiter, "c")
+        await queued(limiter, 2)
+        gone.cancel()  # its task has not run yet
+        slot.close()
+        (await waiting).close()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert (limiter.in_flight, limiter.queued) == (0, 0)
+        (await admitted(limiter, "d", 1 << 20)).close()  # nor bytes
+
+    run(scene)
+
+
 def test_a_slow_message_is_given_up_only_where_others_are_queued(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -190,10 +190,15 @@ class Limiter:
 
     def advance(self) -> None:
         """Give free slots to the calls in the queue."""
-        while (slot := self._queue.first()) is not None and self._has_room(slot.size):
-            self._queue.pop()
-            self._enter(slot)
-            _answer(slot, None)
+        while (slot := self._queue.first()) is not None:
+            if slot.admitted.done():  # cancelled, and its task has not run since
+                self._queue.discard(slot.caller, slot)
+            elif self._has_room(slot.size):
+                self._queue.pop()
+                self._enter(slot)
+                slot.admitted.set_result(None)
+            else:
+                return
 
     def count_bytes(self, change: int) -> None:
         """Count bytes that calls in flight hold more than before, or less where negative."""
