@@ -60,7 +60,7 @@ class Row:
         sent: How much of it.
         seen: What the bystanders saw.
         note: What else was found.
-        lost: Deltas of streams, or counts of metrics, that are missing.
+        lost: Deltas of streams, or counts of metrics, that are missing; slots not given back.
     """
 
     fault: str
@@ -98,7 +98,17 @@ def hostile(name: str, *flags: str) -> Row:
             timeout=120,
             check=True,
         )
-    return Row(" ".join((name, *flags)), attack.stdout.strip(), seen)
+        held = _still_held(server)
+    note = f"{held:.0f} calls still in flight afterwards" if held else ""
+    return Row(" ".join((name, *flags)), attack.stdout.strip(), seen, note, int(held))
+
+
+def _still_held(server: RunningServer) -> float:
+    """Calls that hold a slot although those who made them are gone for seconds."""
+    until = monotonic() + 5
+    while (held := server.metric("bytepair_in_flight")) and monotonic() < until:
+        sleep(0.05)
+    return held
 
 
 def killed_workers() -> Row:

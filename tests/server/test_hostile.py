@@ -72,9 +72,12 @@ def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: 
         count()
         until = monotonic() + 30
         while monotonic() < until and (
-            descriptors(attacked) > files or resident(attacked) >= memory + GROWTH_BYTES
+            descriptors(attacked) > files
+            or resident(attacked) >= memory + GROWTH_BYTES
+            or attacked.metric("bytepair_in_flight")
         ):
             sleep(0.01)
+        assert attacked.metric("bytepair_in_flight") == 0
         assert descriptors(attacked) <= files
         assert resident(attacked) < memory + GROWTH_BYTES
     # gRPC's warnings apart, nothing was an accident.

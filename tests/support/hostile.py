@@ -31,6 +31,7 @@ from support.http2 import (
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
+    Sender,
     connection,
     count,
     frame,
@@ -122,39 +123,32 @@ def never_reading(address: str, going: Going) -> int:
     )
     sent = 0
     with connection(address, hello=PREFACE + no_room) as link, suppress(OSError):
+        sender = Sender(link)
         for stream in range(1, 2 * 500, 2):
-            if not going():
-                break
             link.sendall(frame(HEADERS, END_HEADERS, stream, headers("Encode")))
-            for start in range(0, len(raw), 16_000):
-                part = raw[start : start + 16_000]
-                last = start + 16_000 >= len(raw)
-                link.sendall(frame(DATA, END_STREAM if last else 0, stream, part))
+            if not _in_parts(sender, stream, raw, END_STREAM, going):
+                break
             sent += 1
-            _drain(link)
         while going():
             sleep(0.05)
-            _drain(link)
+            sender.look()
     return sent
 
 
 def never_whole(address: str, going: Going) -> int:
-    """Begins as many calls as one connection may have, and sends the half of each message."""
+    """Begins a thousand calls on one connection, and sends the beginning of each message."""
     half = message(bytes(60_000), length=1_000_000)
     sent = 0
     with suppress(OSError), connection(address) as link:
+        sender = Sender(link)
         for stream in range(1, 2 * 1_000, 2):
-            if not going():
-                break
-            link.settimeout(0.5)  # the server takes no more of this connection
             link.sendall(frame(HEADERS, END_HEADERS, stream, headers("Count")))
-            for start in range(0, len(half), 16_000):
-                link.sendall(frame(DATA, 0, stream, half[start : start + 16_000]))
+            if not _in_parts(sender, stream, half, 0, going):
+                break  # the server takes no more of this connection
             sent += 1
-            _drain(link)
         while going():
             sleep(0.05)
-            _drain(link)
+            sender.look()
     return sent
 
 
@@ -162,21 +156,22 @@ def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls
     """Begins calls on several connections, sends the beginning of each message, and for each call
     that the server ends begins another."""
     half = message(bytes(3_000), length=1_000_000)
-    ended = bytes((HEADERS, END_HEADERS | END_STREAM))
     sent = 0
     with suppress(OSError), ExitStack() as stack:
-        links = [stack.enter_context(connection(address)) for _ in range(connections)]
-        left, streams = dict.fromkeys(links, calls), dict.fromkeys(links, 1)
+        senders = []
+        for _ in range(connections):
+            link = stack.enter_context(connection(address))
+            senders.append((link, Sender(link)))
+        begun = [0] * connections
         while going():
-            for link in links:
-                for _ in range(left[link]):
-                    link.sendall(
-                        frame(HEADERS, END_HEADERS, streams[link], headers("Count"))
-                        + frame(DATA, 0, streams[link], half)
-                    )
-                    streams[link] += 2
+            for index, (link, sender) in enumerate(senders):
+                sender.look()
+                while begun[index] < calls + sender.ended and going():
+                    stream = 2 * begun[index] + 1
+                    link.sendall(frame(HEADERS, END_HEADERS, stream, headers("Count")))
+                    sender.data(stream, half, 0, going)
+                    begun[index] += 1
                     sent += 1
-                left[link] = _drain(link).count(ended)
             sleep(0.01)
     return sent
 
@@ -194,20 +189,28 @@ def hurrying(address: str, going: Going) -> int:
     ids = message(stream_pb2.DecodeStreamRequest(ids=[15339]).SerializeToString()) * 100
     streams, sent = range(1, 2 * 1_000, 2), 0
     with suppress(OSError), connection(address, hello=no_limits) as link:
+        sender = Sender(link)
         for stream in streams:
             link.sendall(frame(HEADERS, END_HEADERS, stream, headers("DecodeStream")))
-            link.sendall(frame(DATA, 0, stream, first))
+            sender.data(stream, first, 0, going)
         for _ in range(FIRST_WINDOW // len(ids) - 1):
             for stream in streams:
-                if not going():
+                if not sender.data(stream, ids, 0, going):
                     return sent
-                link.sendall(frame(DATA, 0, stream, ids))
                 sent += 100
-                _drain(link)
         while going():
             sleep(0.01)
-            _drain(link)
+            sender.look()
     return sent
+
+
+def _in_parts(sender: Sender, stream: int, body: bytes, flags: int, going: Going) -> bool:
+    """Send a body in frames, the last of them with these flags: whether all of it was sent."""
+    starts = range(0, len(body), 16_000)
+    return all(
+        sender.data(stream, body[start : start + 16_000], flags * (start == starts[-1]), going)
+        for start in starts
+    )
 
 
 def reset_calls(first: int, said: bytes) -> bytes:

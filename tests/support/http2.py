@@ -5,15 +5,17 @@ from __future__ import annotations
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from select import select
+from time import sleep
 from typing import Final
 
 from bytepair.v1 import tokenizer_pb2
 from hpack import Decoder
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 8, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4
 MAX_WINDOW: Final = (1 << 31) - 1
@@ -114,13 +116,68 @@ class _Reader:
         self.decoder = Decoder()
 
     def take(self, more: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """Kind, stream and payload of each frame that is whole."""
+        for kind, _, stream, payload in self.whole(more):
+            yield kind, stream, payload
+
+    def whole(self, more: bytes) -> Iterator[tuple[int, int, int, bytes]]:
+        """The same with its flags, after the kind."""
         self._bytes += more
         while len(self._bytes) >= 9:
             end = 9 + int.from_bytes(self._bytes[:3], "big")
             if len(self._bytes) < end:
                 return
             head, payload, self._bytes = self._bytes[:9], self._bytes[9:end], self._bytes[end:]
-            yield head[3], int.from_bytes(head[5:], "big"), payload
+            yield head[3], head[4], int.from_bytes(head[5:], "big"), payload
+
+
+class Sender:
+    """Sends DATA only where the server's connection window has room, as a client must (RFC 9113,
+    section 5.2): otherwise the server ends the connection, and nothing else is tried.
+
+    Attributes:
+        ended: Streams that the server has ended.
+    """
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._reader = _Reader()
+        self._room = FIRST_WINDOW
+        self.ended = 0
+
+    def data(self, stream: int, payload: bytes, flags: int, going: Callable[[], bool]) -> bool:
+        """Send one frame, once there is room for it: whether there was, while `going`.
+
+        Raises:
+            OSError: The server has ended the connection.
+        """
+        self.look()
+        while self._room < len(payload):
+            if not going():
+                return False
+            sleep(0.001)
+            self.look()
+        self._room -= len(payload)
+        self._link.sendall(frame(DATA, flags, stream, payload))
+        return True
+
+    def look(self) -> None:
+        """Read what has come, without waiting.
+
+        Raises:
+            OSError: The server has ended the connection.
+        """
+        while select([self._link], [], [], 0)[0]:
+            more = self._link.recv(1 << 16)
+            if not more:
+                raise ConnectionError("the server has closed the connection")
+            for kind, flags, stream, payload in self._reader.whole(more):
+                if kind == WINDOW_UPDATE and not stream:
+                    self._room += int.from_bytes(payload, "big")
+                elif kind == GOAWAY:
+                    raise ConnectionError("the server has sent GOAWAY")
+                elif kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM):
+                    self.ended += 1
 
 
 def count(text: str = "hello world") -> bytes:
