@@ -126,8 +126,8 @@ exactness-1gb: $(VENV)/.dev ## Compare ids with tiktoken's on 1 GB for each enco
 	$(BENCH).engine.gigabyte $(ENCODINGS)
 
 .PHONY: interop
-interop: $(VENV)/.runtime build/proto/.installed ## Call a running server by grpcurl and by a generated client in Go
-	tests/interop/run.sh $(abspath $(BIN))
+interop: $(VENV)/.dev build/proto/.installed ## Call real servers by the programs of examples/, grpcurl, curl and h2load
+	$(BIN)/python -m pytest -q tests/interop/clients.py
 
 .PHONY: conformance
 conformance: $(VENV)/.runtime build/proto/.installed ## Run the official conformance suite of gRPC, Connect and gRPC-Web

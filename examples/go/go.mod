@@ -1,4 +1,4 @@
-module bytepair.example/interop
+module bytepair.example/go
 
 go 1.24
 

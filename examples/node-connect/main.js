@@ -1,0 +1,77 @@
+// A client in Node with @connectrpc/connect-node: counts a text, decodes a stream of ids, and reads
+// the reason of an error.
+//
+//     npm install && npm run generate && node main.js
+//
+// BYTEPAIR_TARGET is the server (localhost:50051), BYTEPAIR_API_KEY a key, and BYTEPAIR_TLS_CA a file
+// of authorities, for a server with TLS.
+import { readFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.js";
+import { TokenizerService } from "./gen/bytepair/v1/tokenizer_pb.js";
+
+const ENCODING = "gpt-4o";
+const ATTEMPTS = 4;
+
+/** Send a key with each call. */
+const withKey = (key) => (next) => (request) => {
+  if (key) request.header.set("authorization", `Bearer ${key}`);
+  return next(request);
+};
+
+/** Repeat calls with one request. A stream is not safe to repeat: what it has sent would be lost. */
+const withRetries = (next) => async (request) => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await next(request);
+    } catch (error) {
+      const mayRepeat = !request.stream && attempt < ATTEMPTS;
+      if (!mayRepeat || ConnectError.from(error).code !== Code.Unavailable) throw error;
+      await setTimeout(100 * 2 ** attempt * Math.random());
+    }
+  }
+};
+
+/** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
+function reason(error) {
+  return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason ?? "";
+}
+
+/** A client as the environment says. */
+function connect() {
+  const { BYTEPAIR_TARGET: target, BYTEPAIR_API_KEY: key, BYTEPAIR_TLS_CA: ca } = process.env;
+  const transport = createConnectTransport({
+    baseUrl: `${ca ? "https" : "http"}://${target ?? "localhost:50051"}`,
+    httpVersion: "2", // streams in both directions need it
+    nodeOptions: ca ? { ca: readFileSync(ca) } : {},
+    interceptors: [withKey(key), withRetries],
+    defaultTimeoutMs: 10_000,
+  });
+  return createClient(TokenizerService, transport);
+}
+
+/** Send ids one by one, as a model gives them, and join the text that comes back. */
+async function decode(client, ids) {
+  async function* requests() {
+    yield { config: { encoding: ENCODING } };
+    for (const id of ids) yield { ids: [id] };
+  }
+  let text = "";
+  for await (const { content } of client.decodeStream(requests())) text += content.value;
+  return text;
+}
+
+const client = connect();
+try {
+  const { count, encoding } = await client.count({ encoding: ENCODING, text: "hello world" });
+  console.log("count", Number(count), encoding);
+  const { ids } = await client.encode({ encoding: ENCODING, text: "a naïve 👋 café" });
+  console.log("stream", await decode(client, ids));
+  const failure = await client.count({ encoding: "gpt-unknown" }).catch((error) => error);
+  console.log("reason", reason(failure));
+} catch (error) {
+  console.error(reason(error), error.message);
+  process.exitCode = 1;
+}

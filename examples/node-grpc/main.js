@@ -1,0 +1,104 @@
+// A client in Node with @grpc/grpc-js: counts a text, decodes a stream of ids, and reads the reason
+// of an error.
+//
+//     npm install && node main.js
+//
+// BYTEPAIR_TARGET is the server (localhost:50051), BYTEPAIR_API_KEY a key, BYTEPAIR_TLS_CA a file of
+// authorities, for a server with TLS, and BYTEPAIR_PROTO the folder of the proto files.
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import * as grpc from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import protobuf from "protobufjs";
+
+const ENCODING = "gpt-4o";
+const PROTO = process.env.BYTEPAIR_PROTO ?? new URL("../../proto", import.meta.url).pathname;
+
+// Calls with one request are safe to repeat. A stream is not: what it has sent would be lost.
+const RETRIES = JSON.stringify({
+  methodConfig: [
+    {
+      name: [
+        { service: "bytepair.v1.TokenizerService", method: "Count" },
+        { service: "bytepair.v1.TokenizerService", method: "Encode" },
+      ],
+      retryPolicy: {
+        maxAttempts: 4,
+        initialBackoff: "0.1s",
+        maxBackoff: "1s",
+        backoffMultiplier: 2,
+        retryableStatusCodes: ["UNAVAILABLE"],
+      },
+    },
+  ],
+});
+
+// The details of a gRPC error are a google.rpc.Status, of which ErrorInfo is one.
+const { root } = protobuf.parse(`
+  syntax = "proto3";
+  message Any { string type_url = 1; bytes value = 2; }
+  message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
+  message ErrorInfo { string reason = 1; string domain = 2; map<string, string> metadata = 3; }
+`, { keepCase: true });
+const [Status, ErrorInfo] = ["Status", "ErrorInfo"].map((name) => root.lookupType(name));
+
+/** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
+function reason(error) {
+  for (const raw of error.metadata?.get("grpc-status-details-bin") ?? []) {
+    for (const detail of Status.decode(raw).details) {
+      if (detail.type_url === "type.googleapis.com/google.rpc.ErrorInfo") {
+        return ErrorInfo.decode(detail.value).reason;
+      }
+    }
+  }
+  return "";
+}
+
+/** A client as the environment says. */
+function connect() {
+  const { BYTEPAIR_TARGET: target, BYTEPAIR_API_KEY: key, BYTEPAIR_TLS_CA: ca } = process.env;
+  const definition = loadSync("bytepair/v1/tokenizer.proto", { includeDirs: [PROTO], longs: Number });
+  const { TokenizerService } = grpc.loadPackageDefinition(definition).bytepair.v1;
+  const credentials = ca
+    ? grpc.credentials.createSsl(readFileSync(ca))
+    : grpc.credentials.createInsecure();
+  const withKey = (options, next) =>
+    new grpc.InterceptingCall(next(options), {
+      start(metadata, listener, start) {
+        if (key) metadata.set("authorization", `Bearer ${key}`);
+        start(metadata, listener);
+      },
+    });
+  return new TokenizerService(target ?? "localhost:50051", credentials, {
+    "grpc.service_config": RETRIES,
+    interceptors: [withKey],
+  });
+}
+
+/** Send ids one by one, as a model gives them, and join the text that comes back. */
+async function decode(client, ids) {
+  const stream = client.decodeStream();
+  stream.write({ config: { encoding: ENCODING } });
+  for (const id of ids) stream.write({ ids: [id] });
+  stream.end();
+  let text = "";
+  for await (const answer of stream) text += answer.text;
+  return text;
+}
+
+const client = connect();
+const options = () => ({ deadline: Date.now() + 10_000 });
+const call = (method, request) => promisify(client[method].bind(client))(request, options());
+try {
+  const { count, encoding } = await call("count", { encoding: ENCODING, text: "hello world" });
+  console.log("count", count, encoding);
+  const { ids } = await call("encode", { encoding: ENCODING, text: "a naïve 👋 café" });
+  console.log("stream", await decode(client, ids));
+  const failure = await call("count", { encoding: "gpt-unknown", text: "" }).catch((error) => error);
+  console.log("reason", reason(failure));
+} catch (error) {
+  console.error(reason(error), error.message);
+  process.exitCode = 1;
+} finally {
+  client.close();
+}

@@ -1,0 +1,323 @@
+"""Programs that know nothing of this project call real servers: those of examples/, and tools.
+
+    make interop
+
+Needs Go, Node, Maven, curl, h2load and a network, so pytest does not collect it by itself. What is
+missing is skipped, by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import pytest
+from bytepair.v1 import tokenizer_pb2
+from support.keys import keys_toml
+from support.pki import Authority
+from support.serving import RunningServer
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+WORK: Final = ROOT / "build/interop"
+GRPCURL: Final = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3"
+GO_PLUGINS: Final = (
+    "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.10",
+    "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.5.1",
+)
+COUNT: Final = "bytepair.v1.TokenizerService/Count"
+#: What every program prints.
+PRINTED: Final = "count 2 o200k_base\nstream a naïve 👋 café\nreason UNKNOWN_ENCODING\n"
+#: Maven writes it wherever it writes to.
+RESET: Final = "\x1b[0m"
+KEY: Final = "secret-of-a-test"
+FLAGS: Final = ("--builtin-encodings", "cl100k_base,o200k_base", "--reflection", "true")
+#: A first build fetches what the language needs.
+BUILD_SECONDS: Final = 900
+RUN_SECONDS: Final = 60
+
+pytestmark = pytest.mark.timeout(BUILD_SECONDS)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server, and what a program needs to call it.
+
+    Attributes:
+        target: Host and port.
+        variables: The environment of a program.
+    """
+
+    target: str
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program of examples/.
+
+    Attributes:
+        folder: Where it is.
+        needs: Programs that must be installed.
+        build: Commands that make it.
+        run: The command that starts it.
+    """
+
+    folder: str
+    needs: tuple[str, ...]
+    build: tuple[tuple[str, ...], ...]
+    run: tuple[str, ...]
+
+
+NPM: Final = ("npm", "install", "--silent", "--no-audit", "--no-fund")
+EXAMPLES: Final = (
+    Example(
+        "go",
+        ("go",),
+        (("go", "generate"), ("go", "mod", "tidy"), ("go", "build", "-o", "client")),
+        ("./client",),
+    ),
+    Example("node-grpc", ("npm", "node"), (NPM,), ("node", "main.js")),
+    Example(
+        "node-connect", ("npm", "node"), (NPM, ("npm", "run", "generate")), ("node", "main.js")
+    ),
+    Example(
+        "java",
+        ("mvn", "java"),
+        (("mvn", "--batch-mode", "--quiet", "compile"),),
+        ("mvn", "--batch-mode", "--quiet", "exec:java"),
+    ),
+)
+
+
+def need(*programs: str) -> None:
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+
+
+def call(
+    *command: str,
+    cwd: Path = ROOT,
+    seconds: float = RUN_SECONDS,
+    variables: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with the tools of this test in its path."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("BYTEPAIR_")}
+    path = f"{WORK / 'bin'}{os.pathsep}{kept['PATH']}"
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=kept | {"PATH": path, "GOBIN": str(WORK / "bin")} | (variables or {}),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def made(*command: str, cwd: Path = ROOT) -> None:
+    done = call(*command, cwd=cwd, seconds=BUILD_SECONDS)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+
+
+@pytest.fixture(scope="session")
+def protoc() -> None:
+    """`protoc` in the path, as the pinned grpcio-tools have it."""
+    program = WORK / "bin/protoc"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    python = ROOT / "build/proto/bin/python"
+    program.write_text(f'#!/bin/sh\nexec "{python}" -m grpc_tools.protoc "$@"\n')
+    program.chmod(0o755)
+
+
+@pytest.fixture(scope="session", params=EXAMPLES, ids=lambda example: example.folder)
+def example(request: pytest.FixtureRequest, protoc: None) -> Callable[..., Any]:
+    """Runs one of the programs, built in a copy, with variables."""
+    program: Example = request.param
+    need(*program.needs)
+    if program.folder == "go":
+        for plugin in GO_PLUGINS:
+            made("go", "install", plugin)
+    folder = WORK / "examples" / program.folder
+    shutil.copytree(ROOT / "examples" / program.folder, folder, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "proto/bytepair", WORK / "proto/bytepair", dirs_exist_ok=True)
+    shutil.copy(ROOT / "proto/buf.yaml", WORK / "proto")
+    for command in program.build:
+        made(*command, cwd=folder)
+
+    def run(**variables: str) -> subprocess.CompletedProcess[str]:
+        done = call(*program.run, cwd=folder, variables=variables)
+        done.stdout = done.stdout.replace(RESET, "")
+        return done
+
+    run.name = program.folder  # type: ignore[attr-defined]
+    return run
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[Served]:
+    """Without TLS or keys, which serves reflection."""
+    with RunningServer(*FLAGS) as server:
+        yield Served(server.target, {"BYTEPAIR_TARGET": server.target})
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """With TLS and an API key."""
+    folder = tmp_path_factory.mktemp("guarded")
+    authority = Authority()
+    authority.server().write(folder)
+    (folder / "ca.pem").write_bytes(authority.pem)
+    (folder / "keys.toml").write_text(keys_toml(tester=KEY))
+    files = {"tls-cert-file": "server.pem", "tls-key-file": "key.pem", "api-keys-file": "keys.toml"}
+    flags = [part for name, file in files.items() for part in (f"--{name}", str(folder / file))]
+    credentials = grpc.ssl_channel_credentials(authority.pem)
+    with RunningServer(*FLAGS, *flags, credentials=credentials) as server:
+        target = server.target.replace("127.0.0.1", "localhost")
+        variables = {
+            "BYTEPAIR_TARGET": target,
+            "BYTEPAIR_TLS_CA": str(folder / "ca.pem"),
+            "BYTEPAIR_API_KEY": KEY,
+        }
+        yield Served(target, variables)
+
+
+@contextmanager
+def unavailable_at_first(target: str, refused: int) -> Iterator[str]:
+    """A proxy for gRPC that answers the first calls with UNAVAILABLE: its address."""
+    left = {"calls": refused}
+
+    class Proxy(grpc.GenericRpcHandler):
+        def service(self, details: Any) -> Any:
+            def forward(requests: Any, context: Any) -> Any:
+                if left["calls"]:
+                    left["calls"] -= 1
+                    context.abort(grpc.StatusCode.UNAVAILABLE, "try again")
+                try:
+                    yield from channel.stream_stream(details.method)(requests)
+                except grpc.RpcError as raised:
+                    error: Any = raised
+                    context.set_trailing_metadata(error.trailing_metadata())
+                    context.set_code(error.code())
+                    context.set_details(error.details())
+
+            return grpc.stream_stream_rpc_method_handler(forward)
+
+    with grpc.insecure_channel(target) as channel:
+        server = grpc.server(futures.ThreadPoolExecutor(8), handlers=[Proxy()])
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            server.stop(1).wait()
+            assert not left["calls"]
+
+
+def test_a_program_counts_streams_and_reads_the_reason(
+    example: Callable[..., Any], plain: Served
+) -> None:
+    done = example(**plain.variables)
+    assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
+
+
+def test_a_program_speaks_tls_and_sends_a_key(example: Callable[..., Any], guarded: Served) -> None:
+    done = example(**guarded.variables)
+    assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
+
+
+def test_a_program_says_that_its_key_is_unknown(
+    example: Callable[..., Any], guarded: Served
+) -> None:
+    done = example(**guarded.variables | {"BYTEPAIR_API_KEY": "another"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "UNAUTHENTICATED" in done.stderr
+
+
+def test_a_program_repeats_a_call_that_no_server_could_take(
+    example: Callable[..., Any], plain: Served
+) -> None:
+    if example.name == "node-connect":  # type: ignore[attr-defined]
+        pytest.skip("the proxy of this test speaks gRPC alone")
+    with unavailable_at_first(plain.target, 2) as target:
+        done = example(BYTEPAIR_TARGET=target)
+    assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
+
+
+def test_fetch_counts_and_reads_the_reason(guarded: Served) -> None:
+    need("node")
+    script = f"""
+        import {{ Tokenizer }} from "{ROOT}/examples/browser/tokenizer.js";
+        const {{ BYTEPAIR_TARGET: target, BYTEPAIR_API_KEY: key }} = process.env;
+        const request = (encoding) => ({{ encoding, text: "hello world" }});
+        const tokenizer = new Tokenizer(`https://${{target}}`, key);
+        const {{ count, encoding }} = await tokenizer.call("Count", request("gpt-4o"));
+        console.log("count", Number(count), encoding);
+        const failed = await tokenizer.call("Count", request("gpt-unknown")).catch((it) => it);
+        console.log("reason", failed.reason);
+    """
+    authorities = {"NODE_EXTRA_CA_CERTS": guarded.variables["BYTEPAIR_TLS_CA"]}
+    command = ("node", "--input-type=module", "--eval", script)
+    done = call(*command, variables=guarded.variables | authorities)
+    assert done.stdout == "count 2 o200k_base\nreason UNKNOWN_ENCODING\n", done.stderr
+
+
+def test_grpcurl_learns_the_api_by_reflection(plain: Served) -> None:
+    need("go")
+    made("go", "install", GRPCURL)
+    listed = call("grpcurl", "-plaintext", plain.target, "list")
+    assert "bytepair.v1.TokenizerService" in listed.stdout.split()
+    request = json.dumps({"encoding": "gpt-4o", "text": "hello world"})
+    counted = call("grpcurl", "-plaintext", "-d", request, plain.target, COUNT)
+    assert json.loads(counted.stdout)["count"] == "2", counted.stderr
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2-prior-knowledge"])
+def test_curl_counts_by_json(plain: Served, version: str) -> None:
+    need("curl")
+    answer = _curl(f"http://{plain.target}/{COUNT}", version)
+    assert (answer["count"], answer["encoding"]) == ("2", "o200k_base")
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_curl_speaks_tls_and_sends_a_key(guarded: Served, version: str) -> None:
+    need("curl")
+    url, ca = f"https://{guarded.target}/{COUNT}", guarded.variables["BYTEPAIR_TLS_CA"]
+    key = ("-H", f"authorization: Bearer {KEY}")
+    assert _curl(url, version, "--cacert", ca, *key)["count"] == "2"
+    refused = _curl(url, version, "--cacert", ca)
+    assert (refused["code"], refused["details"][0]["type"]) == (
+        "unauthenticated",
+        "google.rpc.ErrorInfo",
+    )
+
+
+def _curl(url: str, *options: str) -> Any:
+    body = json.dumps({"encoding": "gpt-4o", "text": "hello world"})
+    json_type = ("-H", "content-type: application/json")
+    done = call("curl", "--silent", "--show-error", *json_type, *options, "-d", body, url)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_h2load_sees_no_failure(plain: Served, tmp_path: Path) -> None:
+    need("h2load")
+    raw = tokenizer_pb2.CountRequest(encoding="gpt-4o", text="hello world").SerializeToString()
+    (tmp_path / "request").write_bytes(b"\0" + len(raw).to_bytes(4, "big") + raw)
+    headers = ("-H", "content-type: application/grpc", "-H", "te: trailers")
+    load = ("--requests", "10000", "--clients", "10", "--max-concurrent-streams", "10")
+    url = f"http://{plain.target}/{COUNT}"
+    done = call("h2load", *load, *headers, "--data", str(tmp_path / "request"), url)
+    succeeded = re.search(r"(\d+) succeeded, (\d+) failed", done.stdout)
+    assert succeeded is not None, done.stdout + done.stderr
+    assert succeeded.groups() == ("10000", "0")
