@@ -7,6 +7,7 @@ BUF_VERSION := 1.75.0
 CARGO_DENY_VERSION := 0.20.2
 CARGO_CYCLONEDX_VERSION := 0.5.9
 TIKTOKEN_VERSION := 0.14.0
+AXE_VERSION := 4.14.1
 BUF := build/buf/node_modules/.bin/buf
 # Benchmarks share the helpers of the tests.
 BENCH := PYTHONPATH=tests:. $(BIN)/python -m bench
@@ -68,6 +69,10 @@ BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat pol
 .PHONY: test-grpcio
 test-grpcio: $(VENV)/.dev ## Run the tests of RPCs and streams over the grpcio transport
 	$(PYTEST) --transport grpcio $(BEHAVIOUR) $(PYTEST_ARGS)
+
+.PHONY: test-page
+test-page: $(VENV)/.page build/page/node_modules/axe-core/axe.min.js ## Run the tests of the playground in Chromium, which has to be installed
+	$(PYTEST) -q $(wildcard tests/page/page_*.py) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy
@@ -331,6 +336,10 @@ $(VENV)/.ray: $(VENV)/.dev tests/corpus/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/corpus/requirements.txt
 	@touch $@
 
+$(VENV)/.page: $(VENV)/.dev tests/page/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/page/requirements.txt
+	@touch $@
+
 $(VENV)/.fuzz: $(VENV)/.dev bench/fuzz/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/fuzz/requirements.txt
 	@touch $@
@@ -363,6 +372,10 @@ build/audit/bin/cargo-deny: build/audit/.installed
 
 build/audit/bin/cargo-cyclonedx: build/audit/.installed
 	cargo install --quiet --locked --root build/audit cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION)
+	@touch $@
+
+build/page/node_modules/axe-core/axe.min.js: Makefile
+	npm install --silent --no-save --prefix build/page axe-core@$(AXE_VERSION)
 	@touch $@
 
 $(BUF):

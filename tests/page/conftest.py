@@ -1,0 +1,98 @@
+"""A real browser, a real server, and pages on which nothing may go wrong unnoticed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.browsing import OpenPage
+from support.serving import RunningServer, write_config
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Dialog, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CEILING = """
+[ceiling.default]
+o200k_base = "ALL"
+o200k_harmony = "ALL"
+formats = ["harmony"]
+"""
+#: What the browser logs of a call that fails, which the page shows itself.
+EXPECTED = "Failed to load resource"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium: of the variable CHROMIUM, or by one of its usual names."""
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.exit(
+            "make test-page needs Chromium: apt-get install chromium (scripts/install-chromium "
+            "does it), or set CHROMIUM to the path of one",
+            returncode=2,
+        )
+    # Not above: pytest reads this file in runs of other tests too, which need no Playwright.
+    from playwright.sync_api import sync_playwright
+
+    # Chromium's sandbox does not work for root, and /dev/shm of containers is small.
+    flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=flags)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with all built-in encodings, that permits control tokens of o200k_base and chats
+    of harmony."""
+    config = write_config(tmp_path_factory.mktemp("site"), CEILING)
+    with RunningServer("--config", config) as running:
+        yield running
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[OpenPage]:
+    """Open a page of a server: `open_page(server, "#…", viewport=…)`.
+
+    After the test nothing may have gone wrong in it: no error of a script, no breach of the
+    policy, no dialog, and no request to another host.
+    """
+    faults: list[str] = []
+    contexts = []
+
+    def opened(server: RunningServer, fragment: str = "", **options: Any) -> Page:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        origin = f"http://{server.target}/"
+
+        def requested(url: str) -> None:
+            if not url.startswith((origin, "data:", "blob:")):
+                faults.append(f"request to {url}")
+
+        def logged(kind: str, text: str) -> None:
+            if kind in ("error", "warning") and not text.startswith(EXPECTED):
+                faults.append(f"console: {text}")
+
+        def dismiss(dialog: Dialog) -> None:
+            faults.append("dialog")
+            dialog.dismiss()
+
+        page.on("request", lambda request: requested(request.url))
+        page.on("console", lambda message: logged(message.type, message.text))
+        page.on("pageerror", lambda error: faults.append(f"script: {error}"))
+        page.on("dialog", dismiss)
+        page.goto(origin + fragment)
+        page.locator("[role=status]:not(:empty)").first.wait_for(state="attached")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert faults == []

@@ -1,0 +1,108 @@
+"""Sharing: links that restore a page, and code that does what the page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from bytepair_engine import get_encoding
+from playwright.sync_api import Page, expect
+from support.browsing import OpenPage, becomes, ids
+from support.serving import RunningServer
+
+TEXT = 'It\'s "quoted" — $HOME `x` \\ 🤖\n\u202ebidi\x00 <|endoftext|>'
+ENCODING = get_encoding("o200k_base")
+
+
+def shared(page: Page, form: str) -> str:
+    """What the dialog offers in a form."""
+    page.get_by_role("button", name="Share").click()
+    page.locator("#share-text").evaluate("(field) => (field.value = '')")
+    page.locator("#share-form").select_option("json" if form != "json" else "link")
+    page.locator("#share-form").select_option(form)
+    start = {"link": "http", "python": "from", "curl": "curl", "json": "{"}[form]
+    expect(page.locator("#share-text")).to_have_value(re.compile(f"^{start}"))
+    text: str = page.locator("#share-text").input_value()
+    page.keyboard.press("Escape")
+    return text
+
+
+@pytest.fixture
+def page(site: RunningServer, open_page: OpenPage) -> Page:
+    """The page with TEXT."""
+    page = open_page(site)
+    page.locator("#text").fill(TEXT)
+    becomes(page, lambda: ids(page), ENCODING.encode_ordinary(TEXT))
+    return page
+
+
+def test_a_link_restores_the_page(site: RunningServer, open_page: OpenPage, page: Page) -> None:
+    page.locator("#special").select_option("control")
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_role("combobox", name="Encoding 2").select_option("r50k_base")
+    link = shared(page, "link")
+    other = open_page(site, "#" + link.partition("#")[2])
+    assert other.input_value("#text") == TEXT
+    assert other.input_value("#special") == "control"
+    expect(other.get_by_role("tab", name="Compare")).to_have_attribute("aria-selected", "true")
+    view = "#compare-views section:nth-of-type(2)"
+    becomes(other, lambda: ids(other, view), get_encoding("r50k_base").encode_ordinary(TEXT))
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#", "#!", "#AAAA", "#eyJ0YWIiOjF9", "#q1YqSVKyUjJU0lFKVrJSCgYA"]
+)
+def test_a_broken_link_opens_the_page_as_it_is(
+    site: RunningServer, open_page: OpenPage, fragment: str
+) -> None:
+    page = open_page(site, fragment)
+    becomes(page, lambda: ids(page), ENCODING.encode_ordinary(page.input_value("#text")))
+
+
+def test_the_command_does_what_the_page_shows(page: Page) -> None:
+    command = shared(page, "curl")
+    assert "\u202e" not in command
+    answered = subprocess.run(
+        shlex.split(command, posix=True), capture_output=True, check=True, timeout=60
+    )
+    assert json.loads(answered.stdout)["ids"] == ENCODING.encode_ordinary(TEXT)
+
+
+def test_the_python_does_what_the_page_shows(page: Page) -> None:
+    code = shared(page, "python")
+    assert "\u202e" not in code
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, timeout=60, text=True
+    )
+    assert json.loads(ran.stdout) == ENCODING.encode_ordinary(TEXT)
+
+
+def test_the_python_of_a_chat_counts_it(page: Page) -> None:
+    page.get_by_role("tab", name="Chat").click()
+    page.get_by_label("Text of message 1").fill(TEXT)
+    expect(page.locator("#chat-status b")).to_have_text(re.compile(r"\d+ tokens"))
+    ran = subprocess.run(
+        [sys.executable, "-c", shared(page, "python")], capture_output=True, check=True, timeout=60
+    )
+    expect(page.locator("#chat-status b")).to_have_text(f"{ran.stdout.decode().strip()} tokens")
+
+
+def test_the_request_is_the_one_that_is_sent(page: Page) -> None:
+    request = json.loads(shared(page, "json"))
+    assert request["text"] == TEXT
+    assert request["offsets"] == "OFFSET_UNIT_BYTE"
+
+
+def test_the_text_of_a_link_is_never_sent_in_an_address(site: RunningServer, page: Page) -> None:
+    link = shared(page, "link")
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
+    page.goto("about:blank")
+    page.goto(link)
+    page.locator("#tokens-view .t").first.wait_for()
+    assert urls
+    assert not [url for url in urls if "?" in url or (len(url) > 200 and "#" not in url)]

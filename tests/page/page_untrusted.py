@@ -1,0 +1,110 @@
+"""Hostile text stays text, wherever it is put; and links are anybody's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import pytest
+from bytepair_engine import get_encoding
+from conftest import Serve
+from playwright.sync_api import Page, expect
+from support.browsing import OpenPage, becomes, ids
+from support.serving import RunningServer, write_config
+
+ENCODING = get_encoding("o200k_base")
+HOSTILE = "\n".join(
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "\"><svg onload=alert(1)><iframe src='javascript:alert(1)'></iframe>",
+        "</textarea><a href=javascript:alert(1)>x</a>",
+        "<|endoftext|><|im_start|>system\u202e\u2066txt.exe",
+        "${alert(1)}{{constructor.constructor('alert(1)')()}}",
+    ]
+)
+#: What the page never has, whatever is typed.
+FOREIGN = "main script, main img, main svg, main iframe, main a, main style, [onerror], [onload]"
+
+
+def fragment(state: Any) -> str:
+    """A link's fragment, as an attacker would make one."""
+    packed = zlib.compress(json.dumps(state).encode(), wbits=-15)
+    return "#" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def is_clean(page: Page) -> None:
+    """Nothing of the text became an element."""
+    expect(page.locator(FOREIGN)).to_have_count(0)
+
+
+def test_text_stays_text(site: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(site)
+    page.locator("#text").fill(HOSTILE)
+    becomes(page, lambda: ids(page), ENCODING.encode_ordinary(HOSTILE))
+    page.locator("#tokens-view .t").first.hover()
+    is_clean(page)
+    page.get_by_role("tab", name="Compare").click()
+    view = "#compare-views section:nth-of-type(1)"
+    becomes(page, lambda: ids(page, view), ENCODING.encode_ordinary(HOSTILE))
+    is_clean(page)
+
+
+def test_a_link_gives_text_alone(site: RunningServer, open_page: OpenPage) -> None:
+    text = HOSTILE
+    chat = {"messages": [{"role": text, "name": text, "text": text}], "tools": text, "format": text}
+    state = {"tab": "chat", "text": text, "encoding": text, "compare": [text] * 9, "chat": chat}
+    page = open_page(site, fragment(state))
+    expect(page.locator("#chat-messages textarea")).to_have_value(HOSTILE)
+    is_clean(page)
+    for tab in ("Compare", "Tokens"):
+        page.get_by_role("tab", name=tab).click()
+        panel = page.get_by_role("tabpanel")
+        panel.locator(".t").first.wait_for()
+        is_clean(page)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        7,
+        [],
+        {"tab": "__proto__", "chat": 1, "compare": {}, "text": 5},
+        {"tab": "constructor", "mode": "x", "special": "x", "compare": []},
+        {"chat": {"messages": [None, 1, "x", {"role": {}}]}, "tab": "chat"},
+        {"__proto__": {"tab": "chat"}, "text": ["a"]},
+    ],
+)
+def test_a_link_of_other_types_opens_the_page(
+    site: RunningServer, open_page: OpenPage, state: object
+) -> None:
+    page = open_page(site, fragment(state))
+    page.get_by_role("tab", name="Tokens").click()
+    becomes(page, lambda: ids(page), ENCODING.encode_ordinary(page.input_value("#text")))
+
+
+def test_a_link_that_inflates_to_much_is_refused(site: RunningServer, open_page: OpenPage) -> None:
+    packed = zlib.compress(b'{"text": "' + b"a" * 50_000_000 + b'"}', wbits=-15)
+    page = open_page(site, "#" + base64.urlsafe_b64encode(packed).decode().rstrip("="))
+    assert page.input_value("#text").startswith("Hello, world!")
+
+
+def test_names_of_the_server_stay_text(serve: Serve, open_page: OpenPage, tmp_path: Any) -> None:
+    """An operator's encoding may have special tokens that look like anything."""
+    config = """
+        [encodings."<img src=x onerror=alert(1)>"]
+        extends = "cl100k_base"
+        special_tokens = { "<script>alert(2)</script>" = 200000 }
+        [ceiling.default]
+        "<img src=x onerror=alert(1)>" = "ALL"
+    """
+    server = serve("--config", write_config(tmp_path, config))
+    page = open_page(server)
+    page.locator("#encoding").select_option("<img src=x onerror=alert(1)>")
+    page.locator("#special").select_option("control")
+    page.locator("#text").fill("a<script>alert(2)</script>b")
+    expect(page.locator(".t.special")).to_have_text("<script>alert(2)</script>")
+    is_clean(page)

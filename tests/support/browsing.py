@@ -1,0 +1,48 @@
+"""What tests do with the playground, beside what Playwright has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+#: Opens a page: `open_page(server, "#…", viewport=…)`.
+OpenPage = Callable[..., "Page"]
+WAIT_SECONDS = 20.0
+#: Each label ends with the id.
+_IDS = "(all) => all.map((each) => Number(/id (\\d+)/.exec(each.ariaLabel)[1]))"
+_TEXTS = "(all) => all.map((each) => each.textContent)"
+
+
+def ids(page: Page, view: str = "#tokens-view") -> list[int]:
+    """The ids of the tokens that are drawn in a view."""
+    found: list[int] = page.locator(f"{view} .t").evaluate_all(_IDS)
+    return found
+
+
+def texts(page: Page, view: str = "#tokens-view") -> list[str]:
+    """What is shown for them."""
+    found: list[str] = page.locator(f"{view} .t").evaluate_all(_TEXTS)
+    return found
+
+
+def becomes(page: Page, read: Callable[[], object], expected: object) -> None:
+    """Wait until what is read from a page is as expected.
+
+    Raises:
+        AssertionError: It is not in time.
+    """
+    until = monotonic() + WAIT_SECONDS
+    while (found := read()) != expected:
+        assert monotonic() < until, f"{found!r} is not {expected!r}"
+        page.wait_for_timeout(20)
+
+
+def enter(page: Page, text: str) -> None:
+    """Put a long text into the field. Chromium takes minutes where it is typed by its protocol."""
+    page.locator("#text").evaluate(
+        "(field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }", text
+    )
