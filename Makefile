@@ -74,6 +74,10 @@ test-grpcio: $(VENV)/.dev ## Run the tests of RPCs and streams over the grpcio t
 test-page: $(VENV)/.page build/page/node_modules/axe-core/axe.min.js ## Run the tests of the playground in Chromium, which has to be installed
 	$(PYTEST) -q $(wildcard tests/page/page_*.py) $(PYTEST_ARGS)
 
+.PHONY: pictures
+pictures: $(VENV)/.page ## Write the pictures of the playground into docs/images
+	PYTHONPATH=tests $(BIN)/python tests/page/pictures.py
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style: ruff, rustfmt, clippy
 	$(BIN)/ruff check .

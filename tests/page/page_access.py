@@ -13,7 +13,7 @@ from support.serving import RunningServer
 AXE = Path(__file__).resolve().parents[2] / "build/page/node_modules/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 PHONE = {"width": 360, "height": 740}
-TABS = ("Tokens", "Compare", "Chat")
+TABS = ("Tokens", "Compare", "Merges", "Chat")
 
 
 def violations(page: Page) -> list[Any]:

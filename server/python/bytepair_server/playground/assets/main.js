@@ -4,6 +4,7 @@ import { call, useKey } from "./api.js";
 import { ChatTab } from "./chat.js";
 import { $ } from "./dom.js";
 import { Live } from "./live.js";
+import { MergesTab } from "./merges.js";
 import { shared } from "./share.js";
 import { fromFragment, initial } from "./state.js";
 import { CompareTab, delayFor, TokensTab } from "./text.js";
@@ -14,6 +15,7 @@ const formats = new Map();
 const tabs = {
   tokens: new TokensTab(state, encodings),
   compare: new CompareTab(state, encodings),
+  merges: new MergesTab(state, encodings),
   chat: new ChatTab(state, encodings, formats),
 };
 const names = Object.keys(tabs);

@@ -19,16 +19,22 @@ export class TokenView {
   #current = -1;
   #tokens = null;
 
-  constructor(place, label, detail) {
+  /**
+   * @param place The element that gets the list.
+   * @param label Its name.
+   * @param detail The element that describes the token that is pointed at, or the chosen one.
+   * @param onChoose Called with the tokens and the chosen one.
+   */
+  constructor(place, label, detail, onChoose = () => {}) {
     this.prefix = `t${views++}-`;
-    this.detail = detail;
+    Object.assign(this, { detail, onChoose });
     this.root = h("div", {
       class: "tokens", tabindex: 0, role: "group", "aria-label": label,
       onkeydown: (event) => this.#key(event),
-      onclick: (event) => this.#choose(numberOf(event.target)),
+      onclick: (event) => this.choose(numberOf(event.target)),
       onmouseover: (event) => this.#describe(numberOf(event.target)),
       onmouseleave: () => this.#describe(this.#current),
-      onfocus: () => this.#current < 0 && this.#choose(0),
+      onfocus: () => this.#current < 0 && this.choose(0),
     });
     place.append(this.root);
     this.seen = new IntersectionObserver((entries) => {
@@ -68,7 +74,7 @@ export class TokenView {
     const current = Math.min(this.#current, tokens.length - 1);
     this.#current = -1;
     this.root.removeAttribute("aria-activedescendant");
-    if (current >= 0) this.#choose(current, false);
+    if (current >= 0) this.choose(current, false);
     else this.#describe(-1);
   }
 
@@ -112,10 +118,15 @@ export class TokenView {
     if (event.key in STEPS) next = Math.max(0, Math.min(last, this.#current + STEPS[event.key]));
     if (next === null) return;
     event.preventDefault();
-    this.#choose(next);
+    this.choose(next);
   }
 
-  #choose(i, scrolls = true) {
+  get hasChoice() {
+    return this.#current >= 0;
+  }
+
+  /** Make a token the chosen one. */
+  choose(i, scrolls = true) {
     if (i < 0 || !this.#tokens || i >= this.#tokens.length) return;
     const block = this.#blocks.find(({ to }) => i < to);
     this.#fill(block.element);
@@ -126,6 +137,7 @@ export class TokenView {
     this.#current = i;
     if (scrolls) option.scrollIntoView({ block: "nearest" });
     this.#describe(i);
+    this.onChoose(this.#tokens, i);
   }
 
   #describe(i) {

@@ -1,0 +1,61 @@
+"""The tab Merges: the tree of a token, as `bytepair explain` has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bytepair_engine import get_encoding
+from bytepair_engine.pipeline.derivation import Derivations, Part, model_of
+from playwright.sync_api import Locator, Page, expect
+from support.browsing import OpenPage, becomes, ids
+from support.serving import RunningServer
+
+NAME = "r50k_base"
+ENCODING = get_encoding(NAME)
+
+
+@pytest.fixture
+def page(site: RunningServer, open_page: OpenPage) -> Page:
+    """The tab, in NAME."""
+    page = open_page(site)
+    page.get_by_role("tab", name="Merges").click()
+    page.locator("#merges-encoding").select_option(NAME)
+    return page
+
+
+def tree(part: Part) -> list[Any]:
+    """Ids of a tree: a token's, then those of its two parts."""
+    below = [] if part.left is None or part.right is None else [tree(part.left), tree(part.right)]
+    return [part.id, *below]
+
+
+def drawn(item: Locator) -> list[Any]:
+    """The same of what the page shows."""
+    said = item.locator("> .soft").inner_text()
+    below = item.locator("> ul > li").all()
+    return [int(said.rpartition(" ")[2]), *map(drawn, below)]
+
+
+def test_trees_are_those_of_the_engine(page: Page) -> None:
+    derivations = Derivations(model_of(ENCODING))
+    for text in (" understanding", "ا", "        "):
+        page.locator("#text").fill(text)
+        becomes(page, lambda: ids(page, "#merges-view"), expected := ENCODING.encode(text))
+        page.locator("#merges-view .t").first.click()
+        (root,) = derivations.of(ENCODING.decode_single_token_bytes(expected[0]))
+        status = page.locator("#tree-status")
+        expect(status).to_contain_text(f"Token {expected[0]} is made of")
+        assert drawn(page.locator(".tree > ul > li")) == tree(root)
+        size = len(ENCODING.decode_single_token_bytes(expected[0]))
+        expect(page.locator(".steps li")).to_have_count(size)
+        expect(page.locator(".steps mark")).to_have_count(size - 1)
+
+
+def test_a_control_token_has_no_tree(page: Page) -> None:
+    page.locator("#merges-encoding").select_option("o200k_base")
+    page.locator("#special").select_option("control")
+    page.locator("#text").fill("<|endoftext|>")
+    page.locator("#merges-view .t.special").click()
+    expect(page.locator("#tree-status")).to_have_text("A control token is not merged.")
+    expect(page.locator("#tree > *")).to_have_count(0)
