@@ -138,6 +138,16 @@ exactness-1gb: $(VENV)/.dev ## Compare ids with tiktoken's on 1 GB for each enco
 interop: $(VENV)/.dev build/proto/.installed ## Call real servers by the programs of examples/, grpcurl, curl and h2load
 	$(BIN)/python -m pytest -q tests/interop/clients.py
 
+# The versions are in go.mod; go.sum would have thousands of lines.
+build/collector/otelcol: $(wildcard tests/interop/collector/*)
+	@command -v go >/dev/null || { echo "'go' is missing: install Go 1.26 or newer" >&2; exit 1; }
+	mkdir -p build/collector && cp tests/interop/collector/* build/collector/
+	cd build/collector && go mod tidy && go build -o otelcol .
+
+.PHONY: test-traces
+test-traces: $(VENV)/.dev build/collector/otelcol ## Send spans to OpenTelemetry's collector: a few minutes, to build it the first time
+	$(BIN)/python -m pytest -q tests/server/test_traces.py
+
 .PHONY: conformance
 conformance: $(VENV)/.runtime build/proto/.installed ## Run the official conformance suite of gRPC, Connect and gRPC-Web
 	tests/conformance/run.sh $(abspath $(BIN)/python)
@@ -233,6 +243,10 @@ soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads a
 .PHONY: bench-service
 bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: 15 minutes; QUICK=1, PARTS="…"
 	$(BENCH).service.measure $(PARTS) $(if $(QUICK),--quick)
+
+.PHONY: bench-traces
+bench-traces: $(VENV)/.dev ## Measure what traces add to a call: a minute, on two idle cores
+	$(BENCH).service.traces
 
 .PHONY: bench-scaling
 bench-scaling: $(VENV)/.dev ## Measure and draw how the service grows: 15 minutes; CURVES="…", DRAW=1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
-from bytepair_server.observability import logs
+from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup_log import announce
@@ -126,6 +127,7 @@ class Server:
         watched = credentials.watched(settings, base_dir, self._callers, self._tls)
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._beside: Final[list[asyncio.Task[None]]] = []
+        self._tracer: Final = _made_tracer(log)
         shared: dict[str, Any] = {
             "limiter": self._limiter,
             "callers": self._callers,
@@ -138,6 +140,7 @@ class Server:
             "log": log,
             "log_calls": _call_level(settings),
             "log_denials": settings.log_denials,
+            "tracer": self._tracer,
         }
         self._unary: Final = UnaryHandlers(**shared)
         self._streams: Final = StreamHandlers(**shared, idle_seconds=settings.stream_idle_seconds)
@@ -254,6 +257,8 @@ class Server:
             await self._transport.stop()
         if self._http is not None:
             await asyncio.to_thread(self._http.stop)
+        if self._tracer is not None:
+            await asyncio.to_thread(self._tracer.close)
         return self._executor.close()
 
     async def run(self, stopping: asyncio.Event) -> bool:
@@ -333,6 +338,16 @@ class Server:
             http_address=self.http_address,
             workers=1,
         )
+
+
+def _made_tracer(log: logs.Log) -> traces.Tracer | None:
+    if not traces.are_wanted(os.environ):
+        return None
+    try:
+        return traces.tracer(os.environ)
+    except ImportError as error:
+        log.warning("no traces are sent: install bytepair-server[otel]", missing=error.name)
+        return None
 
 
 def _is_served(address: str) -> bool:

@@ -46,6 +46,9 @@ class Call:
         authorization: The call's `authorization` metadata, or None.
         caller: Who calls; "" until that is known.
         peer: Its connection, as gRPC named it at first: later it may know of none.
+        admitted: When it was admitted, by `perf_counter`, for traces; None if it was not, or
+            nothing is traced.
+        computed: When its answer was computed; likewise, and None for streams.
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
         input_bytes: UTF-8 bytes of text that were taken in.
         tokens: Ids that were answered, counted or decoded.
@@ -56,8 +59,10 @@ class Call:
     """
 
     __slots__ = (
+        "admitted",
         "authorization",
         "caller",
+        "computed",
         "encoding",
         "input_bytes",
         "peer",
@@ -75,6 +80,8 @@ class Call:
         self.peer: Final = peer
         self.authorization: Final = authorization
         self.caller = ""
+        self.admitted: float | None = None
+        self.computed: float | None = None
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0

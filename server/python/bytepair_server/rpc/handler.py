@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
+from time import perf_counter
 from typing import Any, Final
 
 from bytepair_server.admission.executor import Executor
@@ -16,7 +17,7 @@ from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
 from bytepair_server.errors import InputTooLarge, InvalidField
-from bytepair_server.observability import logs
+from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import Call
@@ -50,6 +51,7 @@ class UnaryHandlers:
         log: logs.Log,
         log_calls: str | None,
         log_denials: bool,
+        tracer: traces.Tracer | None = None,
     ) -> None:
         """Answer nothing until `service` is set and the limiter opens.
 
@@ -63,6 +65,7 @@ class UnaryHandlers:
             log: Where calls and faults are logged.
             log_calls: The level of the line for each call; None for no such lines.
             log_denials: Log what is denied, for audits.
+            tracer: Makes spans of calls; None for none.
         """
         self.service: Service | None = None
         self._limiter: Final = limiter
@@ -77,7 +80,9 @@ class UnaryHandlers:
             log=log,
             log_calls=log_calls,
             log_denials=log_denials,
+            tracer=tracer,
         )
+        self._compute: Final = self._computed if tracer is None else self._timed
 
     def methods(self) -> list[Method]:
         """Every RPC, for a transport. None of them has side effects."""
@@ -85,7 +90,7 @@ class UnaryHandlers:
             Method(
                 f"{service}/{rpc}",
                 Kind.UNARY,
-                self._handler(method, self._outcomes(rpc)),
+                self._handler(method, self._outcomes(f"{service}/{rpc}")),
                 has_no_side_effects=True,
             )
             for service, methods in RPCS.items()
@@ -125,7 +130,7 @@ class UnaryHandlers:
             except BaseException as error:
                 outcomes.failed(incoming, call, error)
                 return None
-            outcomes.answered(call)
+            outcomes.answered(incoming, call)
             incoming.answer(answer, trailers(call))
             return None
 
@@ -163,7 +168,7 @@ class UnaryHandlers:
         except BaseException as error:
             outcomes.failed(incoming, call, error)
             return
-        outcomes.answered(call)
+        outcomes.answered(incoming, call)
         incoming.answer(answer, trailers(call))
 
     def _answer(self, method: Rpc, raw: bytes, call: Call) -> bytes:
@@ -173,6 +178,13 @@ class UnaryHandlers:
         message = json.read(raw, method.request_class)
         return json.write(self._answer(method, message, call), method.response_class)
 
-    def _compute(self, method: Rpc, request: object, call: Call) -> bytes:
+    def _computed(self, method: Rpc, request: object, call: Call) -> bytes:
         assert self.service is not None  # the limiter opens once it is set
         return method.function(self.service, request, call)
+
+    def _timed(self, method: Rpc, request: object, call: Call) -> bytes:
+        call.admitted = perf_counter()
+        try:
+            return self._computed(method, request, call)
+        finally:
+            call.computed = perf_counter()

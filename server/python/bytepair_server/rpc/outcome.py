@@ -7,7 +7,7 @@ from typing import Final
 
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.errors import Draining
-from bytepair_server.observability import logs
+from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
 from bytepair_server.rpc.status import Failure, failure_of, internal
@@ -25,18 +25,21 @@ class Outcomes:
 
     def __init__(
         self,
-        rpc: str,
+        method: str,
         *,
         limiter: Limiter,
         metrics: Metrics,
         log: logs.Log,
         log_calls: str | None,
         log_denials: bool,
+        tracer: traces.Tracer | None,
     ) -> None:
-        """See `UnaryHandlers` for the arguments."""
-        self._rpc: Final = rpc
+        """See `UnaryHandlers` for the arguments; `method` is service and RPC."""
+        self._method: Final = method
+        self._rpc: Final = method.rpartition("/")[2]
         self._limiter: Final = limiter
-        self._metrics: Final = RpcMetrics(metrics, rpc)
+        self._metrics: Final = RpcMetrics(metrics, self._rpc)
+        self._tracer: Final = tracer
         self._used: Final = metrics.used
         self._unknown_encoding: Final = metrics.unknown_encoding
         self._log: Final = log
@@ -47,7 +50,7 @@ class Outcomes:
         """A call has come; `answered` or `failed` must follow."""
         return Call(incoming.peer, incoming.header(REQUEST_ID), incoming.header(AUTHORIZATION))
 
-    def answered(self, call: Call) -> None:
+    def answered(self, incoming: Incoming, call: Call) -> None:
         """A call is done; its answer is yet to be sent."""
         metrics = self._metrics
         metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
@@ -55,9 +58,8 @@ class Outcomes:
         for action, failure in call.policy.items():
             metrics.policy(call.caller, call.encoding, action)
             if failure is not None:
-                self._audit(call, failure)
-        if self._log_call is not None:
-            self._log_end(call, "OK", "")
+                self._audit(incoming, call, failure)
+        self._end(incoming, call, "OK", "")
 
     def failed(self, incoming: Incoming, call: Call, error: BaseException) -> None:
         """End a call with the status for an error.
@@ -70,13 +72,13 @@ class Outcomes:
         if isinstance(error, asyncio.CancelledError):
             if not self._limiter.is_cutting_off:
                 self._metrics.cancelled(call.encoding, call.seconds)
-                self._log_end(call, "CANCELLED", "")
+                self._end(incoming, call, "CANCELLED", "")
                 raise error
             error = Draining()
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
         # Anything else, for a panic of the compiled core is no Exception.
-        failure = failure_of(error) or self._unexpected(call, error)
+        failure = failure_of(error) or self._unexpected(incoming, call, error)
         code = failure.code.name
         self._metrics.failed(call.encoding, call.seconds, code, failure.reason)
         action = POLICY_ACTIONS.get(failure.reason)
@@ -87,11 +89,11 @@ class Outcomes:
         elif failure.reason == "UNKNOWN_ENCODING":
             self._tell_unknown(call, failure)
         if action is not None or failure.reason == "UNAUTHENTICATED":
-            self._audit(call, failure)
-        self._log_end(call, code, failure.reason)
+            self._audit(incoming, call, failure)
+        self._end(incoming, call, code, failure.reason)
         incoming.fail(failure.for_transport(), trailers(call))
 
-    def _unexpected(self, call: Call, error: BaseException) -> Failure:
+    def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._log.error(
             "unexpected error",
             rpc=self._rpc,
@@ -99,6 +101,7 @@ class Outcomes:
             encoding=call.encoding,
             request_id=call.request_id,
             error=logs.frames(error),
+            **_parent(incoming),
         )
         return internal(call.request_id)
 
@@ -113,7 +116,7 @@ class Outcomes:
                 caller=call.caller,
             )
 
-    def _audit(self, call: Call, failure: Failure) -> None:
+    def _audit(self, incoming: Incoming, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""
         if self._log_denials:
             self._log.warning(
@@ -125,9 +128,15 @@ class Outcomes:
                 reason=failure.reason,
                 token=failure.token,
                 request_id=call.request_id,
+                **_parent(incoming),
             )
 
-    def _log_end(self, call: Call, code: str, reason: str) -> None:
+    def _end(self, incoming: Incoming, call: Call, code: str, reason: str) -> None:
+        """Log and trace the end of a call."""
+        if self._tracer is not None:
+            trace = self._traced(self._tracer, incoming, call, code, reason)
+        elif self._log_call is not None:
+            trace = _parent(incoming)
         if self._log_call is not None:
             self._log_call(
                 "call",
@@ -140,4 +149,38 @@ class Outcomes:
                 input_bytes=call.input_bytes,
                 tokens=call.tokens,
                 request_id=call.request_id,
+                **trace,
             )
+
+    def _traced(
+        self, tracer: traces.Tracer, incoming: Incoming, call: Call, code: str, reason: str
+    ) -> dict[str, str]:
+        """Make a call's spans; the log's fields of them."""
+        headers = {
+            name: value
+            for name in (traces.TRACEPARENT, traces.TRACESTATE)
+            if (value := incoming.header(name)) is not None
+        }
+        span = tracer.record(
+            self._method,
+            headers if _parent(incoming) else {},
+            traces.Times(call.started, call.admitted, call.computed),
+            code,
+            lambda: {
+                "rpc.system.name": "connectrpc" if incoming.is_json else "grpc",
+                **traces.peer_attributes(call.peer),
+                "bytepair.request_id": call.request_id,
+                "bytepair.caller": call.caller,
+                "bytepair.encoding": call.encoding,
+                "bytepair.reason": reason,
+                "bytepair.input_bytes": call.input_bytes,
+                "bytepair.tokens": call.tokens,
+            },
+        )
+        return {"trace_id": span.trace_id, "span_id": span.span_id}
+
+
+def _parent(incoming: Incoming) -> dict[str, str]:
+    """The log's fields of the trace that a call is part of."""
+    parent = traces.parent_of(incoming.header(traces.TRACEPARENT))
+    return {} if parent is None else {"trace_id": parent.trace_id, "parent_span_id": parent.span_id}

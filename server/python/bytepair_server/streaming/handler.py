@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from time import perf_counter
 from typing import Any, Final
 
 from bytepair_server.admission.executor import Executor
@@ -17,7 +18,7 @@ from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quota, Quotas
 from bytepair_server.errors import InputTooLarge, InvalidField, Overloaded, StreamIdle
-from bytepair_server.observability import logs
+from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.outcome import Outcomes, trailers
@@ -60,6 +61,7 @@ class StreamHandlers:
         log_calls: str | None,
         log_denials: bool,
         idle_seconds: float,
+        tracer: traces.Tracer | None = None,
     ) -> None:
         """Serve nothing until `options` is set and the limiter opens.
 
@@ -74,6 +76,7 @@ class StreamHandlers:
             log_calls: The level of the line for each call; None for no such lines.
             log_denials: Log what is denied, for audits.
             idle_seconds: A stream without a message for so long is ended; 0: never.
+            tracer: Makes spans of streams; None for none.
         """
         self.options: Options | None = None
         self._limiter: Final = limiter
@@ -89,6 +92,7 @@ class StreamHandlers:
             log=log,
             log_calls=log_calls,
             log_denials=log_denials,
+            tracer=tracer,
         )
 
     def methods(self) -> list[Method]:
@@ -99,7 +103,7 @@ class StreamHandlers:
         ]
 
     def _handler(self, rpc: str) -> Handler:
-        session_class, outcomes = SESSIONS[rpc], self._outcomes(rpc)
+        session_class, outcomes = SESSIONS[rpc], self._outcomes(f"{SERVICE_NAME}/{rpc}")
 
         async def handle(incoming: StreamCall) -> None:
             call, limiter = outcomes.begin(incoming), self._limiter
@@ -114,8 +118,9 @@ class StreamHandlers:
                             await stream.working(limiter.opened())
                         assert self.options is not None  # the limiter opens once they are set
                         session = session_class(self.options, call, self._executor.inline_max_bytes)
+                        call.admitted = perf_counter()
                         await self._converse(incoming, session, stream, quota)
-                    outcomes.answered(call)
+                    outcomes.answered(incoming, call)
                 except BaseException as error:
                     outcomes.failed(incoming, call, error)
                 # The stream counts until its caller has its status: one that reads nothing would

@@ -1,0 +1,178 @@
+"""Traces: the caller's `traceparent`, and spans by OpenTelemetry where the environment wants them.
+
+A span is made when its call has ended, of times that the call noted down, so that calls cost
+nothing where traces are off. Attributes hold names, numbers and ids, never text.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from time import perf_counter, time_ns
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bytepair_server import __version__
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.util.types import AttributeValue
+
+#: W3C Trace Context: headers of a call.
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
+
+_EXPORTER: Final = "OTEL_TRACES_EXPORTER"
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_SERVICE: Final = "bytepair-server"
+#: How long a server that stops waits for its last spans to be sent.
+_CLOSE_SECONDS: Final = 5.0
+#: Statuses that are the server's fault, by the conventions for gRPC.
+_FAULTS: Final = frozenset(
+    {"DATA_LOSS", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN"}
+)
+
+#: Version 00 ends after the flags; later ones may go on.
+_WELL_FORMED: Final = re.compile(
+    r"(00|(?!ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?"
+)
+
+
+class Parent(NamedTuple):
+    """The caller's part of a trace, in lower-case hexadecimal digits.
+
+    Attributes:
+        trace_id: 32 of them.
+        span_id: 16 of them: the caller's span.
+    """
+
+    trace_id: str
+    span_id: str
+
+
+class Times(NamedTuple):
+    """When a call was where, by `perf_counter`.
+
+    Attributes:
+        started: It came.
+        admitted: It was admitted; None if it never was.
+        computed: Its answer was computed; None if it was not, or is a stream.
+    """
+
+    started: float
+    admitted: float | None
+    computed: float | None
+
+
+def parent_of(header: str | None) -> Parent | None:
+    """What a `traceparent` says; None where there is none, or it is not well-formed."""
+    found = None if header is None else _WELL_FORMED.fullmatch(header)
+    if found is None or (found[1] == "00" and found[4]):
+        return None
+    return Parent(found[2], found[3])
+
+
+def peer_attributes(peer: str) -> dict[str, AttributeValue]:
+    """A connection, as gRPC names it ("ipv4:127.0.0.1:5000", "unix:/path"), by the conventions."""
+    address = peer.partition(":")[2]
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return {"network.peer.address": address}
+    return {"network.peer.address": host.strip("[]"), "network.peer.port": int(port)}
+
+
+class Tracer:
+    """Makes spans and has them sent, in the background."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        from opentelemetry import trace
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._api: Final = trace
+        self._provider: Final = provider
+        self._tracer: Final = provider.get_tracer(_SERVICE, __version__)
+        self._extract: Final = TraceContextTextMapPropagator().extract
+
+    def record(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        times: Times,
+        code: str,
+        attributes: Callable[[], Mapping[str, AttributeValue]],
+    ) -> Parent:
+        """Make the spans of a call that has ended: its own, and within it `admission` and
+        `compute`.
+
+        Args:
+            method: Service and RPC, such as "bytepair.v1.TokenizerService/Count".
+            headers: Its `traceparent` and `tracestate`, if it has them.
+            times: When it was where.
+            code: The name of its status.
+            attributes: More of the call's span, asked for if the call is sampled.
+        Returns:
+            The trace and the span, for the log.
+        """
+        api, start_span = self._api, self._tracer.start_span
+        # Noted by a clock that is never set; spans have the time of day.
+        ended = time_ns()
+        offset = ended - round(perf_counter() * 1e9)
+        started = offset + round(times.started * 1e9)
+        context = self._extract(headers) if headers else None
+        span = start_span(method, context, api.SpanKind.SERVER, start_time=started)
+        if span.is_recording():
+            span.set_attributes(
+                {"rpc.method": method, "rpc.response.status_code": code, **attributes()}
+            )
+            if code in _FAULTS:
+                span.set_attribute("error.type", code)
+                span.set_status(api.StatusCode.ERROR)
+            within = api.set_span_in_context(span)
+            admitted = ended if times.admitted is None else offset + round(times.admitted * 1e9)
+            start_span("admission", within, start_time=started).end(admitted)
+            if times.computed is not None:
+                computed = offset + round(times.computed * 1e9)
+                start_span("compute", within, start_time=admitted).end(computed)
+        span.end(ended)
+        found = span.get_span_context()
+        return Parent(f"{found.trace_id:032x}", f"{found.span_id:016x}")
+
+    def close(self) -> None:
+        """Send what was not sent yet, for some seconds at most."""
+        # Where nobody answers, it would wait for half a minute.
+        closing = threading.Thread(target=self._provider.shutdown, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+
+
+def are_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether the environment wants spans: it names a collector or an exporter."""
+    exporter = environment.get(_EXPORTER, "").strip().lower()
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or exporter == "none":
+        return False
+    return exporter == "otlp" or any(environment.get(name) for name in _ENDPOINTS)
+
+
+def tracer(environment: Mapping[str, str]) -> Tracer:
+    """Make a tracer that sends spans by OTLP, as the standard `OTEL_*` variables say.
+
+    Raises:
+        ImportError: The extra `otel` is not installed.
+    """
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    is_grpc = next(filter(None, map(environment.get, _PROTOCOLS)), "") == "grpc"
+    protocol = "grpc" if is_grpc else "http"
+    module = import_module(f"opentelemetry.exporter.otlp.proto.{protocol}.trace_exporter")
+    resource: dict[str, AttributeValue] = {"service.version": __version__}
+    if not environment.get("OTEL_SERVICE_NAME") and "service.name=" not in environment.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    ):
+        resource["service.name"] = _SERVICE  # or it would be "unknown_service"
+    provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(module.OTLPSpanExporter()))
+    return Tracer(provider)
