@@ -6,6 +6,7 @@
 //! all of it is held to.
 
 pub mod bpe;
+pub mod breaks;
 mod cache;
 pub mod cancel;
 mod decode;

@@ -273,7 +273,7 @@ def test_every_type_has_a_row() -> None:
         engine_errors.SpecialTokenFound,
         engine_errors.InvalidUnicode,
         engine_errors.UnknownTokenId,
-        chat_errors.BudgetTooSmall,
+        engine_errors.BudgetTooSmall,
         chat_errors.ChatFormatMismatch,
         chat_errors.InvalidChat,
         chat_errors.UnknownChatFormat,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Literal, final
 from bytepair_engine.backends.interface import DecodeErrors, OffsetUnit, Text
 
 __all__ = [
+    "BREAKS_UNICODE_VERSION",
     "UNICODE_VERSION",
     "Bpe",
     "CancelFlag",
@@ -17,6 +18,7 @@ __all__ = [
     "PretokenCounts",
     "RankTable",
     "SpecialSet",
+    "break_ends",
     "merge_columns",
     "merges_by_rank",
     "unpack",
@@ -24,6 +26,12 @@ __all__ = [
 
 #: The version of the Unicode Character Database behind the scanners' character classes.
 UNICODE_VERSION: Final[str]
+
+#: The version of Unicode behind `break_ends`.
+BREAKS_UNICODE_VERSION: Final[str]
+
+def break_ends(text: str, level: str) -> list[int]:
+    """Where the graphemes, words or sentences of a text end, in code points."""
 
 def merge_columns(
     halves: list[str], vocabulary: Mapping[str, int], prefix: int

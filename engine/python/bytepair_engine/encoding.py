@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from bytepair_engine.backends.interface import Backend, DecodeErrors, OffsetUnit, Text
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.backends.varint import pack
+from bytepair_engine.context.methods import ContextMethods
 from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
 from bytepair_engine.pipeline.definition import NO_TEMPLATE, Decoder, Pipeline, Template
 from bytepair_engine.resources import Resources
@@ -24,7 +25,7 @@ LIVE: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False, eq=False)
-class Encoding:
+class Encoding(ContextMethods):
     """Text to token ids and back, for one vocabulary. Immutable and safe to share between
     threads; the native backend works without the interpreter's lock. `get_encoding` and
     `load_encoding` make them. They pickle, and cost next to nothing in forked workers.

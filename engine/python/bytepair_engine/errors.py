@@ -8,6 +8,7 @@
     ├── UnknownTokenId       (LookupError)  an id that the encoding does not have
     ├── UnknownToken         (LookupError)  bytes that are not one token
     ├── InvalidOption        (ValueError)   an argument outside its domain
+    ├── BudgetTooSmall       (ValueError)   not even the least that must be kept fits
     ├── TrainingError        (ValueError)   the texts make no merge table
     ├── PieceTooLong         (ValueError)   streamed text without a split point for too long
     ├── StreamFinished       (RuntimeError) a stream that was used after its end
@@ -154,6 +155,31 @@ class InvalidOption(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.option}: {self.problem}"
+
+
+class BudgetTooSmall(BytepairError, ValueError):
+    """Not even the least that must be kept fits the number of tokens.
+
+    Attributes:
+        needed: How many tokens it has.
+        budget: How many there may be.
+        byte_offset: Of the code point that does not fit, in the text's UTF-8; None where it is no
+            single one.
+    """
+
+    def __init__(self, needed: int, budget: int, byte_offset: int | None = None) -> None:
+        super().__init__(needed, budget, byte_offset)
+        self.needed = needed
+        self.budget = budget
+        self.byte_offset = byte_offset
+
+    def __str__(self) -> str:
+        what = (
+            "what must be kept"
+            if self.byte_offset is None
+            else f"the code point at byte {self.byte_offset}"
+        )
+        return f"{what} has {self.needed} tokens, and there may be {self.budget}; allow more"
 
 
 class PieceTooLong(BytepairError, ValueError):

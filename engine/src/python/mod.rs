@@ -3,6 +3,7 @@
 //! Arguments become Rust here, errors become the classes of `errors.py`, and a panic becomes
 //! an `InternalError`.
 
+mod breaks;
 mod cancel;
 mod encoding;
 mod guard;
@@ -44,5 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(merges::merge_columns, module)?)?;
     module.add_function(wrap_pyfunction!(merges::merges_by_rank, module)?)?;
     module.add_function(wrap_pyfunction!(ids::unpack, module)?)?;
+    module.add_function(wrap_pyfunction!(breaks::break_ends, module)?)?;
+    module.add("BREAKS_UNICODE_VERSION", breaks::unicode_version())?;
     module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
 }

@@ -12,7 +12,6 @@
 
 from bytepair_engine.chat.counting import ChatCount, EncodedChat, count_chat, encode_chat
 from bytepair_engine.chat.errors import (
-    BudgetTooSmall,
     ChatFormatMismatch,
     InvalidChat,
     UnknownChatFormat,
@@ -23,6 +22,7 @@ from bytepair_engine.chat.layout import Control
 from bytepair_engine.chat.messages import Message, Tool, ToolCall
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format, list_chat_formats
+from bytepair_engine.errors import BudgetTooSmall
 
 __all__ = [
     "BudgetTooSmall",

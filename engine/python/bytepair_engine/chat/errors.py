@@ -3,8 +3,7 @@
     BytepairError
     ├── UnknownChatFormat   (LookupError)  no such format
     ├── ChatFormatMismatch  (ValueError)   the encoding lacks control tokens of the format
-    ├── InvalidChat         (ValueError)   the format cannot say this chat
-    └── BudgetTooSmall      (ValueError)   what must be kept has more tokens than the budget
+    └── InvalidChat         (ValueError)   the format cannot say this chat
 
 No message holds text of a chat.
 """
@@ -80,20 +79,3 @@ class InvalidChat(BytepairError, ValueError):
             return f"the chat breaks the rule {self.rule} in {self.field}"
         kind = "tool" if self.field.startswith("tools") else "message"
         return f"{kind} {self.index} breaks the rule {self.rule} in {self.field}"
-
-
-class BudgetTooSmall(BytepairError, ValueError):
-    """What must be kept has more tokens than there may be.
-
-    Attributes:
-        needed: Tokens of what must be kept.
-        budget: How many there may be.
-    """
-
-    def __init__(self, needed: int, budget: int) -> None:
-        super().__init__(needed, budget)
-        self.needed = needed
-        self.budget = budget
-
-    def __str__(self) -> str:
-        return f"what must be kept needs {self.needed} tokens, and the budget is {self.budget}"

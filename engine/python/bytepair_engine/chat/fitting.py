@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from bytepair_engine.chat.counting import DEFAULT_OPTIONS, Counter, Messages, Tools, read_chat
-from bytepair_engine.chat.errors import BudgetTooSmall
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS
 from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import BudgetTooSmall, InvalidOption
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 

@@ -31,11 +31,12 @@ A = TypeVar("A", list[int], bytes)
 def can_stream(encoding: Encoding) -> bool:
     """Whether texts can be streamed into `encoding`: whether it is known where a text can be cut
     for it, which is so for the split patterns that have a name and for most pipelines."""
-    return _split_points(encoding) is not None
+    return split_points(encoding) is not None
 
 
 @lru_cache(_KEPT_BORDERS)
-def _split_points(encoding: Encoding) -> SplitPoints | None:
+def split_points(encoding: Encoding) -> SplitPoints | None:
+    """Where texts can be split for `encoding`; None where that is not known."""
     if encoding.pipeline is None:
         return split_points_of(encoding.pattern)
     return pipeline_split_points(encoding.pipeline)
@@ -67,8 +68,8 @@ class _TextStream:
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
     ) -> None:
         """See `StreamEncoder`."""
-        split_points = _split_points(encoding)
-        if split_points is None:
+        points = split_points(encoding)
+        if points is None:
             raise InvalidOption(
                 "encoding",
                 f"{encoding.name!r} cannot be streamed into: its split pattern is none of the "
@@ -85,7 +86,7 @@ class _TextStream:
         self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
         self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
         self._splitter: Final = StreamSplitter(
-            split_points,
+            points,
             allowed=special_names(allowed & every),
             disallowed=special_names(rejected),
             either=special_names(allowed | rejected),

@@ -1,0 +1,306 @@
+"""What in a text surprises: reported, never changed."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+import regex
+
+from bytepair_engine.context.borders import Borders
+from bytepair_engine.context.measure import Measure
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import InvalidOption
+from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
+from bytepair_engine.vocabulary.special_names import special_names
+
+
+class FindingCode(IntEnum):
+    """What was found; the numbers are those of the proto."""
+
+    #: The text ends with white space, which more text would join.
+    TRAILING_WHITESPACE = 1
+    #: From here on more text can change the tokens.
+    UNSTABLE_TAIL = 2
+    #: A special token is spelled.
+    SPECIAL_TOKEN_SPELLED = 3
+    #: A special token is nearly spelled: but for case, compatibility or invisible characters.
+    SPECIAL_TOKEN_LOOKALIKE = 4
+    #: Not in Unicode's normal form C.
+    NOT_NFC = 5
+    #: A character without width, but for those that emoji and scripts need.
+    INVISIBLE_CHARACTER = 6
+    #: A tag character, but for those of flags.
+    TAG_CHARACTER = 7
+    #: A character that changes the direction of text.
+    BIDI_CONTROL = 8
+    #: U+FFFD: something was decoded wrongly before.
+    REPLACEMENT_CHARACTER = 9
+    #: A control character other than TAB, LF and CR.
+    CONTROL_CHARACTER = 10
+    #: A token of the list that the caller gave.
+    FLAGGED_TOKEN = 11
+    #: The unknown token of a vocabulary that has one.
+    UNKNOWN_TOKEN = 12
+    #: Text that can only be encoded together, longer than a stream may hold.
+    LONG_RUN = 13
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One place.
+
+    Attributes:
+        start: Where it starts, in code points.
+        end: Where it ends, behind `start`.
+        code: What it is.
+        token_id: Of the token at fault; None where it is none.
+        token: The name of the special token; None elsewhere.
+        code_point: Of the character at fault; None where it is none.
+    """
+
+    start: int
+    end: int
+    code: FindingCode
+    token_id: int | None = None
+    token: str | None = None
+    code_point: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found in a text.
+
+    Attributes:
+        findings: By start, end and code; at most as many as were asked for.
+        totals: How many there are of each code that occurs.
+        count: The tokens of the text as ordinary text.
+        stable_tokens: How many of its tokens are the same whatever text follows.
+        stable_end: Where these end, in code points.
+    """
+
+    findings: tuple[Finding, ...]
+    totals: Mapping[FindingCode, int]
+    count: int
+    stable_tokens: int
+    stable_end: int
+
+
+def inspect(
+    encoding: Encoding,
+    text: str,
+    *,
+    codes: Collection[FindingCode] = (),
+    max_findings: int | None = None,
+    flagged: Collection[int] = (),
+    long_run_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+) -> Inspection:
+    """Look for what makes a count or an answer surprising.
+
+    Args:
+        encoding: One for which `can_stream` holds.
+        text: Any text without lone surrogates; its special tokens are ordinary text.
+        codes: What to look for; none for everything.
+        max_findings: At most so many findings, at least 0; None for all.
+        flagged: Token ids to report.
+        long_run_bytes: How long text without a split point may be.
+    Raises:
+        InvalidUnicode: A lone surrogate.
+        InvalidOption: `max_findings` is negative, or it is not known where texts can be split for
+            this encoding.
+    """
+    if max_findings is not None and max_findings < 0:
+        raise InvalidOption("max_findings", f"must be 0 or more, and is {max_findings}")
+    measure = Measure(encoding, text, frozenset())
+    count = measure.count(text)
+    stable_end = measure.stable_end()
+    wanted = frozenset(codes) or frozenset(FindingCode)
+    found = sorted(
+        finding
+        for code, look in _LOOKS.items()
+        if code in wanted
+        for finding in look(_Text(encoding, text, stable_end, frozenset(flagged), long_run_bytes))
+    )
+    return Inspection(
+        tuple(found if max_findings is None else found[:max_findings]),
+        Counter(finding.code for finding in found),
+        count,
+        measure.count(text[:stable_end]),
+        stable_end,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    encoding: Encoding
+    text: str
+    stable_end: int
+    flagged: frozenset[int]
+    long_run_bytes: int
+
+
+#: Characters without width that are not characters of their own kind below.
+_INVISIBLE: Final = (
+    r"\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0100-\U000e01ef"
+)
+#: Scripts whose letters are joined, or kept apart, by U+200C and U+200D.
+_JOINING: Final = (
+    r"\p{Arab}\p{Syrc}\p{Mong}\p{Deva}\p{Beng}\p{Guru}\p{Gujr}\p{Orya}\p{Taml}\p{Telu}\p{Knda}"
+    r"\p{Mlym}\p{Sinh}\p{Khmr}\p{Mymr}\p{Thaa}\p{Nkoo}\p{Mand}\p{Adlm}\p{Rohg}"
+)
+_NEEDED: Final = (
+    # Between emoji, and between letters of scripts that use them, with marks in between.
+    r"(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})"
+    rf"|(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])"
+    # Presentation of emoji and keycaps, variants of Han and Mongolian.
+    r"|(?<=[\p{Extended_Pictographic}0-9#*])[\ufe0e\ufe0f]"
+    r"|(?<=\p{Han})[\ufe00-\ufe02\U000e0100-\U000e01ef]"
+    r"|(?<=\p{Mong})[\u180b-\u180f]"
+)
+_FLAG_TAGS: Final = "".join(
+    rf"|(?<=\U0001f3f4){''.join(chr(0xE0000 + ord(c)) for c in code)}\U000e007f"
+    for code in ("gbeng", "gbsct", "gbwls")
+)
+_CHARACTERS: Final[dict[FindingCode, regex.Pattern[str]]] = {
+    FindingCode.INVISIBLE_CHARACTER: regex.compile(rf"(?:{_NEEDED})(*SKIP)(*FAIL)|[{_INVISIBLE}]"),
+    FindingCode.TAG_CHARACTER: regex.compile(
+        rf"(?:{_FLAG_TAGS[1:]})(*SKIP)(*FAIL)|[\U000e0000-\U000e007f]"
+    ),
+    FindingCode.BIDI_CONTROL: regex.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"),
+    FindingCode.REPLACEMENT_CHARACTER: regex.compile("\ufffd"),
+    FindingCode.CONTROL_CHARACTER: regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"),
+}
+_DROPPED: Final = regex.compile(rf"[{_INVISIBLE}\U000e0000-\U000e007f\u200e\u200f\u202a-\u202e]")
+_TRAILING: Final = regex.compile(r"(?r)\s+")
+
+
+def _trailing(text: _Text) -> Iterator[Finding]:
+    match = _TRAILING.match(text.text)
+    if match:
+        yield Finding(match.start(), match.end(), FindingCode.TRAILING_WHITESPACE)
+
+
+def _unstable(text: _Text) -> Iterator[Finding]:
+    if text.stable_end < len(text.text):
+        yield Finding(text.stable_end, len(text.text), FindingCode.UNSTABLE_TAIL)
+
+
+def _spelled(text: _Text) -> Iterator[Finding]:
+    special = text.encoding.special_tokens
+    for match in special_names(frozenset(special)).finditer(text.text, len(text.text)):
+        name = match.group()
+        yield Finding(
+            match.start(), match.end(), FindingCode.SPECIAL_TOKEN_SPELLED, special[name], name
+        )
+
+
+def _lookalikes(text: _Text) -> Iterator[Finding]:
+    special = text.encoding.special_tokens
+    folded, prefixes, firsts = _folded_names(frozenset(special))
+    last = 0
+    for match in firsts.finditer(text.text):
+        start = place = match.start()
+        if start < last:
+            continue
+        seen, best = "", None
+        while place < len(text.text):
+            seen += _folded(text.text[place])
+            if seen not in prefixes:
+                break
+            place += 1
+            if seen in folded:
+                best = place, folded[seen]
+        if best is not None and text.text[start : best[0]] not in special:
+            last, name = best
+            code = FindingCode.SPECIAL_TOKEN_LOOKALIKE
+            yield Finding(start, last, code, special[name], name)
+
+
+@lru_cache(16)
+def _folded_names(
+    names: frozenset[str],
+) -> tuple[Mapping[str, str], frozenset[str], regex.Pattern[str]]:
+    """Folded names to names, all that they begin with, and what finds their first characters."""
+    folded = {_folded(name): name for name in sorted(names, reverse=True)}
+    folded.pop("", None)
+    prefixes = frozenset(name[:end] for name in folded for end in range(1, len(name) + 1))
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    alike = [c for c in every if _folded(c) in prefixes]
+    # `[^\s\S]` matches nothing.
+    pattern = "[" + "".join(map(regex.escape, alike)) + "]" if alike else r"[^\s\S]"
+    return folded, prefixes, regex.compile(pattern)
+
+
+def _folded(text: str) -> str:
+    return _DROPPED.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _not_nfc(text: _Text) -> Iterator[Finding]:
+    if unicodedata.is_normalized("NFC", text.text):
+        return
+    ends = [0, *Borders(text.text).between("grapheme", 0, len(text.text))]
+    found = False
+    for start, end in pairwise(ends):
+        if not unicodedata.is_normalized("NFC", text.text[start:end]):
+            found = True
+            yield Finding(start, end, FindingCode.NOT_NFC)
+    if not found:
+        yield Finding(0, len(text.text), FindingCode.NOT_NFC)
+
+
+def _characters(code: FindingCode) -> Callable[[_Text], Iterator[Finding]]:
+    def look(text: _Text) -> Iterator[Finding]:
+        for match in _CHARACTERS[code].finditer(text.text):
+            point = ord(match.group())
+            yield Finding(match.start(), match.end(), code, code_point=point)
+
+    return look
+
+
+def _flagged(text: _Text) -> Iterator[Finding]:
+    yield from _tokens(text, text.flagged, FindingCode.FLAGGED_TOKEN)
+
+
+def _unknown(text: _Text) -> Iterator[Finding]:
+    pipeline = text.encoding.pipeline
+    if pipeline is not None and pipeline.model.unknown is not None:
+        yield from _tokens(text, frozenset({pipeline.model.unknown}), FindingCode.UNKNOWN_TOKEN)
+
+
+def _tokens(text: _Text, wanted: frozenset[int], code: FindingCode) -> Iterator[Finding]:
+    if not wanted:
+        return
+    ids, offsets = text.encoding.encode_with_offsets(text.text, disallowed_special=())
+    offsets.append(len(text.text))
+    for index, token_id in enumerate(ids):
+        if token_id in wanted:
+            # A token within a character has the whole of it.
+            end = next(o for o in offsets[index + 1 :] if o > offsets[index])
+            yield Finding(offsets[index], end, code, token_id)
+
+
+def _long_runs(text: _Text) -> Iterator[Finding]:
+    if len(text.text.encode()) > text.long_run_bytes:
+        measure = Measure(text.encoding, text.text, frozenset())
+        for start, end in measure.long_runs(text.long_run_bytes):
+            yield Finding(start, end, FindingCode.LONG_RUN)
+
+
+_LOOKS: Final[dict[FindingCode, Callable[[_Text], Iterator[Finding]]]] = {
+    FindingCode.TRAILING_WHITESPACE: _trailing,
+    FindingCode.UNSTABLE_TAIL: _unstable,
+    FindingCode.SPECIAL_TOKEN_SPELLED: _spelled,
+    FindingCode.SPECIAL_TOKEN_LOOKALIKE: _lookalikes,
+    FindingCode.NOT_NFC: _not_nfc,
+    **{code: _characters(code) for code in _CHARACTERS},
+    FindingCode.FLAGGED_TOKEN: _flagged,
+    FindingCode.UNKNOWN_TOKEN: _unknown,
+    FindingCode.LONG_RUN: _long_runs,
+}

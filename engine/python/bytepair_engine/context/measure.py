@@ -1,0 +1,279 @@
+"""Exact counts of parts of one text, found without counting what is common to them twice.
+
+Counts are not monotone: a longer text can have fewer tokens. What makes them searchable are safe
+split points (docs/streaming.md): the tokens before one and after one never change each other, so
+counts from one to the next add up, and once more tokens stand before one than there may be, no
+longer text can fit. Between two of them everything is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bytepair_engine.backends.reference import check_unicode
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import InvalidOption, InvalidUnicode, PieceTooLong, SpecialTokenFound
+from bytepair_engine.streaming.encoder import split_points
+from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
+
+#: Characters of a token, for a first guess.
+_CHARACTERS: Final = 4
+
+#: A stretch between two split points in which everything is tried is at most so long.
+_NEAR: Final = 48
+
+#: At most this many characters without a split point.
+_LONGEST: Final = 4096
+
+#: Characters that are looked at before a place for a split point, at first.
+_BACK: Final = 256
+
+#: Characters before it that the rules for a split point may look at.
+_RULE_CONTEXT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A split point, and how many tokens stand between it and where the search began."""
+
+    place: int
+    count: int
+
+
+class Measure:
+    """Counts parts of one text.
+
+    Attributes:
+        text: The text; places in it are code points.
+    """
+
+    def __init__(self, encoding: Encoding, text: str, allowed: SpecialTokens) -> None:
+        """Measure a text.
+
+        Raises:
+            InvalidOption: It is not known where a text can be split for the encoding.
+        """
+        points = split_points(encoding)
+        if points is None:
+            raise InvalidOption(
+                "encoding",
+                f"texts for {encoding.name!r} cannot be cut: its split pattern is none of the "
+                "named ones, so it is not known where counts add up",
+            )
+        self.text: Final = text
+        self._encoding: Final = encoding
+        self._allowed: Final[SpecialTokens] = allowed
+        every = frozenset(encoding.special_tokens)
+        self._names: Final = special_names(
+            every if allowed == "all" else every & frozenset(allowed)
+        )
+        self._local: Final = points.local
+        self._settled: Final = points.settled
+        self._has_context: Final = encoding.pipeline is not None
+
+    def count(self, text: str, limit: int | None = None) -> int:
+        """The tokens of a text by itself, or `limit` + 1."""
+        return self._encoding.count(
+            text, limit=limit, allowed_special=self._allowed, disallowed_special=()
+        )
+
+    def after(self, mark: int, text: str, limit: int | None = None) -> int:
+        """The tokens that `text` adds where it follows a split point, or `limit` + 1."""
+        if not self._has_context or mark == 0:
+            return self.count(text, limit)
+        before = self.text[mark - 1]
+        own = self.count(before)
+        return self.count(before + text, None if limit is None else limit + own) - own
+
+    def splits_special(self, place: int) -> bool:
+        """Whether a place is inside an allowed special token that the text spells."""
+        return self._names.longest > 1 and self._names.across(self.text, place) is not None
+
+    def forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
+        """Look for the longest part from `start` on that has at most `budget` tokens.
+
+        Returns:
+            Split points with the tokens from `start` to each, at most the budget, ascending; and
+            the first place known after which, and at which, every part has more. None where all of
+            the text fits: then the last mark is its end.
+        Raises:
+            PieceTooLong: Too much text has no split point.
+        """
+        end = len(self.text)
+        beyond: int | None = None
+        marks = [Mark(start, 0)]
+        step = (budget + 1) * _CHARACTERS + _NEAR
+        while beyond is None:
+            last = marks[-1]
+            guess = last.place + step
+            place = end if guess >= end else self._split_point(last.place, guess)
+            if place == last.place < end:
+                step *= 4
+                continue
+            count = last.count + self._between(start, last.place, place, budget - last.count)
+            if count > budget:
+                beyond = place
+            else:
+                marks.append(Mark(place, count))
+                if place == end:
+                    return marks, None
+                step = (budget - count + 1) * _CHARACTERS + _NEAR
+        while beyond - marks[-1].place > _NEAR:
+            last = marks[-1]
+            found = self._near(last.place, beyond)
+            if found is None:
+                self._check(last.place, beyond)
+                break
+            count = last.count + self._between(start, last.place, found, budget - last.count)
+            if count > budget:
+                beyond = found
+            else:
+                marks.append(Mark(found, count))
+        return marks, beyond
+
+    def backwards(self, start: int, end: int, budget: int) -> tuple[list[Mark], int | None]:
+        """As `forwards`, for the longest part of the text from `start` on that goes up to `end`.
+
+        Returns:
+            Split points with the tokens from each to the end, descending; and the last place known
+            before which, and at which, every part has more. None where all from `start` on fits:
+            then the last mark is `start`.
+        Raises:
+            PieceTooLong: Too much text has no split point.
+        """
+        beyond: int | None = None
+        marks = [Mark(end, 0)]
+        step = (budget + 1) * _CHARACTERS + _NEAR
+        while beyond is None:
+            last = marks[-1]
+            guess = last.place - step
+            place = start if guess <= start else self._split_point(start, guess)
+            count = last.count + self._between(start, place, last.place, budget - last.count)
+            if count > budget:
+                beyond = place
+            else:
+                marks.append(Mark(place, count))
+                if place == start:
+                    return marks, None
+                step = (budget - count + 1) * _CHARACTERS + _NEAR
+        while marks[-1].place - beyond > _NEAR:
+            last = marks[-1]
+            found = self._near(beyond, last.place)
+            if found is None:
+                self._check(beyond, last.place)
+                break
+            count = last.count + self._between(start, found, last.place, budget - last.count)
+            if count > budget:
+                beyond = found
+            else:
+                marks.append(Mark(found, count))
+        return marks, beyond
+
+    def mark_before(self, marks: list[Mark], place: int) -> Mark:
+        """The last mark of `forwards` before a place; the first for its own place."""
+        return next(mark for mark in reversed(marks) if mark.place < place or mark is marks[0])
+
+    def to(self, marks: list[Mark], place: int, suffix: str = "") -> int:
+        """The tokens from the first mark of `forwards` to `place`, with `suffix` after it."""
+        mark = self.mark_before(marks, place)
+        text = self.text[mark.place : place] + suffix
+        if mark is marks[0]:
+            return self.count(text)
+        return mark.count + self.after(mark.place, text)
+
+    def since(self, marks: list[Mark], place: int, start: int = 0, prefix: str = "") -> int:
+        """The tokens from `place` to the first mark of `backwards`, after a `prefix` that follows
+        the split point `start`, or that begins the text where that is 0."""
+        mark = next(mark for mark in reversed(marks) if mark.place > place or mark is marks[0])
+        return mark.count + self.after(start, prefix + self.text[place : mark.place])
+
+    def stable_end(self) -> int:
+        """The last place known before which no token changes, whatever text follows; 0 for none."""
+        place = self._split_point(0, len(self.text) - 1)
+        return place + self._settled(self.text[place:])
+
+    def long_runs(self, limit: int) -> Iterator[tuple[int, int]]:
+        """The stretches of more than `limit` bytes without a split point."""
+        start, end = 0, len(self.text)
+        while start < end:
+            place = self._split_point(start, min(start + limit, end - 1))
+            if place == start:
+                near = self._near(start, end)
+                place = end if near is None else self._first_split_point(start, near)
+            if place - start > limit or len(self.text[start:place].encode()) > limit:
+                yield start, place
+            start = place
+
+    def _first_split_point(self, start: int, found: int) -> int:
+        while (earlier := self._split_point(start, found - 1)) > start:
+            found = earlier
+        return found
+
+    def _between(self, start: int, place: int, end: int, limit: int) -> int:
+        """The tokens from a split point to another, or `limit` + 1; the text begins at `start`."""
+        text = self.text[place:end]
+        return self.count(text, limit) if place == start else self.after(place, text, limit)
+
+    def _near(self, start: int, end: int) -> int | None:
+        """A split point between two places, near the middle; None if there is none."""
+        middle = (start + end) // 2
+        found = self._split_point(start, middle)
+        if found > start:
+            return found
+        step = _NEAR
+        while middle < end - 1:
+            middle = min(middle + step, end - 1)
+            found = self._split_point(start, middle)
+            if found > start:
+                return found
+            step *= 4
+        return None
+
+    def _split_point(self, start: int, end: int) -> int:
+        """The last split point after `start` and at or before `end`; `start` for none."""
+        # A rule looks at the character after the place.
+        end, back = min(end + 1, len(self.text)), _BACK
+        while end > start + 1:
+            first = max(start, end - back)
+            window = self.text[first:end]
+            found = self._local(window, len(window))
+            if found > (0 if first == start else _RULE_CONTEXT):
+                across = self._names.across(self.text, first + found)
+                if across is None:
+                    return first + found
+                end = across + 1
+            elif first == start:
+                break
+            else:
+                back *= 4
+        return start
+
+    def _check(self, start: int, end: int) -> None:
+        if end - start > _LONGEST:
+            raise PieceTooLong(_LONGEST, len(self.text[:start].encode()))
+
+
+def check_special(
+    encoding: Encoding, text: str, allowed: SpecialTokens, disallowed: SpecialTokens
+) -> None:
+    """Raise SpecialTokenFound if `text` spells a disallowed special token."""
+    every = frozenset(encoding.special_tokens)
+    known = every if allowed == "all" else frozenset(allowed)
+    names = every - known if disallowed == "all" else frozenset(disallowed)
+    found = special_names(names).search(text, len(text))
+    if found is not None:
+        raise SpecialTokenFound(found.group(), len(text[: found.start()].encode()))
+
+
+@contextmanager
+def whole_text(text: str) -> Iterator[None]:
+    """Tell where in the whole text a lone surrogate is that was found in a part of it."""
+    try:
+        yield
+    except InvalidUnicode:
+        check_unicode(text)
+        raise

@@ -1,0 +1,202 @@
+"""Text as chunks of at most so many tokens each, cut where it reads best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bytepair_engine.context.borders import LEVELS, Borders, Level, checked_level
+from bytepair_engine.context.measure import Mark, Measure, check_special, whole_text
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import BudgetTooSmall, InvalidOption
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
+
+#: What share of `max_tokens` a chunk must have to end at a border coarser than a grapheme.
+DEFAULT_MIN_FILL_PERCENT: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a text.
+
+    Attributes:
+        start: Where it starts, in code points of the text.
+        end: Where it ends.
+        count: Its tokens, as `count` gives them for its text alone under the same options.
+        level: The coarsest level that has a border at its end.
+        overlap: How many tokens it begins with that the chunk before it ends with, as `count` gives
+            them for the text of both; 0 without overlap.
+        text: The text from `start` to `end`.
+    """
+
+    start: int
+    end: int
+    count: int
+    level: Level
+    overlap: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """How texts are split.
+
+    Attributes:
+        max_tokens: The most that a chunk has, at least 1, with the template's where they are added.
+        overlap_tokens: The most that two chunks share, at most half of `max_tokens`.
+        level: The coarsest border to look for. A chunk ends at the last border of it that fits, if
+            it has `min_fill_percent` of `max_tokens` then; otherwise the next finer level is tried.
+            A grapheme is cut only where it does not fit by itself.
+        min_fill_percent: 0 to 100.
+        allowed_special: As for `Encoding.encode`; none of them is cut.
+        add_special_tokens: As for `Encoding.encode`, for each chunk.
+    """
+
+    max_tokens: int
+    overlap_tokens: int = 0
+    level: Level = "paragraph"
+    min_fill_percent: int = DEFAULT_MIN_FILL_PERCENT
+    allowed_special: SpecialTokens = frozenset()
+    add_special_tokens: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises InvalidOption for what is outside its domain."""
+        checked_level(self.level)
+        if self.max_tokens < 1:
+            raise InvalidOption("max_tokens", f"must be 1 or more, and is {self.max_tokens}")
+        if not 0 <= self.overlap_tokens <= self.max_tokens // 2:
+            raise InvalidOption(
+                "overlap_tokens",
+                f"must be 0 to {self.max_tokens // 2}, half of max_tokens, "
+                f"and is {self.overlap_tokens}",
+            )
+        if not 0 <= self.min_fill_percent <= 100:
+            raise InvalidOption(
+                "min_fill_percent", f"must be 0 to 100, and is {self.min_fill_percent}"
+            )
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels to try, from the coarsest to the finest."""
+        return LEVELS[: LEVELS.index(self.level) + 1][::-1]
+
+
+def split(
+    encoding: Encoding,
+    text: str,
+    options: SplitOptions,
+    *,
+    disallowed_special: SpecialTokens = frozenset(),
+) -> Iterator[Chunk]:
+    """Split a text into chunks.
+
+    Args:
+        encoding: One for which `can_stream` holds.
+        text: Any text without lone surrogates.
+        options: How.
+        disallowed_special: As for `Encoding.encode`.
+    Yields:
+        Chunks in order; none for "". Without overlap they join to the text; with it each starts
+        within the one before it or at its end.
+    Raises:
+        BudgetTooSmall: A code point has more than `max_tokens`; chunks before it were given.
+        SpecialTokenFound, InvalidUnicode, InvalidOption, PieceTooLong: As for `truncated`.
+    """
+    chunker = Chunker(encoding, text, options)
+    if disallowed_special:
+        check_special(encoding, text, options.allowed_special, disallowed_special)
+    with whole_text(text):
+        yield from chunker.chunks()
+
+
+class Chunker:
+    """Finds the chunks of one text, or of the part of it that has arrived."""
+
+    def __init__(
+        self, encoding: Encoding, text: str, options: SplitOptions, borders: Borders | None = None
+    ) -> None:
+        """Raises InvalidOption where it is not known where texts can be split for `encoding`."""
+        self._text: Final = text
+        self._options: Final = options
+        self._measure: Final = Measure(encoding, text, options.allowed_special)
+        self._borders: Final = Borders(text) if borders is None else borders
+        self._frame: Final = len(encoding.template) if options.add_special_tokens else 0
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks of a text that is complete."""
+        start = overlap_start = 0
+        while overlap_start < len(self._text):
+            chunk = self.next(overlap_start, start)
+            assert chunk is not None
+            yield chunk
+            start = chunk.end
+            if start == len(self._text):
+                return
+            overlap_start = self.next_start(chunk)
+
+    def next(self, start: int, covered: int, known: int | None = None) -> Chunk | None:
+        """The chunk from `start` on.
+
+        Args:
+            start: Where it starts.
+            covered: Where the chunk before it ends; it ends behind that.
+            known: Where the text has arrived in part: the last place of which every border before
+                it is certain.
+        Returns:
+            None if text that has not arrived could change it.
+        Raises:
+            BudgetTooSmall: The first code point does not fit.
+        """
+        room = self._options.max_tokens - self._frame
+        marks, beyond = self._measure.forwards(start, max(room, 0))
+        if known is not None and (beyond is None or beyond > known):
+            return None
+        if beyond is None:
+            return self._chunk(start, len(self._text), covered, marks[-1].count, "paragraph")
+        least = self._options.max_tokens * self._options.min_fill_percent
+        for level in self._options.levels:
+            found = self._last(level, marks, beyond, room)
+            if found is None:
+                continue
+            end, count = found
+            enough = (count + self._frame) * 100 >= least or level in ("grapheme", "code_point")
+            if enough and end > covered:
+                return self._chunk(start, end, covered, count, self._borders.level_of(end, level))
+        if start < covered:
+            # No longer chunk starts here: the next one begins where the last one ended.
+            return self.next(covered, covered, known)
+        needed = self._frame + self._measure.count(self._text[start : start + 1])
+        place = len(self._text[:start].encode())
+        raise BudgetTooSmall(needed, self._options.max_tokens, place)
+
+    def next_start(self, chunk: Chunk) -> int:
+        """Where the chunk after one starts: the longest overlap that fits."""
+        budget = self._options.overlap_tokens
+        if budget == 0:
+            return chunk.end
+        marks, beyond = self._measure.backwards(chunk.start, chunk.end, budget)
+        first = chunk.start if beyond is None else max(chunk.start, beyond)
+        for place in self._borders.up("grapheme", first):
+            if place >= chunk.end:
+                break
+            if not self._measure.splits_special(place) and (
+                self._measure.since(marks, place) <= budget
+            ):
+                return place
+        return chunk.end
+
+    def _last(
+        self, level: Level, marks: list[Mark], beyond: int, room: int
+    ) -> tuple[int, int] | None:
+        """The last border of a level with at most `room` tokens before it, and how many."""
+        for place in self._borders.down(level, beyond - 1, marks[0].place):
+            if not self._measure.splits_special(place):
+                count = self._measure.to(marks, place)
+                if count <= room:
+                    return place, count
+        return None
+
+    def _chunk(self, start: int, end: int, covered: int, count: int, level: Level) -> Chunk:
+        overlap = self._measure.count(self._text[start:covered]) if start < covered else 0
+        return Chunk(start, end, count + self._frame, level, overlap, self._text[start:end])

@@ -1,0 +1,240 @@
+"""A text that arrives in pieces, split as if it had come at once."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Final
+
+import regex
+
+from bytepair_engine.context.borders import Borders, Level, decided
+from bytepair_engine.context.splitting import Chunk, Chunker, SplitOptions
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import (
+    BudgetTooSmall,
+    BytepairError,
+    InvalidOption,
+    InvalidUnicode,
+    PieceTooLong,
+    SpecialTokenFound,
+    StreamFinished,
+)
+from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
+from bytepair_engine.streaming.utf8 import Utf8Decoder
+from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
+
+#: What a paragraph's end looks at before it.
+_LINE_END_BEFORE: Final = regex.compile(r"(?r)(?:\r\n|[\r\n\v\f\x85\u2028\u2029])[ \t]*")
+
+#: How many characters more are waited for after a look that found nothing.
+_MORE: Final = 256
+
+
+class StreamChunker:
+    """Splits a text that arrives in pieces: the chunks of `feed` and `finish`, joined, are those
+    of `splitting.split` for the whole text, however it was cut.
+
+    It holds the text of a chunk and what must be known of the text after it, whatever the length
+    of the whole. Several threads may use one: their calls take turns.
+
+    >>> from bytepair_engine import get_encoding
+    >>> from bytepair_engine.context.splitting import SplitOptions
+    >>> chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(3, level="word"))
+    >>> found = [*chunker.feed("one two thr"), *chunker.feed("ee four"), *chunker.finish()]
+    >>> [chunk.text for chunk in found]
+    ['one two three', ' four']
+    """
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        options: SplitOptions,
+        *,
+        disallowed_special: SpecialTokens = frozenset(),
+        max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+    ) -> None:
+        """Start a stream.
+
+        Args:
+            encoding: One for which `can_stream` holds.
+            options: How to split.
+            disallowed_special: As for `Encoding.encode`.
+            max_pending_bytes: How much text may be held, at least 1: some times a chunk's.
+        Raises:
+            InvalidOption: An argument outside its domain, or it is not known where texts can be
+                split for this encoding.
+        """
+        if max_pending_bytes < 1:
+            raise InvalidOption("max_pending_bytes", "must be 1 or more")
+        Chunker(encoding, "", options)
+        every = frozenset(encoding.special_tokens)
+        allowed = options.allowed_special
+        known = every if allowed == "all" else frozenset(allowed) & every
+        rejected = every - known if disallowed_special == "all" else frozenset(disallowed_special)
+        self._encoding: Final = encoding
+        self._options: Final = options
+        self._rejected: Final = special_names(rejected)
+        self._names: Final = special_names(known | rejected)
+        self._levels: Final[set[Level]] = {"grapheme", *options.levels} & {
+            "grapheme",
+            "word",
+            "sentence",
+        }
+        self._max_pending: Final = max_pending_bytes
+        self._utf8: Final = Utf8Decoder("strict")
+        self._lock: Final = Lock()
+        self._closed = False
+        self._parts: list[str] = []
+        self._length = 0  # of the parts together, in characters
+        self._look_at = 0  # the length at which the next look is worth it
+        self._before = 0  # characters of the text that were let go of
+        self._bytes_before = 0  # and their bytes
+        self._start = 0  # of the next chunk, in what is held
+        self._covered = 0  # the end of the last chunk
+        self._restarts: dict[Level, int] = {}
+        self._error: BytepairError | None = None  # that comes after the chunks given last
+        self._searched = 0  # up to where disallowed special tokens were looked for
+
+    @property
+    def pending_bytes(self) -> int:
+        """About how many bytes are held."""
+        return self._utf8.decoded - self._bytes_before + len(self._utf8.pending)
+
+    @property
+    def bytes_consumed(self) -> int:
+        """How many bytes have come, of whole characters."""
+        return self._utf8.decoded
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stream is over: after `finish` or an error."""
+        return self._closed
+
+    def feed(self, piece: str | bytes) -> list[Chunk]:
+        """Take the next piece of the text.
+
+        Args:
+            piece: Of any length: whole characters, or UTF-8 that may be cut within one.
+        Returns:
+            The chunks that became certain; [] for none.
+        Raises:
+            BudgetTooSmall: A code point does not fit a chunk; the call before it gave the chunks
+                before that.
+            SpecialTokenFound: The text spells a disallowed special token. The offset counts
+                from the start of the text; chunks before it may have been given.
+            InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
+            PieceTooLong: The text of a chunk, and what decides where it ends, are more than
+                `max_pending_bytes`.
+            StreamFinished: After `finish` or an error.
+        """
+        with self._lock:
+            self._open()
+            text = self._decoded(piece)
+            self._parts.append(text)
+            self._length += len(text)
+            chunks = self._look(complete=False) if self._length >= self._look_at else []
+            if self.pending_bytes > self._max_pending:
+                raise PieceTooLong(self._max_pending, self._bytes_before)
+            self._closed = False
+            return chunks
+
+    def finish(self) -> list[Chunk]:
+        """Say that the text is complete.
+
+        Returns:
+            The chunks of what was held; [] for none.
+        Raises:
+            BudgetTooSmall, SpecialTokenFound: As `feed`.
+            InvalidUnicode: The last character is not complete.
+            StreamFinished: At a second call, or after an error.
+        """
+        with self._lock:
+            self._open()
+            self._utf8.decode(b"", final=True)
+            if self._utf8.fault is not None:
+                raise self._utf8.fault
+            return self._look(complete=True)
+
+    def _open(self) -> None:
+        if self._closed:
+            raise StreamFinished
+        self._closed = True  # an error ends the stream
+        if self._error is not None:
+            raise self._error
+
+    def _decoded(self, piece: str | bytes) -> str:
+        utf8 = self._utf8
+        if isinstance(piece, bytes):
+            text = utf8.decode(piece)
+            if utf8.fault is not None:
+                raise utf8.fault
+            return text
+        if utf8.pending:
+            raise InvalidUnicode(utf8.decoded, "a character that is cut off")
+        try:
+            utf8.decoded += len(piece) if piece.isascii() else len(piece.encode())
+        except UnicodeEncodeError as error:
+            offset = utf8.decoded + len(piece[: error.start].encode())
+            raise InvalidUnicode(offset, "lone surrogate") from None
+        return piece
+
+    def _look(self, *, complete: bool) -> list[Chunk]:
+        """The chunks that are certain."""
+        text = "".join(self._parts)
+        self._refuse_special(text)
+        known = None if complete else min(decided(text), self._names.unfinished(text))
+        borders = Borders(text, self._restarts)
+        chunker = Chunker(self._encoding, text, self._options, borders)
+        chunks: list[Chunk] = []
+        try:
+            while self._start < len(text) and self._covered < len(text):
+                chunk = chunker.next(self._start, self._covered, known)
+                if chunk is None:
+                    break
+                chunks.append(self._moved(chunk))
+                self._start, self._covered = chunker.next_start(chunk), chunk.end
+        except BytepairError as error:
+            self._error = self._moved_error(error)
+            if not chunks:
+                raise self._error from None
+            return chunks
+        self._let_go(text, borders)
+        return chunks
+
+    def _refuse_special(self, text: str) -> None:
+        found = self._rejected.search(text[self._searched :], len(text))
+        if found is not None:
+            before = text[: self._searched + found.start()]
+            raise SpecialTokenFound(found.group(), self._bytes_before + len(before.encode()))
+        self._searched = max(0, len(text) - self._rejected.longest)
+
+    def _let_go(self, text: str, borders: Borders) -> None:
+        """Keep what the borders after the next chunk's start depend on."""
+        self._restarts = {level: borders.restart(level, self._start) for level in self._levels}
+        line_end = _LINE_END_BEFORE.match(text, 0, self._start)
+        first = min(self._start, *self._restarts.values())
+        if line_end is not None:
+            first = min(first, line_end.start())
+        self._parts = [text[first:]]
+        self._length = len(text) - first
+        self._look_at = self._length + max(_MORE, self._length // 4)
+        self._before += first
+        self._bytes_before += len(text[:first].encode())
+        self._start -= first
+        self._covered -= first
+        self._searched = max(0, self._searched - first)
+        self._restarts = {level: place - first for level, place in self._restarts.items()}
+
+    def _moved(self, chunk: Chunk) -> Chunk:
+        start, end = self._before + chunk.start, self._before + chunk.end
+        return Chunk(start, end, chunk.count, chunk.level, chunk.overlap, chunk.text)
+
+    def _moved_error(self, error: BytepairError) -> BytepairError:
+        """The error with its place in the whole text."""
+        match error:
+            case BudgetTooSmall(byte_offset=int(offset)):
+                return BudgetTooSmall(error.needed, error.budget, offset + self._bytes_before)
+            case PieceTooLong():
+                return PieceTooLong(error.limit, error.byte_offset + self._bytes_before)
+        return error

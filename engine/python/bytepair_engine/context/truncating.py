@@ -1,0 +1,210 @@
+"""The longest start, end, or start and end of a text that fits a number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from bytepair_engine.context.borders import Borders, Level, checked_level
+from bytepair_engine.context.measure import Mark, Measure, check_special, whole_text
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.errors import BudgetTooSmall, InvalidOption
+from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_sets import SpecialTokens
+
+Keep = Literal["start", "end", "both"]
+
+#: The share of the room that `keep="both"` gives to the start.
+DEFAULT_START_PERCENT: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A text that fits.
+
+    Attributes:
+        text: What is kept, with the marker where text was left out.
+        count: Its tokens, as `count` gives them under the same options.
+        truncated: Whether text was left out.
+        kept: The ranges of the text that are kept, in code points: one, or two for "both"; none
+            where nothing is.
+        level: The level of the borders at which the text was cut: the one that was asked for, or
+            a finer one where nothing else fits; None where the text was not cut.
+    """
+
+    text: str
+    count: int
+    truncated: bool
+    kept: tuple[tuple[int, int], ...]
+    level: Level | None
+
+
+def truncated(
+    encoding: Encoding,
+    text: str,
+    max_tokens: int,
+    *,
+    keep: Keep = "start",
+    level: Level = "grapheme",
+    marker: str = "",
+    start_percent: int = DEFAULT_START_PERCENT,
+    allowed_special: SpecialTokens = frozenset(),
+    disallowed_special: SpecialTokens = frozenset(),
+    add_special_tokens: bool = False,
+) -> Truncation:
+    """Cut a text so that it has at most `max_tokens` tokens.
+
+    Args:
+        encoding: One for which `can_stream` holds.
+        text: Any text without lone surrogates.
+        max_tokens: At least 0; the template's tokens count, where they are added.
+        keep: "start", "end", or "both": a start, then the longest end that fits beside it.
+        level: Where it may be cut, see `borders.LEVELS`. Where no border of it fits, graphemes are
+            tried, then code points.
+        marker: Put where text was left out, and counted.
+        start_percent: For "both": how much of the room the start may take, 0 to 100.
+        allowed_special: As for `Encoding.encode`; none of them is cut.
+        disallowed_special: As for `Encoding.encode`.
+        add_special_tokens: As for `Encoding.encode`.
+    Returns:
+        The whole text where it fits. Otherwise the longest that fits, of all borders of the level.
+    Raises:
+        BudgetTooSmall: The text does not fit, and the marker and the template alone do not either.
+        SpecialTokenFound: `text` spells a disallowed special token.
+        InvalidUnicode: A lone surrogate.
+        InvalidOption: An argument outside its domain, or it is not known where texts can be split
+            for this encoding.
+        PieceTooLong: Where the text would be cut, too much of it has no split point.
+    """
+    if max_tokens < 0:
+        raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")
+    if keep not in ("start", "end", "both"):
+        raise InvalidOption("keep", 'must be "start", "end" or "both"')
+    if not 0 <= start_percent <= 100:
+        raise InvalidOption("start_percent", f"must be 0 to 100, and is {start_percent}")
+    search = _Search(encoding, text, checked_level(level), marker, allowed_special)
+    if disallowed_special:
+        check_special(encoding, text, allowed_special, disallowed_special)
+    frame = len(encoding.template) if add_special_tokens else 0
+    with whole_text(text):
+        found = search.run(keep, max_tokens - frame, start_percent)
+    if found is None:
+        raise BudgetTooSmall(search.marker_count + frame, max_tokens)
+    return replace(found, count=found.count + frame)
+
+
+class _Search:
+    """One text, to be cut at the borders of one level."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        text: str,
+        level: Level,
+        marker: str,
+        allowed_special: SpecialTokens,
+    ) -> None:
+        self._text: Final = text
+        self._measure: Final = Measure(encoding, text, allowed_special)
+        self._borders: Final = Borders(text)
+        # Where nothing fits at a level: the next finer ones.
+        finer: tuple[Level, ...] = ("grapheme", "code_point")
+        self._levels: Final = finer[finer.index(level) :] if level in finer else (level, *finer)
+        self._marker: Final = marker
+        self._names: Final = special_names(frozenset(encoding.special_tokens))
+        if self._names.search(marker, len(marker)) is not None:
+            raise InvalidOption("marker", "must not spell a special token")
+        self.marker_count: Final = self._measure.count(marker)
+
+    def run(self, keep: Keep, room: int, start_percent: int) -> Truncation | None:
+        """Cut the text to `room` tokens; None where not even the marker fits."""
+        measure, length = self._measure, len(self._text)
+        if keep == "end":
+            marks, beyond = measure.backwards(0, length, max(room, 0))
+        else:
+            marks, beyond = measure.forwards(0, max(room, 0))
+        if beyond is None and room >= 0:
+            kept = ((0, length),) if self._text else ()
+            return Truncation(self._text, marks[-1].count, False, kept, None)
+        if self.marker_count > room:
+            return None
+        beyond = beyond or 0
+        if keep == "start":
+            end, level = self._start(marks, beyond, room)
+            return self._made(end, length, level)
+        if keep == "end":
+            start, level = self._end(marks, beyond, room)
+            return self._made(0, start, level)
+        return self._both(room, start_percent)
+
+    def _both(self, room: int, start_percent: int) -> Truncation:
+        """The longest start within its share of what the marker leaves, then the longest end."""
+        measure, length = self._measure, len(self._text)
+        share = (room - self.marker_count) * start_percent // 100
+        marks, beyond = measure.forwards(0, share)
+        end, level = self._start(marks, length if beyond is None else beyond, room, share)
+        # What stands before this mark adds up with all that follows it.
+        mark = measure.mark_before(marks, end)
+        room -= mark.count
+        rest, beyond = measure.backwards(end, length, room)
+        prefix = self._text[mark.place : end] + self._marker
+        start, end_level = self._end(rest, beyond or 0, room, end, mark.place, prefix)
+        return self._made(end, start, end_level if start < length else level)
+
+    def _made(self, end: int, start: int, level: Level) -> Truncation:
+        """The text up to `end`, the marker, and the text from `start` on."""
+        text = self._text[:end] + self._marker + self._text[start:]
+        ranges = ((0, end), (start, len(self._text)))
+        kept = tuple(part for part in ranges if part[0] < part[1])
+        return Truncation(text, self._measure.count(text), True, kept, level)
+
+    def _start(
+        self, marks: list[Mark], beyond: int, room: int, share: int | None = None
+    ) -> tuple[int, Level]:
+        """Where the longest start ends that fits with the marker, and by itself within `share`."""
+        measure = self._measure
+        for level in self._levels:
+            high = min(beyond, len(self._text) - 1)
+            for place in self._borders.down(level, high):
+                if (
+                    self._is_cut(place, self._text[:place], self._marker)
+                    or (share is not None and measure.to(marks, place) > share)
+                    or measure.to(marks, place, self._marker) > room
+                ):
+                    continue
+                return place, level
+        return 0, self._levels[-1]
+
+    def _end(
+        self,
+        marks: list[Mark],
+        beyond: int,
+        room: int,
+        after: int = 0,
+        mark: int = 0,
+        prefix: str | None = None,
+    ) -> tuple[int, Level]:
+        """Where the longest end starts, behind `after`, that fits with what is put before it: the
+        marker, or a `prefix` that follows a split point."""
+        prefix = self._marker if prefix is None else prefix
+        for level in self._levels:
+            for place in self._borders.up(level, max(beyond - 1, after)):
+                if place == len(self._text):
+                    break
+                if (
+                    not self._is_cut(place, prefix, self._text[place:])
+                    and self._measure.since(marks, place, mark, prefix) <= room
+                ):
+                    return place, level
+        return len(self._text), self._levels[-1]
+
+    def _is_cut(self, place: int, left: str, right: str) -> bool:
+        """Whether a special token is cut at a place of the text, or made where two parts meet."""
+        longest = self._names.longest
+        if longest < 2:
+            return False
+        left = left[-longest:]
+        return (
+            self._measure.splits_special(place)
+            or self._names.across(left + right[:longest], len(left)) is not None
+        )

@@ -1,0 +1,28 @@
+//! The ends of graphemes, words and sentences, for `context/borders.py`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::guard::released;
+use super::text::utf8;
+use crate::breaks::{self, Level};
+
+/// Where the parts of `text` end, in code points.
+#[pyfunction]
+pub(super) fn break_ends(text: &Bound<'_, PyString>, level: &str) -> PyResult<Vec<usize>> {
+    let level = match level {
+        "grapheme" => Level::Grapheme,
+        "word" => Level::Word,
+        "sentence" => Level::Sentence,
+        _ => return Err(PyValueError::new_err("level")),
+    };
+    let utf8 = utf8(text)?;
+    released(text.py(), utf8.len(), || breaks::ends(utf8, level))
+}
+
+/// The version of Unicode behind `break_ends`.
+pub(super) fn unicode_version() -> String {
+    let (major, minor, update) = breaks::UNICODE_VERSION;
+    format!("{major}.{minor}.{update}")
+}

@@ -1,0 +1,91 @@
+"""What Inspect reports, and that it reports nothing else."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from bytepair_engine import get_encoding
+from bytepair_engine.context.inspecting import FindingCode, inspect
+from bytepair_engine.errors import InvalidOption, SpecialTokenFound
+from hypothesis import given
+from hypothesis import strategies as st
+from support.context_laws import repeated, texts
+from support.oracle import oracle
+
+encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
+
+
+@given(encodings, texts | repeated, texts)
+def test_stable_tokens_stay_whatever_follows(name: str, text: str, more: str) -> None:
+    """Law I4, and the counts of I3."""
+    encoding, tiktoken = get_encoding(name), oracle(name)
+    found = inspect(encoding, text)
+    ids = tiktoken.encode_ordinary(text)
+    assert found.count == len(ids)
+    stable = ids[: found.stable_tokens]
+    assert tiktoken.decode_bytes(stable) == text[: found.stable_end].encode()
+    assert tiktoken.encode_ordinary(text + more)[: found.stable_tokens] == stable
+
+
+@given(encodings, texts | repeated | st.text(max_size=30), st.integers(0, 5))
+def test_findings_are_sorted_and_counted(name: str, text: str, most: int) -> None:
+    """Laws I1, I2, I5 and I6."""
+    encoding = get_encoding(name)
+    found = inspect(encoding, text, max_findings=most)
+    whole = inspect(encoding, text)
+    assert found.findings == whole.findings[:most]
+    assert found.totals == whole.totals
+    places = [(f.start, f.end, f.code) for f in whole.findings]
+    assert places == sorted(places)
+    assert all(0 <= start < end <= len(text) for start, end, _ in places)
+    assert sum(whole.totals.values()) == len(whole.findings)
+    spelled = [f for f in whole.findings if f.code == FindingCode.SPECIAL_TOKEN_SPELLED]
+    if spelled:
+        with pytest.raises(SpecialTokenFound) as error:
+            encoding.encode(text)
+        assert len(text[: spelled[0].start].encode()) == error.value.byte_offset
+        assert spelled[0].token == error.value.token
+    else:
+        encoding.encode(text)
+    not_nfc = whole.totals.get(FindingCode.NOT_NFC, 0) > 0
+    assert not_nfc == (unicodedata.normalize("NFC", text) != text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("Hello ", "TRAILING_WHITESPACE", (5, 6)),
+        ("a <｜endoftext｜>", "SPECIAL_TOKEN_LOOKALIKE", (2, 15)),
+        ("a <|EndOf\u200bText|>", "SPECIAL_TOKEN_LOOKALIKE", (2, 16)),
+        ("a\u200bb", "INVISIBLE_CHARACTER", (1, 2)),
+        ("a\U000e0041b", "TAG_CHARACTER", (1, 2)),
+        ("a\u202eb", "BIDI_CONTROL", (1, 2)),
+        ("a\ufffdb", "REPLACEMENT_CHARACTER", (1, 2)),
+        ("a\x07b", "CONTROL_CHARACTER", (1, 2)),
+    ],
+)
+def test_each_kind_is_found(text: str, code: str, place: tuple[int, int]) -> None:
+    found = inspect(get_encoding("o200k_base"), text, codes=[FindingCode[code]])
+    assert [(f.code.name, (f.start, f.end)) for f in found.findings] == [(code, place)]
+
+
+@pytest.mark.parametrize("text", ["👨‍👩‍👧", "❤️", "می‌خواهم", "क्‍ष", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "1️⃣", "葛󠄀"])
+def test_what_emoji_and_scripts_need_is_not_reported(text: str) -> None:
+    """Law I8."""
+    quiet = {FindingCode.UNSTABLE_TAIL, FindingCode.NOT_NFC}
+    assert set(inspect(get_encoding("o200k_base"), text).totals) <= quiet
+
+
+def test_tokens_of_a_list_are_found_and_long_runs() -> None:
+    encoding = get_encoding("r50k_base")
+    found = inspect(
+        encoding, "x SolidGoldMagikarp", flagged=[43453], codes=[FindingCode.FLAGGED_TOKEN]
+    )
+    assert [(f.start, f.end, f.token_id) for f in found.findings] == [(1, 19, 43453)]
+    runs = inspect(
+        encoding, "a b " + "x" * 500 + " c", codes=[FindingCode.LONG_RUN], long_run_bytes=100
+    )
+    assert [(f.start, f.end) for f in runs.findings] == [(3, 504)]
+    with pytest.raises(InvalidOption):
+        inspect(encoding, "", max_findings=-1)

@@ -1,0 +1,170 @@
+"""Splitting keeps its laws, at once and for text in pieces; tiktoken counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from bytepair_engine import get_encoding
+from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.splitting import Chunk, SplitOptions, split
+from bytepair_engine.context.stream import StreamChunker
+from bytepair_engine.errors import (
+    BudgetTooSmall,
+    InvalidOption,
+    InvalidUnicode,
+    PieceTooLong,
+    SpecialTokenFound,
+    StreamFinished,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from support.context_laws import AWKWARD, budgets, check_chunks, levels, repeated, texts
+from support.oracle import oracle
+
+encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
+options = st.builds(
+    lambda most, overlap, level, fill, allow: SplitOptions(
+        most, most * overlap // 100, level, fill, "all" if allow else frozenset()
+    ),
+    budgets.map(lambda most: most + 1),
+    st.sampled_from([0, 0, 25, 50]),
+    levels,
+    st.sampled_from([0, 50, 100]),
+    st.booleans(),
+)
+
+
+@given(encodings, texts | repeated, options)
+def test_chunks_fit_and_nothing_is_lost(name: str, text: str, options: SplitOptions) -> None:
+    check(name, text, options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", AWKWARD)
+def test_awkward_texts(text: str) -> None:
+    for name in ("cl100k_base", "o200k_base"):
+        for most in (1, 2, 3, 20):
+            for level in LEVELS:
+                check(name, text, SplitOptions(most, most // 2, level))
+
+
+def check(name: str, text: str, options: SplitOptions) -> None:
+    encoding, tiktoken = get_encoding(name), oracle(name)
+    names = sorted(encoding.special_tokens) if options.allowed_special else []
+
+    def count(part: str) -> int:
+        return len(tiktoken.encode(part, allowed_special=set(names), disallowed_special=()))
+
+    chunks: list[Chunk] = []
+    try:
+        chunks.extend(split(encoding, text, options))
+    except BudgetTooSmall as error:
+        offset, needed = error.byte_offset, error.needed
+    else:
+        offset, needed = None, 0
+    if offset is not None:
+        place = len(text.encode()[:offset].decode())
+        assert needed == count(text[place]) > options.max_tokens
+        return
+    check_chunks(text, chunks, options, count, names)
+
+
+@given(encodings, texts | repeated, options, st.integers(1, 200), st.booleans())
+def test_pieces_give_the_chunks_of_the_whole(
+    name: str, text: str, options: SplitOptions, size: int, in_bytes: bool
+) -> None:
+    encoding = get_encoding(name)
+    expected = outcome(lambda: split(encoding, text, options))
+    chunker = StreamChunker(encoding, options)
+    pieces: list[str | bytes] = (
+        [text.encode()[i : i + size] for i in range(0, len(text.encode()), size)]
+        if in_bytes
+        else [text[i : i + size] for i in range(0, len(text), size)]
+    )
+
+    def streamed() -> list[Chunk]:
+        return [*(c for piece in pieces for c in chunker.feed(piece)), *chunker.finish()]
+
+    found = outcome(streamed)
+    if found and isinstance(found[-1], tuple):
+        assert found[-1] == expected[-1]
+    else:
+        assert found == expected
+
+
+def outcome(work: Callable[[], Iterable[Chunk]]) -> list[Chunk | tuple[int, int | None]]:
+    """The chunks, and the facts of the fault that ends them."""
+    found: list[Chunk | tuple[int, int | None]] = []
+    try:
+        found.extend(work())
+    except BudgetTooSmall as error:
+        found.append((error.needed, error.byte_offset))
+    return found
+
+
+def test_a_stream_gives_chunks_before_its_end_and_holds_little() -> None:
+    chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(50))
+    text = "One sentence. Another one!\n\nA new paragraph here. " * 4000
+    chunks, most = [], 0
+    for i in range(0, len(text), 1000):
+        chunks += chunker.feed(text[i : i + 1000])
+        most = max(most, chunker.pending_bytes)
+    assert len(chunks) > 900
+    assert most < 5000
+    chunks += chunker.finish()
+    assert "".join(chunk.text for chunk in chunks) == text
+
+
+def test_a_fault_in_a_stream_comes_after_the_chunks_before_it() -> None:
+    # An emoji has three tokens.
+    chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(1, level="code_point"))
+    found = chunker.feed("a b c d e f g h 🧠 " + "x y " * 200)
+    assert [chunk.text for chunk in found][:3] == ["a", " b", " c"]
+    with pytest.raises(BudgetTooSmall) as error:
+        chunker.finish()
+    assert error.value.byte_offset == 16
+    done = StreamChunker(get_encoding("cl100k_base"), SplitOptions(1))
+    assert done.finish() == []
+    with pytest.raises(StreamFinished):
+        done.feed("a")
+
+
+def test_bad_arguments_are_refused() -> None:
+    cases: list[dict[str, Any]] = [
+        {"max_tokens": 0},
+        {"max_tokens": 4, "overlap_tokens": 3},
+        {"max_tokens": 4, "overlap_tokens": -1},
+        {"max_tokens": 4, "level": "letter"},
+        {"max_tokens": 4, "min_fill_percent": 101},
+    ]
+    for arguments in cases:
+        with pytest.raises(InvalidOption):
+            SplitOptions(**arguments)
+
+
+def test_faulty_text_is_refused_with_its_place() -> None:
+    encoding = get_encoding("cl100k_base")
+    with pytest.raises(SpecialTokenFound) as found:
+        encoding.split("é<|endoftext|>", 10, disallowed_special="all")
+    assert found.value.byte_offset == 2
+    with pytest.raises(InvalidUnicode) as surrogate:
+        encoding.split("hello\n\n" * 20 + "\ud800", 10)
+    assert surrogate.value.byte_offset == 140
+    chunker = StreamChunker(encoding, SplitOptions(4), disallowed_special="all")
+    chunker.feed("hello <|endof")
+    chunker.feed("text|>")
+    with pytest.raises(SpecialTokenFound) as found:
+        chunker.finish()
+    assert found.value.byte_offset == 6
+    held = StreamChunker(encoding, SplitOptions(10_000), max_pending_bytes=1000)
+    with pytest.raises(PieceTooLong):
+        held.feed("word " * 300)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_is_known_at_the_end_of_a_chunk(level: Level) -> None:
+    text = "One. Two three\nfour\n\nfive e\u0301!"
+    chunks = get_encoding("cl100k_base").split(text, 5, level=level)
+    assert "".join(chunk.text for chunk in chunks) == text

@@ -1,0 +1,166 @@
+"""Truncation keeps its laws on every text, level and number of tokens; tiktoken counts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from bytepair_engine import get_encoding
+from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.truncating import truncated
+from bytepair_engine.errors import (
+    BudgetTooSmall,
+    InvalidOption,
+    InvalidUnicode,
+    SpecialTokenFound,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from support.context_laws import AWKWARD, budgets, inside_special, levels, longest, repeated, texts
+from support.oracle import oracle
+
+MARKERS = ["", " …", "n", "[cut]"]
+
+encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
+
+
+@given(
+    encodings,
+    texts | repeated,
+    budgets,
+    st.sampled_from(["start", "end", "both"]),
+    levels,
+    st.sampled_from(MARKERS),
+    st.booleans(),
+)
+def test_the_longest_that_fits_is_kept(
+    name: str,
+    text: str,
+    most: int,
+    keep: Literal["start", "end", "both"],
+    level: Level,
+    marker: str,
+    allow: bool,
+) -> None:
+    check(name, text, most, keep, level, marker, allow)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", AWKWARD)
+@pytest.mark.parametrize("keep", ["start", "end", "both"])
+def test_awkward_texts(text: str, keep: Literal["start", "end", "both"]) -> None:
+    for name in ("cl100k_base", "o200k_base"):
+        for most in (0, 1, 2, 3, 20):
+            for level in LEVELS:
+                check(name, text, most, keep, level, "", False)
+
+
+def check(
+    name: str,
+    text: str,
+    most: int,
+    keep: Literal["start", "end", "both"],
+    level: Level,
+    marker: str,
+    allow: bool,
+) -> None:
+    """Laws T1 to T7."""
+    encoding, tiktoken = get_encoding(name), oracle(name)
+    names = sorted(encoding.special_tokens) if allow else []
+    allowed = "all" if allow else frozenset[str]()
+
+    def count(part: str) -> int:
+        return len(tiktoken.encode(part, allowed_special=set(names), disallowed_special=()))
+
+    try:
+        result = truncated(
+            encoding, text, most, keep=keep, level=level, marker=marker, allowed_special=allowed
+        )
+    except BudgetTooSmall as error:
+        needed = error.needed
+    else:
+        needed = 0
+    if needed:
+        assert count(text) > most
+        assert needed == count(marker) > most
+        return
+    assert result.count == count(result.text) <= most
+    assert result.truncated == (count(text) > most)
+    kept = [text[start:end] for start, end in result.kept]
+    if not result.truncated:
+        assert result.text == text
+        return
+    again = truncated(
+        encoding, result.text, most, keep=keep, level=level, marker=marker, allowed_special=allowed
+    )
+    assert again.text == result.text
+    joins = sorted(encoding.special_tokens)
+
+    def whole(text: str, joins_at: int) -> bool:
+        return joins_at not in inside_special(text, joins)
+
+    forbidden = inside_special(text, names)
+    if keep == "start":
+        place = longest(
+            text,
+            level,
+            lambda p: count(text[:p] + marker) <= most and whole(text[:p] + marker, p),
+            forbidden,
+            last=True,
+        )
+        assert result.text == text[: place or 0] + marker
+    elif keep == "end":
+        place = longest(
+            text,
+            level,
+            lambda p: count(marker + text[p:]) <= most and whole(marker + text[p:], len(marker)),
+            forbidden,
+            last=False,
+        )
+        assert result.text == marker + (text[place:] if place is not None else "")
+    elif len(kept) == 2:
+        assert result.text == marker.join(kept)
+        assert result.kept[0][0] == 0
+        assert result.kept[1][1] == len(text)
+    else:
+        assert result.text in {"".join(kept) + marker, marker + "".join(kept)}
+
+
+def test_a_start_is_found_without_reading_the_rest() -> None:
+    encoding = get_encoding("cl100k_base")
+    # The lone surrogate far behind would be an error if it were read.
+    text = "one two three " * 1000 + "x" * 10_000_000 + "\ud800"
+    assert encoding.count(encoding.truncate(text, 100)) == 100
+
+
+def test_a_template_counts() -> None:
+    encoding = get_encoding("cl100k_base")
+    assert truncated(encoding, "one two three", 2, add_special_tokens=True).count == 2
+
+
+def test_bad_arguments_are_refused() -> None:
+    encoding = get_encoding("cl100k_base")
+    for arguments in (
+        {"max_tokens": -1},
+        {"keep": "middle"},
+        {"level": "letter"},
+        {"start_percent": 101},
+        {"marker": "<|endoftext|>"},
+    ):
+        with pytest.raises(InvalidOption):
+            truncated(encoding, "a", **{"max_tokens": 1, **arguments})  # type: ignore[arg-type]
+    with pytest.raises(SpecialTokenFound) as found:
+        truncated(encoding, "é<|endoftext|>", 1, disallowed_special="all")
+    assert found.value.byte_offset == 2
+    with pytest.raises(InvalidUnicode) as surrogate:
+        truncated(encoding, "hello world " + "\ud800", 100)
+    assert surrogate.value.byte_offset == 12
+    with pytest.raises(BudgetTooSmall):
+        truncated(encoding, "one two three", 1, marker="a b c d")
+
+
+def test_a_vocabulary_without_known_split_points_is_refused() -> None:
+    from bytepair_engine.toy import toy
+
+    with pytest.raises(InvalidOption, match="encoding"):
+        toy().truncate("aab", 1)

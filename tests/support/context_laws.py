@@ -1,0 +1,167 @@
+"""What Truncate and Split must give, by trying every border of a short text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from bytepair_engine._core import break_ends
+from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.splitting import Chunk, SplitOptions
+from hypothesis import strategies as st
+
+Count = Callable[[str], int]
+
+#: What others cut wrongly, and what patterns and Unicode treat by itself.
+PARTS = [
+    *("a", "The", "function", "é", "É", "あ", "日本", "__", "\n", "//", " ", "  ", "\n\n", "\r\n"),
+    *(
+        "'s",
+        "'",
+        "1",
+        "456789",
+        "🧠",
+        "👨‍👩‍👧",
+        "🇩🇪",
+        "Z̷̢̛",
+        "Ā",
+        ".",
+        "! ",
+        " world",
+        "\u0301",
+        "\t",
+    ),
+    *("<|endoftext|>", "<|end", "oftext|>", "ABC", "x" * 20, "\u200d", "‼", "क्", "U.S. ", "can't "),
+]
+
+#: Texts that others lost, tore or never finished.
+AWKWARD = [
+    "",
+    "hello 🧠",
+    "Ā",
+    "日本__\n//",
+    "functio",
+    "👨‍👩‍👧‍👦" * 3,
+    "🇩🇪🇫🇷" * 9,
+    "Z̷̢̛" * 9,
+    "a\r\nb\r\n\r\nc",
+    " " * 300,
+    "\u0301" * 200,
+    "x" * 700,
+    "🏴󠁧󠁢󠁥󠁮󠁧󠁿" * 4,
+    "1234567" * 40,
+    "\n!" * 100,
+    "あA" * 100,
+]
+
+texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
+repeated = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).flatmap(
+    lambda few: st.lists(st.sampled_from(few), max_size=60).map("".join)
+)
+levels = st.sampled_from(LEVELS)
+budgets = st.sampled_from([0, 1, 2, 3, 5, 8, 13, 30])
+
+_LINE_END = r"\r\n|[\n\r\v\f\x85\u2028\u2029]"
+
+
+def borders(text: str, level: Level) -> list[int]:
+    """Every border of a level, by the whole text at once; its end is one."""
+    if level == "code_point":
+        return list(range(1, len(text) + 1))
+    if level in ("grapheme", "word", "sentence"):
+        return break_ends(text, level)
+    lines = [(match.start(), match.end()) for match in re.finditer(_LINE_END, text)]
+    if level == "line":
+        ends = [end for _, end in lines]
+    else:
+        ends = [
+            end
+            for (_, before), (start, end) in pairwise(lines)
+            if not text[before:start].strip(" \t")
+        ]
+    return sorted({*ends, len(text)} - {0})
+
+
+def inside_special(text: str, names: Sequence[str]) -> set[int]:
+    """The places inside a special token that a text spells."""
+    pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"[^\s\S]"
+    found = re.finditer(pattern, text)
+    return {place for match in found for place in range(match.start() + 1, match.end())}
+
+
+def tried_levels(level: Level) -> Iterator[Level]:
+    """The level, and the finer ones that are tried where nothing fits."""
+    yield level
+    yield from (
+        finer for finer in ("grapheme", "code_point") if LEVELS.index(finer) < LEVELS.index(level)
+    )
+
+
+def longest(
+    text: str, level: Level, fits: Callable[[int], bool], forbidden: set[int], *, last: bool
+) -> int | None:
+    """The last, or first, border inside a text that fits, at the first level that has one."""
+    for tried in tried_levels(level):
+        found = [
+            place
+            for place in borders(text, tried)
+            if place < len(text) and place not in forbidden and fits(place)
+        ]
+        if found:
+            return max(found) if last else min(found)
+    return None
+
+
+def check_chunks(
+    text: str, chunks: Sequence[Chunk], options: SplitOptions, count: Count, names: Sequence[str]
+) -> None:
+    """Laws S1 to S6, S10 and S11, and the rule by which a chunk ends."""
+    if not text:
+        assert not chunks
+        return
+    assert chunks[0].start == 0
+    assert chunks[-1].end == len(text)
+    forbidden = inside_special(text, names)
+    for before, chunk in pairwise(chunks):
+        assert before.start < chunk.start <= before.end < chunk.end
+        shared = text[chunk.start : before.end]
+        assert chunk.overlap == count(shared) <= options.overlap_tokens
+    of_level = {level: set(borders(text, level)) for level in LEVELS}
+    covered = 0
+    for chunk in chunks:
+        assert chunk.text == text[chunk.start : chunk.end]
+        assert chunk.count == count(chunk.text) <= options.max_tokens
+        assert not {chunk.start, chunk.end} & forbidden
+        assert chunk.level == next(
+            level for level in reversed(LEVELS) if chunk.end in of_level[level]
+        )
+        assert chunk.end == _end(text, chunk.start, covered, options, count, of_level, forbidden)
+        covered = chunk.end
+
+
+def _end(
+    text: str,
+    start: int,
+    covered: int,
+    options: SplitOptions,
+    count: Count,
+    of_level: dict[Level, set[int]],
+    forbidden: set[int],
+) -> int | None:
+    if count(text[start:]) <= options.max_tokens:
+        return len(text)
+    for level in options.levels:
+        fitting = [
+            place
+            for place in of_level[level] - forbidden
+            if place > start and count(text[start:place]) <= options.max_tokens
+        ]
+        if not fitting or max(fitting) <= covered:
+            continue
+        share = count(text[start : max(fitting)]) * 100
+        if level in ("grapheme", "code_point") or (
+            share >= options.max_tokens * options.min_fill_percent
+        ):
+            return max(fitting)
+    return None
