@@ -251,12 +251,12 @@ async fn read(
             Err(_) => return, // the call is over
         }
         match requests.next().await {
-            Some(Ok(message)) => calls.push(id, Event::Message(message)),
+            Some(Ok(message)) => calls.push_of_stream(id, Event::Message(message)),
             Some(Err(error)) => {
                 let message = error.message.unwrap_or_default();
-                return calls.push(id, Event::Broken(error.code.grpc_code(), message));
+                return calls.push_of_stream(id, Event::Broken(error.code.grpc_code(), message));
             }
-            None => return calls.push(id, Event::End),
+            None => return calls.push_of_stream(id, Event::End),
         }
     }
 }
