@@ -65,12 +65,14 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     faults: list[str] = []
     contexts = []
 
-    def opened(server: RunningServer, fragment: str = "", **options: Any) -> Page:
+    def opened(
+        server: RunningServer, fragment: str = "", *, scheme: str = "http", **options: Any
+    ) -> Page:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
-        origin = f"http://{server.target}/"
+        origin = f"{scheme}://{server.target}/"
 
         def requested(url: str) -> None:
             if not url.startswith((origin, "data:", "blob:")):

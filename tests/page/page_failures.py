@@ -11,6 +11,7 @@ from conftest import Serve
 from playwright.sync_api import Page, Route, expect
 from support.browsing import OpenPage, becomes, ids
 from support.keys import keys_toml
+from support.pki import Authority
 from support.serving import RunningServer
 
 ENCODING = get_encoding("o200k_base")
@@ -81,6 +82,18 @@ def test_a_server_goes_away_and_comes_back(serve: Serve, open_page: OpenPage) ->
     expected = get_encoding("cl100k_base").encode_ordinary("while it is away")
     becomes(page, lambda: ids(page), expected)
     expect(page.locator(".error, .stale")).to_have_count(0)
+
+
+def test_the_page_is_served_over_tls_and_http_2(
+    serve: Serve, open_page: OpenPage, tmp_path: Path
+) -> None:
+    Authority().server().write(tmp_path)
+    files = ("--tls-cert-file", str(tmp_path / "server.pem"))
+    server = serve(*files, "--tls-key-file", str(tmp_path / "key.pem"))
+    page = open_page(server, scheme="https", ignore_https_errors=True)
+    page.locator("#tokens-view .t").first.wait_for()
+    spoken = page.evaluate("performance.getEntries().map((each) => each.nextHopProtocol)")
+    assert {each for each in spoken if each} == {"h2"}
 
 
 def test_a_page_that_opens_too_early_waits(serve: Serve, open_page: OpenPage) -> None:

@@ -91,6 +91,16 @@ def test_the_python_of_a_chat_counts_it(page: Page) -> None:
     expect(page.locator("#chat-status b")).to_have_text(f"{ran.stdout.decode().strip()} tokens")
 
 
+def test_what_is_shown_is_copied(site: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(site, permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Share").click()
+    page.locator("#share-form").select_option("json")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#share-said")).to_have_text("Copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert json.loads(copied)["text"] == page.input_value("#text")
+
+
 def test_the_request_is_the_one_that_is_sent(page: Page) -> None:
     request = json.loads(shared(page, "json"))
     assert request["text"] == TEXT

@@ -6,6 +6,7 @@ import { parseIds, tokensOfIds, tokensOfText } from "./tokens.js";
 import { TokenView } from "./view.js";
 
 const MOST_COMPARED = 4;
+const MOST_NAMES = 4;
 
 /** Wait for more typing, longer for a long text. */
 export const delayFor = (text) => (text.length < 20_000 ? 60 : 250);
@@ -25,6 +26,12 @@ function summary(tokens, text) {
   return [h("b", {}, plural(tokens.length, "token")), ` · ${facts.join(" · ")}`];
 }
 
+/** Other names of an encoding: those of models. */
+function alsoCalled({ aliases = [] }) {
+  if (!aliases.length) return "";
+  return ` · also ${aliases.slice(0, MOST_NAMES).join(", ")}${aliases.length > MOST_NAMES ? ", …" : ""}`;
+}
+
 /** The tab Tokens. */
 export class TokensTab {
   constructor(state, encodings) {
@@ -41,7 +48,7 @@ export class TokensTab {
     const { state } = this;
     state.encoding = fill($("encoding"), [...this.encodings.keys()], state.encoding);
     const encoding = this.encodings.get(state.encoding);
-    $("encoding-note").textContent = encoding ? `${number(encoding.nVocab)} ids · ${encoding.fingerprint.slice(0, 19)}…` : "";
+    $("encoding-note").textContent = encoding ? `${number(encoding.nVocab)} ids · ${encoding.fingerprint.slice(0, 19)}…${alsoCalled(encoding)}` : "";
     if (encoding) this.live.request(delay);
   }
 
@@ -124,12 +131,14 @@ export class CompareTab {
   async #work(signal) {
     const { text, special, compare } = this.state;
     const lists = await Promise.all(compare.map((name) => tokensOfText(this.encodings.get(name), text, special, signal)));
-    const spans = lists.map((tokens) => new Set(tokens.ids.map((_, i) => `${tokens.starts[i]} ${tokens.starts[i + 1]}`)));
+    const span = ({ starts }, i) => starts[i] * 2 ** 26 + starts[i + 1]; // texts are far below 64 MiB
+    const spans = lists.map((tokens) => new Set(tokens.ids.map((_, i) => span(tokens, i))));
     const fewest = Math.min(...lists.map(({ length }) => length));
     lists.forEach((tokens, n) => {
       tokens.differs = new Set(tokens.ids.keys());
       for (const i of tokens.ids.keys()) {
-        if (spans.every((each) => each.has(`${tokens.starts[i]} ${tokens.starts[i + 1]}`))) tokens.differs.delete(i);
+        const here = span(tokens, i);
+        if (spans.every((each) => each.has(here))) tokens.differs.delete(i);
       }
       const { title, view } = this.views[n];
       const more = fewest ? ` · +${Math.round((100 * tokens.length) / fewest - 100)} %` : "";
