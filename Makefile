@@ -56,6 +56,18 @@ test: $(VENV)/.dev ## Run the whole test suite: ten minutes; PYTEST_ARGS="tests/
 tiktoken-suite: $(VENV)/.dev build/tiktoken-suite/tests ## Run tiktoken's own tests on bytepair_engine.tiktoken
 	cd build/tiktoken-suite && PYTHONPATH=$(CURDIR)/tests/support/as_tiktoken $(CURDIR)/$(BIN)/python -m pytest -q tests
 
+.PHONY: test-libraries
+test-libraries: $(VENV)/.dev build/libraries/.installed ## Let LangChain, LlamaIndex and LiteLLM count by bytepair_engine.tiktoken
+	$(BIN)/python -m pytest -q tests/libraries/token_counts.py
+
+# In a virtualenv of their own, which sees the engine in the other one, after its own packages.
+build/libraries/.installed: tests/libraries/requirements.txt $(VENV)/bin/python
+	$(PYTHON) -m venv build/libraries/venv
+	build/libraries/venv/bin/pip install --quiet --disable-pip-version-check --requirement tests/libraries/requirements.txt
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	    > "$$(build/libraries/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/engine.pth"
+	@touch $@
+
 # The tests as tiktoken publishes them, unmodified: they are in its source distribution alone.
 build/tiktoken-suite/tests:
 	mkdir -p build/tiktoken-suite
