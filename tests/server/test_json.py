@@ -1,0 +1,110 @@
+"""JSON of callers: translated here as protobuf translates it, or refused as it refuses it."""
+
+from __future__ import annotations
+
+import json as standard
+from typing import Any
+
+import pytest
+from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_server.errors import InvalidField
+from bytepair_server.rpc import json
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+REQUESTS: list[type[Message]] = [
+    tokenizer_pb2.CountRequest,
+    tokenizer_pb2.EncodeRequest,
+    tokenizer_pb2.DecodeRequest,
+    tokenizer_pb2.BatchCountRequest,
+]
+#: Surrogates too, which JSON can write and protobuf refuses.
+TEXT = st.text(st.characters(codec=None), max_size=8)
+NUMBER = st.integers(-2, 2**32 + 1) | st.floats() | st.integers()
+SCALAR = TEXT | NUMBER | st.booleans() | st.none()
+VALUE = SCALAR | st.lists(SCALAR, max_size=3) | st.dictionaries(st.just("text"), SCALAR, max_size=1)
+NAMES = sorted(
+    {
+        name
+        for each in REQUESTS
+        for field in each.DESCRIPTOR.fields
+        for name in (field.name, field.json_name)
+    }
+    | {"unknown"}
+)
+FIELDS = st.lists(st.tuples(st.sampled_from(NAMES), VALUE), max_size=4)
+
+
+def written(fields: list[tuple[str, Any]]) -> bytes:
+    """An object of JSON, in which a name may be there twice."""
+    inside = (f"{standard.dumps(name)}: {standard.dumps(value)}" for name, value in fields)
+    return f"{{{', '.join(inside)}}}".encode()
+
+
+def judged(raw: bytes, request_class: type[Message]) -> bytes | None:
+    """What protobuf makes of it; None where it refuses it."""
+    try:
+        return json_format.Parse(raw, request_class()).SerializeToString()
+    except (json_format.ParseError, UnicodeError):
+        return None
+
+
+@given(FIELDS, st.sampled_from(REQUESTS))
+@example([("text", "a"), ("text", "b")], tokenizer_pb2.CountRequest)
+@example([("allowedSpecial", []), ("allowed_special", ["a"])], tokenizer_pb2.CountRequest)
+@example([("ids", [1, True])], tokenizer_pb2.DecodeRequest)
+@example([("ids", [1, 2**32])], tokenizer_pb2.DecodeRequest)
+@example([("ids", [1, 2.0, "3"])], tokenizer_pb2.DecodeRequest)
+@example([("limit", 0)], tokenizer_pb2.CountRequest)
+@example([("text", "\ud800")], tokenizer_pb2.CountRequest)
+def test_requests_are_read_as_protobuf_reads_them(
+    fields: list[tuple[str, Any]], request_class: type[Message]
+) -> None:
+    raw = written(fields)
+    right = judged(raw, request_class)
+    if right is None:
+        with pytest.raises(InvalidField):
+            json.read(raw, request_class)
+    else:
+        read = request_class.FromString(json.read(raw, request_class))
+        assert read == request_class.FromString(right)
+
+
+@pytest.mark.parametrize("raw", [b"", b"1", b"{", b"\xff", b'"text"', b"[" * 100_000])
+def test_what_is_no_object_is_refused_and_nothing_is_an_empty_request(raw: bytes) -> None:
+    if raw == b"":
+        assert json.read(raw, tokenizer_pb2.CountRequest) == b""
+    else:
+        with pytest.raises(InvalidField):
+            json.read(raw, tokenizer_pb2.CountRequest)
+
+
+@given(
+    st.builds(
+        tokenizer_pb2.EncodeResponse,
+        ids=st.lists(st.integers(0, 2**32 - 1), max_size=3),
+        offsets=st.lists(st.integers(0, 2**32 - 1), max_size=3),
+        encoding=st.text(st.characters(codec="utf-8"), max_size=8),
+    )
+    | st.builds(
+        tokenizer_pb2.CountResponse, count=st.integers(0, 2**63), limit_exceeded=st.booleans()
+    )
+    | st.builds(tokenizer_pb2.DecodeResponse, text=st.text(st.characters(codec="utf-8")))
+    | st.builds(tokenizer_pb2.DecodeResponse, data=st.binary(max_size=8))
+    | st.builds(
+        tokenizer_pb2.BatchCountResponse,
+        results=st.lists(
+            st.builds(tokenizer_pb2.CountResult, count=st.integers(0, 2**63))
+            | st.builds(
+                tokenizer_pb2.CountResult,
+                error=st.builds(text_pb2.Error, reason=st.text("ab", max_size=2)),
+            ),
+            max_size=2,
+        ),
+    )
+)
+def test_answers_are_written_as_protobuf_writes_them(answer: Message) -> None:
+    written = json.write(answer.SerializeToString(), type(answer))
+    assert standard.loads(written) == standard.loads(json_format.MessageToJson(answer))
