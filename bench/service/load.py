@@ -10,9 +10,9 @@ import tempfile
 import threading
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +25,8 @@ SERVER_CORE, LOAD_CORE = 1, 0
 WARM_SECONDS = 0.3
 #: What answers nothing in so long is not measured.
 MOST_SECONDS = 2.0
+#: A load that is stopped goes on for at most so long.
+MOST_LOADED_SECONDS = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -35,9 +37,10 @@ class Server:
     Attributes:
         pid: Its process, or the one whose children answer.
         port: Of 127.0.0.1; 0 where it has a Unix socket instead.
-        is_http: It speaks JSON over HTTP/1.1.
+        is_http: It is called with JSON over HTTP/1.1.
         pages: Where its metrics are, if it shows them; "" if not.
         path: Its Unix socket; "" if it has none.
+        prefix: Of the paths of its RPCs.
     """
 
     pid: int
@@ -45,6 +48,7 @@ class Server:
     is_http: bool = False
     pages: str = ""
     path: str = ""
+    prefix: str = "/bytepair.v1.TokenizerService/"
 
     @property
     def pids(self) -> list[int]:
@@ -135,7 +139,8 @@ def other(module: str, *arguments: str, core: int | None) -> Iterator[Server]:
     command = [sys.executable, "-m", module, *arguments]
     with _running(command, core, None, subprocess.PIPE) as process:
         assert process.stdout is not None
-        yield Server(process.pid, int(process.stdout.readline()), "http" in arguments)
+        server = Server(process.pid, int(process.stdout.readline()))
+        yield replace(server, is_http=True, prefix="/") if "http" in arguments else server
 
 
 def _drain(lines: IO[str]) -> None:
@@ -178,29 +183,15 @@ def measure(
         Stalled: Nothing was answered.
         RuntimeError: An answer was not a good one.
     """
-    content = shape.body if server.is_http else shape.framed
-    assert content is not None  # not asked otherwise
     with tempfile.NamedTemporaryFile() as request, tempfile.NamedTemporaryFile("r") as log:
-        Path(request.name).write_bytes(content)
-        if server.is_http:
-            how = ["--h1", "-c", str(in_flight), "-H", "content-type: application/json"]
-            path = f"/{shape.rpc}"
-        else:
-            connections = min(connections, in_flight)
-            how = ["-c", str(connections), "-m", str(in_flight // connections)]
-            how += ["-H", "content-type: application/grpc", "-H", "te: trailers"]
-            path = f"/bytepair.v1.TokenizerService/{shape.rpc}"
-        if server.path:
-            how += ["--base-uri", f"unix:{server.path}"]
-        command = ["taskset", "-c", str(core), "h2load", *how, "-d", request.name]
-        url = f"http://127.0.0.1:{server.port}{path}"
+        command = _h2load(server, shape, in_flight, connections, core, Path(request.name))
         subprocess.run(
-            [*command, "-D", _duration(WARM_SECONDS), url], check=True, stdout=subprocess.DEVNULL
+            [*command, "-D", _duration(WARM_SECONDS)], check=True, stdout=subprocess.DEVNULL
         )
         server.forget_peak()
         before = server.cpu_seconds()
         subprocess.run(
-            [*command, "-D", _duration(seconds), "--log-file", log.name, url],
+            [*command, "-D", _duration(seconds), "--log-file", log.name],
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -217,6 +208,43 @@ def measure(
     done = len(times)
     high = times[min(done - 1, done * 99 // 100)]
     return Figures(done / seconds, used / done * 1e6, times[done // 2], high, peak)
+
+
+@contextmanager
+def loaded(server: Server, shape: Shape, in_flight: int, core: int) -> Iterator[Callable[[], int]]:
+    """Send one shape on a connection of its own for as long as the block runs.
+
+    Returns:
+        How many requests were answered so far.
+    """
+    with tempfile.NamedTemporaryFile() as request, tempfile.NamedTemporaryFile("r") as log:
+        command = _h2load(server, shape, in_flight, 1, core, Path(request.name))
+        command += ["-D", _duration(MOST_LOADED_SECONDS), "--log-file", log.name]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            yield lambda: len(Path(log.name).read_bytes().splitlines())
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _h2load(
+    server: Server, shape: Shape, in_flight: int, connections: int, core: int, request: Path
+) -> list[str]:
+    """The command, without its duration; what it sends is written to a file."""
+    content = shape.body if server.is_http else shape.framed
+    assert content is not None  # not asked otherwise
+    request.write_bytes(content)
+    if server.is_http:
+        how = ["--h1", "-c", str(in_flight), "-H", "content-type: application/json"]
+    else:
+        connections = min(connections, in_flight)
+        how = ["-c", str(connections), "-m", str(in_flight // connections)]
+        how += ["-H", "content-type: application/grpc", "-H", "te: trailers"]
+    if server.path:
+        how += ["--base-uri", f"unix:{server.path}"]
+    url = f"http://127.0.0.1:{server.port}{server.prefix}{shape.rpc}"
+    return ["taskset", "-c", str(core), "h2load", *how, "-d", str(request), url]
 
 
 def _duration(seconds: float) -> str:

@@ -2,8 +2,8 @@
 
     make bench-service               every shape: some fifteen minutes
     make bench-service QUICK=1       the shapes of the aims, once: a minute
-    make bench-service PARTS=clients one part alone: shapes, workers, ghz, clients, or the shapes of
-                                     one RPC, as Count
+    make bench-service PARTS=clients one part alone: shapes, json, beside, workers, ghz, clients, or
+                                     the shapes of one RPC, as Count
 
 The service, an echo of it (the same gRPC server with an empty handler) and naive peers each run
 on a core, the load (h2load) on another. In each round all are started anew, and a shape
@@ -21,10 +21,11 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 
 import grpc
 
-from bench.service import clients, ghz
+from bench.service import beside, clients, ghz
 from bench.service.load import (
     LOAD_CORE,
     SERVER_CORE,
@@ -49,11 +50,18 @@ PEERS = ("grpcio", "FastAPI")
 OWN = {"service": "grpcio", "native": "native"}
 #: How long servers may work on what the load left behind.
 SETTLE_SECONDS = 10.0
-PARTS = ("shapes", "workers", "ghz", "clients")
+PARTS = ("shapes", "json", "beside", "workers", "ghz", "clients")
 RPCS = {"Count", "Encode", "BatchCount", "Decode"}
-IN_FLIGHT = (1, 8, 64)
+#: Requests under way, and connections.
+IN_FLIGHT = ((1, 1), (8, 1), (64, 1))
+SPREAD_IN_FLIGHT = (64, 64)
+#: Of which the cost of connections is shown too.
+SPREAD_SHAPE = "Count 1,000 B"
+JSON_SHAPE, JSON_IN_FLIGHT = "Count 1,000 B", (8, 64)
 ROUNDS, SECONDS = 3, 0.7
 QUICK = {
+    ("Count 200 B", 64),
+    ("Count 1,000 B", 1),
     ("Count 1,000 B", 64),
     ("Count 100,000 B", 8),
     ("Encode 1,000 B", 64),
@@ -66,7 +74,9 @@ QUICK_SECONDS = 1.0
 SPREAD, TWO_IN_FLIGHT = 16, 64
 IN_TWO = ("Count 1,000 B", "Count 100,000 B")
 
-Rows = dict[tuple[str, int], list[dict[str, Figures]]]
+#: A shape, requests under way, connections.
+Wanted = tuple[Shape, int, int]
+Rows = dict[tuple[str, int, int], list[dict[str, Figures]]]
 
 
 def main() -> None:
@@ -85,13 +95,19 @@ def main() -> None:
         f"load average {os.getloadavg()[0]:.1f} at the start"
     )
     wanted = [
-        (shape, in_flight)
+        (shape, in_flight, connections)
         for shape in shapes()
-        for in_flight in IN_FLIGHT
+        for in_flight, connections in IN_FLIGHT
+        + ((SPREAD_IN_FLIGHT,) if shape.name == SPREAD_SHAPE else ())
         if shape.rpc in chosen and (not quick or (shape.name, in_flight) in QUICK)
     ]
+    rounds = 1 if quick else ROUNDS
     if chosen:
-        show_one_process(wanted, 1 if quick else ROUNDS, QUICK_SECONDS if quick else SECONDS)
+        show_one_process(wanted, rounds, QUICK_SECONDS if quick else SECONDS)
+    if "json" in parts:
+        show_json(rounds, QUICK_SECONDS if quick else SECONDS)
+    if "beside" in parts:
+        beside.show(rounds)
     if "workers" in parts:
         show_two_processes([shape for shape in shapes() if not quick or shape.name in IN_TWO])
     if "ghz" in parts:
@@ -103,13 +119,13 @@ def main() -> None:
         clients.show(clients.MOST_CALLERS if quick else clients.CALLERS)
 
 
-def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: float) -> None:
+def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
     """The table of shapes."""
     rows: Rows = {}
     for _ in range(rounds):
         with ExitStack() as stack:
             servers = {name: stack.enter_context(start()) for name, start in SERVERS.items()}
-            for shape, in_flight in wanted:
+            for shape, in_flight, connections in wanted:
                 found: dict[str, Figures] = {}
                 for name, server in list(servers.items()):
                     if shape.body is None and server.is_http:
@@ -117,7 +133,12 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
                     settle(servers)
                     try:
                         found[name] = measure(
-                            server, shape, in_flight, seconds, connections=1, core=LOAD_CORE
+                            server,
+                            shape,
+                            in_flight,
+                            seconds,
+                            connections=connections,
+                            core=LOAD_CORE,
                         )
                     except Stalled:
                         if name not in PEERS:
@@ -125,7 +146,7 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
                         # It drowned, and would go on beside the others.
                         os.kill(server.pid, signal.SIGKILL)
                         servers[name] = stack.enter_context(SERVERS[name]())
-                rows.setdefault((shape.name, in_flight), []).append(found)
+                rows.setdefault((shape.name, in_flight, connections), []).append(found)
     print(
         "\nOne process on one core; requests/s as a multiple of the other's, and by CPU time\n"
         "| shape | transport | in flight | requests/s | CPU µs | echo's CPU µs | median µs "
@@ -133,12 +154,13 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
         f"| peak MB: {', '.join(SERVERS)} |\n"
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
-    for (shape_name, in_flight), measured in rows.items():
+    for (shape_name, in_flight, connections), measured in rows.items():
+        on = f" on {connections}" if connections > 1 else ""
         echo = [found["echo"] for found in measured]
         for own, transport in OWN.items():
             mine = [found[own] for found in measured]
             print(
-                f"| {shape_name} | {transport} | {in_flight} "
+                f"| {shape_name} | {transport} | {in_flight}{on} "
                 f"| {median(mine, lambda f: f.per_second):,.0f} "
                 f"| {median(mine, lambda f: f.cpu):,.0f} | {median(echo, lambda f: f.cpu):,.0f} "
                 f"| {median(mine, lambda f: f.median):,.0f} "
@@ -146,6 +168,38 @@ def show_one_process(wanted: list[tuple[Shape, int]], rounds: int, seconds: floa
                 f"| {ratio(measured, own, 'grpcio')} | {ratio(measured, own, 'FastAPI')} "
                 f"| {peaks(measured)} |"
             )
+
+
+def show_json(rounds: int, seconds: float) -> None:
+    """The service by JSON over HTTP/1.1 beside FastAPI."""
+    shape = next(shape for shape in shapes() if shape.name == JSON_SHAPE)
+    rows: dict[int, list[dict[str, Figures]]] = {}
+    for _ in range(rounds):
+        with ExitStack() as stack:
+            own = stack.enter_context(SERVERS["native"]())
+            servers = {
+                "native": replace(own, is_http=True),
+                "FastAPI": stack.enter_context(SERVERS["FastAPI"]()),
+            }
+            for in_flight in JSON_IN_FLIGHT:
+                found = {}
+                for name, server in servers.items():
+                    settle(servers)
+                    found[name] = measure(
+                        server, shape, in_flight, seconds, connections=in_flight, core=LOAD_CORE
+                    )
+                rows.setdefault(in_flight, []).append(found)
+    print(
+        f"\n{JSON_SHAPE} as JSON over HTTP/1.1, a connection for each request in flight\n"
+        "| in flight | requests/s | CPU µs | of FastAPI + tiktoken: requests/s, CPU |\n"
+        "|---:|---:|---:|---:|"
+    )
+    for in_flight, measured in rows.items():
+        mine = [found["native"] for found in measured]
+        print(
+            f"| {in_flight} | {median(mine, lambda f: f.per_second):,.0f} "
+            f"| {median(mine, lambda f: f.cpu):,.0f} | {ratio(measured, 'native', 'FastAPI')} |"
+        )
 
 
 def settle(servers: dict[str, Server]) -> None:

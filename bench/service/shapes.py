@@ -26,7 +26,7 @@ class Shape:
         rpc: The RPC.
         message: The request's bytes.
         answer: The answer's bytes.
-        body: The same request to the naive JSON service; None where it has none.
+        body: The same request as JSON; None where the naive JSON service has none.
         units: How many texts one request is.
     """
 
@@ -51,7 +51,7 @@ def shapes() -> list[Shape]:
     for size in TEXT_BYTES:
         text = prose(size)
         ids = encoding.encode(text)
-        body = json.dumps({"text": text}).encode()
+        body = json.dumps({"encoding": ENCODING, "text": text}).encode()
         found.append(
             Shape(
                 f"Count {size:,} B",
