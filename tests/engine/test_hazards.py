@@ -295,8 +295,8 @@ def test_untrusted_text_has_no_control_tokens(backend: BackendName, source: str)
     plain = get_encoding("cl100k_base", backend=backend).encode_ordinary(text)
     assert encoding.encode_ordinary(text) == plain
     assert encoding.encode(text, disallowed_special=()) == plain
-    assert encoding.count(text, disallowed_special=()) == len(plain)
-    for call in (encoding.encode, encoding.count, encoding.encode_packed):
+    assert encoding.count(text) == len(plain)
+    for call in (encoding.encode, encoding.encode_packed):
         with pytest.raises(SpecialTokenFound):
             call(text)
     streamed = StreamEncoder(encoding, disallowed_special=())

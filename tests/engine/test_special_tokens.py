@@ -92,7 +92,7 @@ def test_one_string_is_no_collection(load: Load) -> None:
 
 
 @pytest.mark.slow
-def test_every_method_has_the_same_defaults(encoding: Encoding) -> None:
+def test_every_way_to_encode_has_the_same_defaults(encoding: Encoding) -> None:
     """tiktoken's encode_single_token and some wrappers let a policy pass; here none does."""
     text = f"a{next(iter(encoding.special_tokens))}"
     for call in (
@@ -100,13 +100,23 @@ def test_every_method_has_the_same_defaults(encoding: Encoding) -> None:
         encoding.encode_array,
         encoding.encode_packed,
         encoding.encode_with_offsets,
-        encoding.count,
         lambda text: encoding.encode_batch([text]),
-        lambda text: encoding.count_batch([text]),
     ):
         with pytest.raises(SpecialTokenFound) as caught:
             call(text)
         assert caught.value.byte_offset == 1
+
+
+def test_counting_never_fails_on_what_a_text_spells_unless_asked_to(encoding: Encoding) -> None:
+    text = f"a{next(iter(encoding.special_tokens))}"
+    count = len(encoding.encode(text, disallowed_special=()))
+    assert [encoding.count(text), *encoding.count_batch([text])] == [count] * 2
+    for call in (
+        lambda: encoding.count(text, disallowed_special="all"),
+        lambda: encoding.count_batch([text], disallowed_special="all"),
+    ):
+        with pytest.raises(SpecialTokenFound):
+            call()
 
 
 def test_what_text_spells_is_seen_wherever_it_is_cut(prefixes: Encoding) -> None:

@@ -38,7 +38,8 @@ class Encoding(ContextMethods):
     - `disallowed_special`: the strings whose presence is an error; "all" for every special
       token that is not allowed. It is looked for in the whole text before anything else.
 
-    A special token in neither is ordinary text. The defaults allow none and disallow all.
+    A special token in neither is ordinary text. The defaults allow none; those of encoding disallow
+    all, and those of counting none, so that counting never fails on what a text spells.
 
     A third one, `add_special_tokens`, puts the tokens of `template` around the ids of each text,
     as the option of that name does in `tokenizers`. The caller asks for them and not the text, so
@@ -244,10 +245,10 @@ class Encoding(ContextMethods):
         *,
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
-        disallowed_special: SpecialTokens = "all",
+        disallowed_special: SpecialTokens = (),
         add_special_tokens: bool = False,
     ) -> int:
-        """Count the ids that `encode` gives, without building them.
+        """Count the ids that `encode` gives by the same options, without building them.
 
         Args:
             text: Any text without lone surrogates, or its UTF-8 as bytes, which spares Python the
@@ -276,7 +277,7 @@ class Encoding(ContextMethods):
         *,
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
-        disallowed_special: SpecialTokens = "all",
+        disallowed_special: SpecialTokens = (),
         add_special_tokens: bool = False,
     ) -> list[int]:
         """As `count` for each text; [] for none. The first text that fails fails all."""

@@ -261,7 +261,7 @@ class StreamCounter(_TextStream):
         *,
         limit: int | None = None,
         allowed_special: SpecialTokens = frozenset(),
-        disallowed_special: SpecialTokens = "all",
+        disallowed_special: SpecialTokens = (),
         add_special_tokens: bool = False,
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
     ) -> None:
