@@ -70,6 +70,19 @@ def test_a_text_over_the_limit_is_refused_by_name(serve: Serve, open_page: OpenP
     expect(page.locator(".error")).to_have_count(0)
 
 
+def test_only_the_visible_tab_is_tried_again(site: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(site)
+    page.route(ENCODE, lambda route: route.abort())
+    page.locator("#text").fill("x")
+    expect(page.locator("#tokens-status")).to_contain_text("Trying again.")
+    page.get_by_role("tab", name="Chat").click()
+    expect(page.locator("#chat-status b")).to_be_visible()
+    calls: list[str] = []
+    page.on("request", lambda request: calls.append(request.url))
+    page.wait_for_timeout(2500)
+    assert calls == []
+
+
 def test_a_server_goes_away_and_comes_back(serve: Serve, open_page: OpenPage) -> None:
     server = serve()
     page = open_page(server)

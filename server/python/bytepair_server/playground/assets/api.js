@@ -1,6 +1,6 @@
 /** Calls of the server that served the page, as JSON (Connect). */
 
-/** A call that failed. `isTemporary`: the same call may go well later. */
+/** A call that failed, or cannot be made. `isTemporary`: the same call may go well later. */
 export class CallError extends Error {
   constructor(message, { code = "", reason = "", isTemporary = false } = {}) {
     super(message);
@@ -8,7 +8,7 @@ export class CallError extends Error {
   }
 }
 
-const TEMPORARY = new Set(["unavailable", "resource_exhausted", "deadline_exceeded"]);
+const TEMPORARY = new Set(["unavailable", "deadline_exceeded", "OVERLOADED", "QUOTA_EXCEEDED"]);
 const TIMEOUT_MS = 30_000;
 let key = "";
 
@@ -42,7 +42,8 @@ export async function call(method, request, signal) {
   signal?.throwIfAborted();
   if (response.ok) return answer;
   const { code = "unknown", message = `HTTP ${response.status}` } = answer;
-  const error = new CallError(message, { code, reason: reasonOf(answer), isTemporary: TEMPORARY.has(code) });
+  const reason = reasonOf(answer);
+  const error = new CallError(message, { code, reason, isTemporary: TEMPORARY.has(code) || TEMPORARY.has(reason) });
   if (code === "unauthenticated") document.dispatchEvent(new CustomEvent("needs-key"));
   throw error;
 }

@@ -38,6 +38,7 @@ export class ChatTab {
     this.count = new Live((signal) => this.#count(signal), $("chat-status"));
     this.fit = new Live((signal) => this.#fit(signal), $("fit-status"));
     this.encode = new Live((signal) => this.#encode(signal), $("chat-tokens-status"), $("chat-view"));
+    this.lives = [this.count, this.fit, this.encode];
     const { chat } = state;
     for (const [id, field, isSelect] of [
       ["chat-encoding", "encoding", true], ["chat-format", "format", true],

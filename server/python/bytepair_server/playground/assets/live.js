@@ -31,7 +31,7 @@ export class Live {
     this.#timer = setTimeout(() => this.#run(signal), delay);
   }
 
-  /** Give up what is under way. */
+  /** Give up what is under way, and try nothing again: the view is no longer visible. */
   stop() {
     clearTimeout(this.#timer);
     this.#abort.abort();
@@ -41,13 +41,13 @@ export class Live {
     const slow = setTimeout(() => {
       if (signal.aborted) return;
       this.status.classList.add("busy");
-      this.view?.classList.add("stale");
+      this.#mark(true);
     }, SLOW_MS);
     try {
       await this.work(signal);
       this.#failures = 0;
       this.status.classList.remove("error");
-      this.view?.classList.remove("stale");
+      this.#mark(false);
     } catch (error) {
       if (!signal.aborted) this.#failed(error);
     } finally {
@@ -56,10 +56,16 @@ export class Live {
     }
   }
 
+  /** Say whether the view is out of date. */
+  #mark(isStale) {
+    this.view?.classList.toggle("stale", isStale);
+    this.view?.setAttribute("aria-busy", isStale);
+  }
+
   #failed(error) {
     if (!(error instanceof CallError)) console.error(error);
     this.status.classList.add("error");
-    this.view?.classList.add("stale");
+    this.#mark(true);
     this.status.replaceChildren(error.reason ? `${error.reason}: ${error.message}` : error.message);
     if (!error.isTemporary) return;
     const wait = Math.min(LONGEST_WAIT_MS, 500 * 2 ** this.#failures++);

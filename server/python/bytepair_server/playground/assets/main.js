@@ -32,6 +32,7 @@ const start = new Live(async (signal) => {
 }, $("tokens-status"));
 
 function choose(tab) {
+  for (const name of names) if (name !== tab) for (const live of tabs[name].lives) live.stop();
   state.tab = names.includes(tab) ? tab : names[0];
   for (const name of names) {
     const isChosen = name === state.tab;
@@ -70,6 +71,7 @@ for (const field of ["text", "ids", "mode", "special"]) {
 }
 
 document.addEventListener("needs-key", () => {
+  if (!$("key-form").hidden) return;
   $("key-form").hidden = false;
   $("key").focus();
 });

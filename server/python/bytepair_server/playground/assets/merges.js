@@ -16,6 +16,7 @@ export class MergesTab {
     this.view = new TokenView($("merges-view"), "Tokens to look into", $("merges-detail"), (tokens, i) => this.#choose(tokens, i));
     this.live = new Live((signal) => this.#work(signal), $("merges-status"), $("merges-view"));
     this.tree = new Live((signal) => this.#draw(signal), $("tree-status"), $("tree"));
+    this.lives = [this.live, this.tree];
     $("merges-encoding").addEventListener("change", () => {
       state.encoding = $("merges-encoding").value;
       this.refresh();

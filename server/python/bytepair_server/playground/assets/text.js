@@ -38,6 +38,7 @@ export class TokensTab {
     Object.assign(this, { state, encodings });
     this.view = new TokenView($("tokens-view"), "Tokens", $("tokens-detail"));
     this.live = new Live((signal) => this.#work(signal), $("tokens-status"), $("tokens-view"));
+    this.lives = [this.live];
     $("encoding").addEventListener("change", () => {
       state.encoding = $("encoding").value;
       this.refresh();
@@ -84,6 +85,7 @@ export class CompareTab {
     Object.assign(this, { state, encodings });
     this.views = [];
     this.live = new Live((signal) => this.#work(signal), $("compare-status"), $("compare-views"));
+    this.lives = [this.live];
   }
 
   refresh(delay = 0) {
