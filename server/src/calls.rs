@@ -1,11 +1,10 @@
 //! Calls under way: what happened to them, waiting for Python, and what Python said, waiting for HTTP.
 //!
-//! Python is woken by a byte in a pipe or an eventfd, takes all events at once, and its answers are
-//! handed out by one task of the runtime. Neither side ever waits for the other.
+//! Python takes events as `events` has them, and its answers are handed out by one task of the runtime.
+//! Neither side ever waits for the other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -14,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::call::{Answer, Command, Event, Failure, Opened, Pairs, Started};
+use crate::events::Events;
 use crate::peer::{Peer, Unsent};
 use crate::settings::STREAM_UNSENT_BYTES;
 
@@ -66,79 +66,39 @@ impl Drop for Credits {
 /// The number of no call.
 pub const NO_CALL: u64 = 0;
 
-/// What waits for Python, in two queues: otherwise one caller's streams, each some messages ahead,
-/// would hold up every new call.
-#[derive(Default)]
-struct Events {
-    calls: VecDeque<(u64, Event)>,
-    /// What comes on streams, in its order for each of them.
-    streams: VecDeque<(u64, Event)>,
-}
-
-impl Events {
-    fn len(&self) -> usize {
-        self.calls.len() + self.streams.len()
-    }
-}
-
 /// All calls of a transport.
 pub struct Calls {
-    events: Mutex<Events>,
+    events: Events,
     slots: Mutex<HashMap<u64, Slot>>,
     commands: Mutex<Vec<(u64, Command)>>,
     commanded: Notify,
     ids: AtomicU64,
-    wake: File,
 }
 
 impl Calls {
     /// `wake` gets eight bytes whenever there are events where there were none.
     pub fn new(wake: File) -> Arc<Self> {
         Arc::new(Calls {
-            events: Mutex::default(),
+            events: Events::new(wake),
             slots: Mutex::default(),
             commands: Mutex::default(),
             commanded: Notify::new(),
             ids: AtomicU64::new(1),
-            wake,
         })
     }
 
     pub fn push(&self, id: u64, event: Event) {
-        self.push_to(|events| &mut events.calls, id, event);
+        self.events.push(id, event);
     }
 
     /// What comes on a stream that is open: it is taken after everything that `push` has.
     pub fn push_of_stream(&self, id: u64, event: Event) {
-        self.push_to(|events| &mut events.streams, id, event);
+        self.events.push_of_stream(id, event);
     }
 
-    fn push_to(
-        &self,
-        queue: impl FnOnce(&mut Events) -> &mut VecDeque<(u64, Event)>,
-        id: u64,
-        event: Event,
-    ) {
-        let was_empty = {
-            let mut events = self.events.lock();
-            queue(&mut events).push_back((id, event));
-            events.len() == 1
-        };
-        if was_empty {
-            // Full: Python was woken already and has not looked yet.
-            let _ = (&self.wake).write(&1u64.to_ne_bytes());
-        }
-    }
-
-    /// Some `most` events, those of open streams last, and whether there are more.
+    /// As `Events` has it.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
-        let mut events = self.events.lock();
-        let calls = events.calls.len().min(most);
-        // Some of the streams whatever comes, or calls without an end would stop them.
-        let streams = events.streams.len().min((most - calls).max(most / 4));
-        let mut taken: Vec<_> = events.calls.drain(..calls).collect();
-        taken.extend(events.streams.drain(..streams));
-        (taken, events.len() > 0)
+        self.events.take(most)
     }
 
     /// Calls that are under way.
@@ -430,41 +390,5 @@ impl Drop for Guard {
             };
             self.calls.push(self.id, event);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ids(events: &[(u64, Event)]) -> Vec<u64> {
-        events.iter().map(|(id, _)| *id).collect()
-    }
-
-    fn calls() -> Arc<Calls> {
-        Calls::new(File::options().write(true).open("/dev/null").unwrap())
-    }
-
-    #[test]
-    fn a_new_call_is_taken_before_the_messages_of_streams() {
-        let calls = calls();
-        (0..100).for_each(|_| calls.push_of_stream(1, Event::End));
-        calls.push(2, Event::Cancelled);
-        let (taken, has_more) = calls.take(8);
-        assert_eq!(ids(&taken), [2, 1, 1, 1, 1, 1, 1, 1]);
-        assert!(has_more);
-    }
-
-    #[test]
-    fn streams_go_on_beside_calls_without_an_end() {
-        let calls = calls();
-        (0..100).for_each(|_| calls.push(1, Event::Cancelled));
-        calls.push_of_stream(2, Event::End);
-        calls.push_of_stream(2, Event::End);
-        let (taken, has_more) = calls.take(8);
-        assert_eq!(ids(&taken), [1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
-        assert!(has_more);
-        assert_eq!(calls.take(1000).0.len(), 92);
-        assert!(!calls.take(1).1);
     }
 }

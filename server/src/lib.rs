@@ -1,7 +1,8 @@
 //! The native transport of bytepair-server: HTTP/1.1 and HTTP/2 below, whole calls above.
 //!
-//! `server` accepts connections, `connection` serves one, `connect` speaks the protocols, `calls`
-//! keeps the calls under way and hands them to Python in batches, as `call` has them. `python` alone knows PyO3.
+//! `server` accepts connections, `connection` serves one, `connect` speaks the protocols. `calls` keeps
+//! the calls under way, and `events` hands what happens to them, as `call` has it, to Python in
+//! batches. `python` alone knows PyO3.
 
 pub mod body;
 pub mod call;
@@ -9,6 +10,7 @@ pub mod calls;
 pub mod connect;
 pub mod connection;
 pub mod cors;
+pub mod events;
 pub mod files;
 pub mod peer;
 pub mod server;
