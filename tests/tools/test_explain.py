@@ -60,6 +60,29 @@ def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
     assert json.loads(shell("explain", "", "--encoding", "gpt2", "--json"))["tokens"] == []
 
 
+@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "a.model"])
+def test_the_character_that_tokens_share_is_shown(shell: Shell, tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.model").write_bytes(trained("llama"))
+    text = "x 🦄🙂é日 \U00012345"
+    usual = ("explain", text, "--encoding", name)
+    tokens = json.loads(shell(*usual, "--json"))["tokens"]
+    parts: dict[str, bytes] = {}
+    for token in tokens:
+        data = bytes.fromhex(token["data"])
+        if not token["shared"]:
+            assert "\ufffd" not in data.decode(errors="replace")
+        for character in token["shared"]:
+            parts[character] = parts.get(character, b"") + data
+    assert "🦄" in parts
+    for character, data in parts.items():
+        assert character.encode() in data
+    listed = shell(*usual)
+    assert listed.count('"🦄"') == sum("🦄" in token["shared"] for token in tokens)
+    assert "part of" not in shell("explain", "plain", "--encoding", name)
+    shell(*usual, "--html", "a.html")
+    assert "part of 🦄" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 def test_the_merges_of_one_token(shell: Shell) -> None:
     by_number = ("explain", "Hello naïve", "--encoding", "gpt2", "--token", "1")
     by_text = ("explain", "--encoding", "gpt2", "--token", " naïve")

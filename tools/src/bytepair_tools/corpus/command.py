@@ -19,7 +19,7 @@ from bytepair_tools.corpus.run import run_job
 from bytepair_tools.corpus.runners import LOCAL, LocalProcesses, RayCluster, Runner
 from bytepair_tools.counts.arguments import add_pattern
 from bytepair_tools.counts.file import check_installed
-from bytepair_tools.shared.encodings import ENCODING_HELP, one_encoding
+from bytepair_tools.shared.encodings import add_encoding_option, one_encoding
 from bytepair_tools.shared.failure import INTERRUPTED, USAGE, Failure
 from bytepair_tools.texts.documents import what_was_not_utf8
 from bytepair_tools.texts.options import add_document_options, documents_of
@@ -205,7 +205,7 @@ def _task(tasks: Any, name: str, summary: str, description: str) -> argparse.Arg
 
 
 def _encoding_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--encoding", required=True, metavar="ENCODING", help=ENCODING_HELP)
+    add_encoding_option(parser)
     parser.add_argument(
         "--keep",
         action="append",

@@ -16,7 +16,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 from bytepair_tools.explanation.explanation import Derivation, Explainer, Piece
 from bytepair_tools.explanation.page import page
 from bytepair_tools.explanation.text import piece_lines, text_lines, tree_lines, wants_colour
-from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, one_encoding
+from bytepair_tools.shared.encodings import add_encoding_option, add_file_options, one_encoding
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.shared.files import write_whole
 from bytepair_tools.shared.visible import visible, visible_bytes
@@ -182,7 +182,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("text", nargs="?", metavar="TEXT", help="a text; - for standard input")
-    parser.add_argument("--encoding", required=True, metavar="ENCODING", help=ENCODING_HELP)
+    add_encoding_option(parser)
     parser.add_argument(
         "--token",
         metavar="N|TEXT",

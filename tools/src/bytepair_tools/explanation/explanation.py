@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final, Literal
 
 from bytepair_engine import Encoding
@@ -31,6 +33,7 @@ class Piece:
         data: What it decodes to amid a text.
         kind: "byte" stands for one byte, "unknown" for text that cannot be spelled.
         order: Its rank or priority among merges, or its score; None where nothing merges to it.
+        shared: The characters of the text that it has bytes of and another token too; "" for none.
     """
 
     number: int
@@ -39,6 +42,27 @@ class Piece:
     data: bytes
     kind: Kind
     order: float | None
+    shared: str
+
+
+class Characters:
+    """The characters of a text, by where they stand in its UTF-8."""
+
+    def __init__(self, text: str) -> None:
+        self._text: Final = text
+        sizes = (len(character.encode()) for character in text)
+        self._starts: Final = [0, *accumulate(sizes)]
+
+    def cut_by(self, start: int, end: int) -> str:
+        """The characters of which a range of bytes has some and not all; of an empty range, the
+        one that it stands in. A token of one byte has the place of its character."""
+        starts, end = self._starts, max(end, start + 1)
+        first, last = bisect_right(starts, start) - 1, bisect_left(starts, end) - 1
+        return "".join(
+            character
+            for i, character in enumerate(self._text[first : last + 1], first)
+            if starts[i] < start or end < starts[i + 1]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +126,16 @@ class Explainer:
         )
         if len(ids) > MOST_TOKENS:
             raise Failure(f"the text has {len(ids):,} tokens, and {MOST_TOKENS:,} can be explained")
-        return [
-            Piece(
-                number,
-                start,
-                token_id,
-                self.encoding.decode_single_token_bytes(token_id),
-                self._kind(token_id),
-                self._order(token_id),
-            )
-            for number, (token_id, start) in enumerate(zip(ids, starts, strict=True))
-        ]
+        ends = [*starts, len(text.encode())][1:]
+        characters = Characters(text)
+        pieces = []
+        for number, (token_id, start, end) in enumerate(zip(ids, starts, ends, strict=True)):
+            data, kind = self.encoding.decode_single_token_bytes(token_id), self._kind(token_id)
+            is_whole = kind in ("special", "unknown") or _is_utf8(data)
+            shared = "" if is_whole else characters.cut_by(start, end)
+            order = self._order(token_id)
+            pieces.append(Piece(number, start, token_id, data, kind, order, shared))
+        return pieces
 
     def token_id(self, text: str) -> int:
         """The id of the one token that a text is, by what it decodes to; one that stands for a byte
@@ -169,6 +192,14 @@ class Explainer:
             for priority, result in zip(rule.priorities, rule.results, strict=True):
                 found.setdefault(result, priority)
         return found
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def order_of(part: Part, order_name: str) -> str:

@@ -32,14 +32,19 @@ table { border-collapse: collapse; } th, td { padding: .15rem .7rem; text-align:
 th { border-bottom: 1px solid var(--line); font-weight: 600; }
 td { white-space: pre-wrap; overflow-wrap: anywhere; }
 td a { color: inherit; text-decoration: none; } td.n, th.n { text-align: right; }
-tr:nth-child(even) { background: var(--soft); }
+tr:nth-child(even) { background: var(--soft); } code { overflow-wrap: anywhere; }
+.wide, .tree { overflow-x: auto; }
 .tree { display: none; } .tree:target, .tree.chosen { display: block; }
 body:has(.tree:target) .tree.chosen:not(:target) { display: none; }
 .tree ul { list-style: none; margin: 0; padding-left: 1.6rem; border-left: 1px solid var(--line); }
 .tree > ul { padding-left: 0; border: 0; } .tree li::before { content: "─ "; color: var(--line); }
 .tree > ul > li::before { content: ""; }
 .tree b { background: var(--soft); font-weight: inherit; white-space: pre-wrap; padding: 0 .2em; }
-.tree span, .about { opacity: .7; }
+.tree span, .about, td span { opacity: .7; }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto; } th, td { padding: .15rem .3rem; font-size: .8rem; }
+  .text a { padding: .3rem 0; } .tree ul { padding-left: .6rem; }
+}
 """
 
 
@@ -84,16 +89,17 @@ def page(
     for derivation in derivations:
         yield from _tree(derivation, is_chosen=derivation.id == chosen)
     yield "<h2>Tokens</h2>"
-    yield f'<table><tr><th class="n">#<th class="n">byte<th class="n">id<th class="n">{order_name}'
+    yield '<div class="wide"><table><tr><th class="n">#<th class="n">byte<th class="n">id'
+    yield f'<th class="n">{order_name}'
     yield "<th>token<th>bytes</tr>"
     yield from map(_row, pieces)
-    yield "</table></body></html>"
+    yield "</table></div></body></html>"
 
 
 def _span(piece: Piece) -> str:
     shown = escape(visible_bytes(piece.data))
     style = "special" if piece.kind == "special" else f"c{piece.number % 6}"
-    title = f"id {piece.id}, bytes {piece.data.hex(' ')}"
+    title = f"id {piece.id}, bytes {piece.data.hex(' ')}{escape(_part_of(piece))}"
     # An escape reads from the left within text that reads from the right.
     direction = ' dir="ltr"' if "\\" in shown else ""
     ended = "<br>" if b"\n" in piece.data else ""
@@ -105,7 +111,12 @@ def _row(piece: Piece) -> str:
     numbers = (str(piece.number), str(piece.start), str(piece.id), order)
     cells = [f'<td class="n">{number}' for number in numbers]
     shown = f'<td><a href="#t{piece.id}">{escape(visible_bytes(piece.data)) or "(nothing)"}</a>'
+    shown += f"<span>{escape(_part_of(piece))}</span>"
     return f"<tr>{''.join(cells)}{shown}<td>{piece.data.hex(' ')}</tr>"
+
+
+def _part_of(piece: Piece) -> str:
+    return f", part of {visible(piece.shared)}" if piece.shared else ""
 
 
 def _tree(derivation: Derivation, *, is_chosen: bool) -> Iterator[str]:

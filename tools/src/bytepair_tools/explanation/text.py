@@ -10,7 +10,7 @@ from typing import Final, Literal
 from bytepair_tools.explanation.explanation import Derivation, Piece, order_of, shown_order
 from bytepair_tools.explanation.tree import nodes
 from bytepair_tools.shared.table import table
-from bytepair_tools.shared.visible import visible_bytes
+from bytepair_tools.shared.visible import visible, visible_bytes
 
 Colour = Literal["auto", "always", "never"]
 
@@ -51,7 +51,9 @@ def _joined(shown: Sequence[str], colour: bool) -> str:
 
 
 def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator[str]:
-    """A row for each token, of the first `most`."""
+    """A row for each token, of the first `most`; where some share a character, with a column that
+    shows it."""
+    has_shared = any(piece.shared for piece in pieces[:most])
     rows = [
         [
             str(piece.number),
@@ -60,11 +62,13 @@ def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator
             shown_order(piece.order) if piece.kind in ("token", "byte") else piece.kind,
             f'"{visible_bytes(piece.data)}"',
             piece.data.hex(" "),
+            *([f'"{visible(piece.shared)}"' if piece.shared else ""] if has_shared else []),
         ]
         for piece in pieces[:most]
     ]
     heads = ["#", "byte", "id", order_name, "token", "bytes"]
-    yield from table(heads, rows, left=(4, 5))
+    heads += ["part of"] if has_shared else []
+    yield from table(heads, rows, left=(4, 5, 6))
     if (more := len(pieces) - most) > 0:
         yield f"and {more:,} more: --most N lists N, --json all"
 

@@ -23,6 +23,13 @@ ENCODING_HELP = (
 )
 
 
+def add_encoding_option(parser: argparse.ArgumentParser) -> None:
+    """--encoding, by all the names that the commands for a server have for it."""
+    parser.add_argument(
+        "-e", "--encoding", "--model", required=True, metavar="ENCODING", help=ENCODING_HELP
+    )
+
+
 def named_encodings(
     name: str, *, pattern: str | None = None, encoder_file: Path | None = None
 ) -> list[Encoding]:
