@@ -84,6 +84,8 @@ test-grpcio: $(VENV)/.dev ## Run the tests of RPCs and streams over the grpcio t
 
 .PHONY: test-page
 test-page: $(VENV)/.page build/page/node_modules/axe-core/axe.min.js ## Run the tests of the playground in Chromium, which has to be installed
+	@test -n "$$CHROMIUM" || command -v chromium chromium-browser google-chrome >/dev/null || { \
+	    echo "make test-page needs Chromium: apt-get install chromium (scripts/install-chromium does it), or set CHROMIUM to the path of one" >&2; exit 1; }
 	$(PYTEST) -q $(wildcard tests/page/page_*.py) $(PYTEST_ARGS)
 
 .PHONY: pictures

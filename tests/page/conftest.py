@@ -30,11 +30,7 @@ def browser() -> Iterator[Browser]:
     """Chromium: of the variable CHROMIUM, or by one of its usual names."""
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.exit(
-            "make test-page needs Chromium: apt-get install chromium (scripts/install-chromium "
-            "does it), or set CHROMIUM to the path of one",
-            returncode=2,
-        )
+        pytest.fail("Chromium is not installed: see `make test-page`")
     # Not above: pytest reads this file in runs of other tests too, which need no Playwright.
     from playwright.sync_api import sync_playwright
 
