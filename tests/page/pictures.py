@@ -9,13 +9,14 @@ import io
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 from support.serving import RunningServer
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
-SIZE = {"width": 960, "height": 600}
+SIZE: Any = {"width": 960, "height": 600}
 #: Of the palette: a page of few colours is a third as large with one.
 COLOURS = 64
 
@@ -32,7 +33,7 @@ def main() -> int:
     path = shutil.which("chromium") or sys.exit("needs chromium: scripts/install-chromium")
     with RunningServer() as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page(viewport=SIZE, color_scheme="light")  # type: ignore[arg-type]
+        page = browser.new_page(viewport=SIZE, color_scheme="light")
         page.goto(f"http://{server.target}/")
         page.locator("#tokens-view .t").nth(21).click()
         write(page, "playground")

@@ -12,6 +12,7 @@ from typing import Any
 import bytepair_engine
 import grpc
 import pytest
+from bytepair.v1 import context_pb2 as context
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from support.failures import Failed, failure, read
 from support.oracle import oracle
@@ -95,6 +96,15 @@ def test_untrusted_text_is_text_or_refused_in_every_rpc(
         counted = [count_config(**shared), *(CountRequest(text=character) for character in text)]
         assert chat.stub.CountStream(iter(counted)).count == len(plain)
 
+        split = context.SplitRequest(
+            text=text, max_tokens=2, with_text=True, with_ids=True, **shared
+        )
+        for chunk in chat.stub.Split(split).chunks:
+            assert list(chunk.ids) == oracle("cl100k_base").encode_ordinary(chunk.text)
+        truncate = context.TruncateRequest(text=text, max_tokens=len(plain) - 1, **shared)
+        cut = chat.stub.Truncate(truncate)
+        assert cut.count == len(oracle("cl100k_base").encode_ordinary(cut.text))
+
         token, offset = found
         facts = {"token": token, "byte_offset": str(offset)}
         assert failure(chat.stub.Encode, encode(text=text, **shared)).metadata == facts
@@ -111,7 +121,8 @@ def test_no_rpc_that_takes_text_is_missing_above() -> None:
     service = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
     taking = {rpc.name for rpc in service.methods if "allowed_special" in fields(rpc.input_type)}
     assert taking == {
-        *("Encode", "Count", "BatchEncode", "BatchCount", "EncodeStream", "CountStream")
+        *("Encode", "Count", "BatchEncode", "BatchCount", "EncodeStream", "CountStream"),
+        *("Truncate", "BatchTruncate", "Split", "SplitStream"),
     }
 
 
@@ -151,12 +162,21 @@ def test_no_rpc_falls_back_to_another_encoding(server: RunningServer, name: str)
         answers_of(server.stub.EncodeStream, [encode_config(name)])[1],
         answers_of(server.stub.DecodeStream, [decode_config(name)])[1],
         count_stream_failure(server, name),
+        failure(server.stub.Truncate, context.TruncateRequest(encoding=name, max_tokens=1)),
+        failure(server.stub.BatchTruncate, context.BatchTruncateRequest(encoding=name)),
+        failure(server.stub.Split, context.SplitRequest(encoding=name, max_tokens=1)),
+        failure(server.stub.Inspect, context.InspectRequest(encoding=name)),
+        answers_of(server.stub.SplitStream, [split_config(name)])[1],
     ]
     service = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
     assert len(refused) == sum("encoding" in fields(rpc.input_type) for rpc in service.methods)
     for failed in refused:
         assert failed is not None
         assert (failed.code, failed.reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_ENCODING")
+
+
+def split_config(name: str) -> context.SplitStreamRequest:
+    return context.SplitStreamRequest(config=context.SplitStreamConfig(encoding=name, max_tokens=1))
 
 
 def count_stream_failure(server: RunningServer, name: str) -> Failed:

@@ -18,8 +18,12 @@ SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
 
 #: Fields of requests that hold strings and are never encoded. Any other field is text.
 NO_TEXT = frozenset(
-    {"encoding", "expected_fingerprint", "allowed_special", "special_token", "stop"}
+    {"encoding", "expected_fingerprint", "allowed_special", "special_token", "stop", "marker"}
 )
+
+
+#: Whose text is only looked at: it gives no ids, and special tokens in it are what is looked for.
+NO_POLICY = frozenset({"Inspect"})
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Answer:
 def places(last: str | None = None) -> Iterator[Place]:
     """Every place where an RPC takes text, or the fields called `last`."""
     for rpc in SERVICE.methods:
+        if rpc.name in NO_POLICY:
+            continue
         for path in _paths(rpc.input_type):
             if (path[-1] not in NO_TEXT) if last is None else path[-1] == last:
                 yield Place(rpc.name, path)

@@ -14,16 +14,21 @@ from typing import Final, Literal, get_args
 
 import regex
 
-from bytepair_engine._core import BREAKS_UNICODE_VERSION, break_ends
 from bytepair_engine.errors import InvalidOption
+
+try:
+    from bytepair_engine import _core
+except ImportError:
+    _core = None  # type: ignore[assignment]
 
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
 
 #: From the finest to the coarsest.
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
-#: The version of Unicode that decides where graphemes, words and sentences end.
-UNICODE_VERSION: Final = BREAKS_UNICODE_VERSION
+#: The version of Unicode that decides where graphemes, words and sentences end; "" without the
+#: compiled core, which has its tables.
+UNICODE_VERSION: Final = "" if _core is None else _core.BREAKS_UNICODE_VERSION
 
 _OTHER_ENDS: Final = "\n\v\f\x85\u2028\u2029"
 _LINE_END: Final = rf"(?:\r\n|\r|(?<!\r)\n|[{_OTHER_ENDS[1:]}])"
@@ -158,11 +163,13 @@ class Borders:
         return max(known, match.start() if match and match.start() <= place else 0)
 
     def _find(self, level: Level, start: int, end: int) -> tuple[list[int], int]:
+        if not UNICODE_VERSION:
+            raise InvalidOption("level", f"{level} needs the compiled core, which is not installed")
         text = self._text
         first = self.restart(level, start)
         ahead = _RULES[level].ahead.search(text, min(end + _MORE, len(text)))
         last = ahead.start() if ahead else len(text)
-        ends = [first + i for i in break_ends(text[first : last + 1], level)]
+        ends = [first + i for i in _core.break_ends(text[first : last + 1], level)]
         if last < len(text):
             ends = ends[: bisect_right(ends, last)]
         self._found[level] = first, last, ends

@@ -111,6 +111,11 @@ class StreamChunker:
         """Whether the stream is over: after `finish` or an error."""
         return self._closed
 
+    @property
+    def fault(self) -> BytepairError | None:
+        """What the next call will raise, after the chunks that the last one gave."""
+        return self._error
+
     def feed(self, piece: str | bytes) -> list[Chunk]:
         """Take the next piece of the text.
 

@@ -14,7 +14,7 @@ class SpecialToken(_message.Message):
     def __init__(self, token: _Optional[str] = ..., id: _Optional[int] = ...) -> None: ...
 
 class Encoding(_message.Message):
-    __slots__ = ("name", "aliases", "fingerprint", "n_vocab", "max_token_id", "pattern", "special_tokens", "source", "backend", "splitter", "template_before", "template_after")
+    __slots__ = ("name", "aliases", "fingerprint", "n_vocab", "max_token_id", "pattern", "special_tokens", "source", "backend", "splitter", "template_before", "template_after", "unicode_version")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ALIASES_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class Encoding(_message.Message):
     SPLITTER_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_BEFORE_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_AFTER_FIELD_NUMBER: _ClassVar[int]
+    UNICODE_VERSION_FIELD_NUMBER: _ClassVar[int]
     name: str
     aliases: _containers.RepeatedScalarFieldContainer[str]
     fingerprint: str
@@ -39,4 +40,5 @@ class Encoding(_message.Message):
     splitter: str
     template_before: _containers.RepeatedCompositeFieldContainer[SpecialToken]
     template_after: _containers.RepeatedCompositeFieldContainer[SpecialToken]
-    def __init__(self, name: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., fingerprint: _Optional[str] = ..., n_vocab: _Optional[int] = ..., max_token_id: _Optional[int] = ..., pattern: _Optional[str] = ..., special_tokens: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., source: _Optional[str] = ..., backend: _Optional[str] = ..., splitter: _Optional[str] = ..., template_before: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., template_after: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ...) -> None: ...
+    unicode_version: str
+    def __init__(self, name: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., fingerprint: _Optional[str] = ..., n_vocab: _Optional[int] = ..., max_token_id: _Optional[int] = ..., pattern: _Optional[str] = ..., special_tokens: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., source: _Optional[str] = ..., backend: _Optional[str] = ..., splitter: _Optional[str] = ..., template_before: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., template_after: _Optional[_Iterable[_Union[SpecialToken, _Mapping]]] = ..., unicode_version: _Optional[str] = ...) -> None: ...

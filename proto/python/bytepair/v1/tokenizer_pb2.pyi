@@ -1,3 +1,4 @@
+from bytepair.v1 import context_pb2 as _context_pb2
 from bytepair.v1 import encoding_pb2 as _encoding_pb2
 from bytepair.v1 import stream_pb2 as _stream_pb2
 from bytepair.v1 import text_pb2 as _text_pb2

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from bytepair.v1 import context_pb2 as bytepair_dot_v1_dot_context__pb2
 from bytepair.v1 import stream_pb2 as bytepair_dot_v1_dot_stream__pb2
 from bytepair.v1 import tokenizer_pb2 as bytepair_dot_v1_dot_tokenizer__pb2
 
@@ -51,6 +52,7 @@ class TokenizerServiceStub(object):
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
+    BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
@@ -129,6 +131,31 @@ class TokenizerServiceStub(object):
                 request_serializer=bytepair_dot_v1_dot_stream__pb2.CountStreamRequest.SerializeToString,
                 response_deserializer=bytepair_dot_v1_dot_stream__pb2.CountStreamResponse.FromString,
                 _registered_method=True)
+        self.Truncate = channel.unary_unary(
+                '/bytepair.v1.TokenizerService/Truncate',
+                request_serializer=bytepair_dot_v1_dot_context__pb2.TruncateRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_context__pb2.TruncateResponse.FromString,
+                _registered_method=True)
+        self.BatchTruncate = channel.unary_unary(
+                '/bytepair.v1.TokenizerService/BatchTruncate',
+                request_serializer=bytepair_dot_v1_dot_context__pb2.BatchTruncateRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_context__pb2.BatchTruncateResponse.FromString,
+                _registered_method=True)
+        self.Split = channel.unary_unary(
+                '/bytepair.v1.TokenizerService/Split',
+                request_serializer=bytepair_dot_v1_dot_context__pb2.SplitRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_context__pb2.SplitResponse.FromString,
+                _registered_method=True)
+        self.SplitStream = channel.stream_stream(
+                '/bytepair.v1.TokenizerService/SplitStream',
+                request_serializer=bytepair_dot_v1_dot_context__pb2.SplitStreamRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_context__pb2.SplitStreamResponse.FromString,
+                _registered_method=True)
+        self.Inspect = channel.unary_unary(
+                '/bytepair.v1.TokenizerService/Inspect',
+                request_serializer=bytepair_dot_v1_dot_context__pb2.InspectRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_context__pb2.InspectResponse.FromString,
+                _registered_method=True)
         self.ListEncodings = channel.unary_unary(
                 '/bytepair.v1.TokenizerService/ListEncodings',
                 request_serializer=bytepair_dot_v1_dot_tokenizer__pb2.ListEncodingsRequest.SerializeToString,
@@ -161,6 +188,7 @@ class TokenizerServiceServicer(object):
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
+    BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
@@ -257,6 +285,41 @@ class TokenizerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Truncate(self, request, context):
+        """Cuts a text to a number of tokens.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchTruncate(self, request, context):
+        """Truncate for many texts under one set of options; each item has its own outcome.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Split(self, request, context):
+        """Splits a text into chunks of at most a number of tokens.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SplitStream(self, request_iterator, context):
+        """Split for a text of any length, in pieces cut anywhere.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Inspect(self, request, context):
+        """Reports what in a text makes its count or an answer to it surprising.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListEncodings(self, request, context):
         """Describes every loaded encoding, sorted by name.
         """
@@ -319,6 +382,31 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
                     request_deserializer=bytepair_dot_v1_dot_stream__pb2.CountStreamRequest.FromString,
                     response_serializer=bytepair_dot_v1_dot_stream__pb2.CountStreamResponse.SerializeToString,
             ),
+            'Truncate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Truncate,
+                    request_deserializer=bytepair_dot_v1_dot_context__pb2.TruncateRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_context__pb2.TruncateResponse.SerializeToString,
+            ),
+            'BatchTruncate': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchTruncate,
+                    request_deserializer=bytepair_dot_v1_dot_context__pb2.BatchTruncateRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_context__pb2.BatchTruncateResponse.SerializeToString,
+            ),
+            'Split': grpc.unary_unary_rpc_method_handler(
+                    servicer.Split,
+                    request_deserializer=bytepair_dot_v1_dot_context__pb2.SplitRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_context__pb2.SplitResponse.SerializeToString,
+            ),
+            'SplitStream': grpc.stream_stream_rpc_method_handler(
+                    servicer.SplitStream,
+                    request_deserializer=bytepair_dot_v1_dot_context__pb2.SplitStreamRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_context__pb2.SplitStreamResponse.SerializeToString,
+            ),
+            'Inspect': grpc.unary_unary_rpc_method_handler(
+                    servicer.Inspect,
+                    request_deserializer=bytepair_dot_v1_dot_context__pb2.InspectRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_context__pb2.InspectResponse.SerializeToString,
+            ),
             'ListEncodings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListEncodings,
                     request_deserializer=bytepair_dot_v1_dot_tokenizer__pb2.ListEncodingsRequest.FromString,
@@ -356,6 +444,7 @@ class TokenizerService(object):
     UNAUTHENTICATED              UNAUTHENTICATED      -
     OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
+    BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
 
@@ -616,6 +705,141 @@ class TokenizerService(object):
             '/bytepair.v1.TokenizerService/CountStream',
             bytepair_dot_v1_dot_stream__pb2.CountStreamRequest.SerializeToString,
             bytepair_dot_v1_dot_stream__pb2.CountStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Truncate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/bytepair.v1.TokenizerService/Truncate',
+            bytepair_dot_v1_dot_context__pb2.TruncateRequest.SerializeToString,
+            bytepair_dot_v1_dot_context__pb2.TruncateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchTruncate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/bytepair.v1.TokenizerService/BatchTruncate',
+            bytepair_dot_v1_dot_context__pb2.BatchTruncateRequest.SerializeToString,
+            bytepair_dot_v1_dot_context__pb2.BatchTruncateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Split(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/bytepair.v1.TokenizerService/Split',
+            bytepair_dot_v1_dot_context__pb2.SplitRequest.SerializeToString,
+            bytepair_dot_v1_dot_context__pb2.SplitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SplitStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/bytepair.v1.TokenizerService/SplitStream',
+            bytepair_dot_v1_dot_context__pb2.SplitStreamRequest.SerializeToString,
+            bytepair_dot_v1_dot_context__pb2.SplitStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Inspect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/bytepair.v1.TokenizerService/Inspect',
+            bytepair_dot_v1_dot_context__pb2.InspectRequest.SerializeToString,
+            bytepair_dot_v1_dot_context__pb2.InspectResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,6 +32,7 @@ DEFAULT_MAX_IDS: Final = 1 << 18
 DEFAULT_MAX_BATCH_ITEMS: Final = 1024
 #: Segments in one call, over all its items.
 DEFAULT_MAX_SEGMENTS: Final = 16_384
+DEFAULT_MAX_CHUNKS: Final = 65_536
 #: Entries of `allowed_special`. The largest built-in encoding has 1,091 special tokens.
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are read, computed or wait for a thread.
@@ -160,6 +161,9 @@ class Settings(CallerSettings):
         ge=1,
         le=1 << 20,
         description="Segments in one call, items together.",
+    )
+    max_chunks: Whole = Field(
+        default=DEFAULT_MAX_CHUNKS, ge=1, le=1 << 24, description="Chunks of one Split."
     )
     max_allowed_special: Whole = Field(
         default=DEFAULT_MAX_ALLOWED_SPECIAL,
@@ -343,6 +347,10 @@ class Settings(CallerSettings):
         description="More names for loaded encodings, where * stands for any characters: "
         "alias = canonical name. Only in the file.",
     )
+    flagged_tokens: Mapping[str, tuple[int, ...]] = Field(
+        default_factory=dict,
+        description="Token ids that Inspect reports, by encoding. Only in the file.",
+    )
 
     @property
     def max_message_bytes(self) -> int:
@@ -356,4 +364,6 @@ class Settings(CallerSettings):
 
 
 #: Tables, which neither flags nor variables can hold.
-FILE_ONLY: Final = frozenset({"aliases", "encodings", "callers", "ceiling", "quotas"})
+FILE_ONLY: Final = frozenset(
+    {"aliases", "flagged_tokens", "encodings", "callers", "ceiling", "quotas"}
+)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bytepair.v1 import chat_pb2, encoding_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, context_pb2, encoding_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import InvalidOption, UnknownTokenId
+from bytepair_engine.context.borders import UNICODE_VERSION
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -22,6 +24,7 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import parts_of
 from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content
+from bytepair_server.rpc.context_service import ContextService
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.rpc.parsed import (
     ParsedIds,
@@ -66,6 +69,7 @@ class Service:
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.options: Final = Options(settings, catalog, policy)
         self.chat: Final = ChatService(settings, catalog, policy)
+        self.context: Final = ContextService(settings, catalog, self.options)
         self._settings: Final = settings
         self._policy: Final = policy
         self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
@@ -295,13 +299,29 @@ def _chat(
     request_class: type[Message], function: Callable[[ChatService, Any, Call], bytes]
 ) -> Method:
     def answer(service: Service, request: Any, call: Call) -> bytes:
-        try:
+        with _options_as_fields():
             return function(service.chat, request, call)
-        except InvalidOption as error:
-            # Its options are the request's fields.
-            raise InvalidField(error.option, error.problem) from None
 
     return Method(request_class, answer, _parts=parts_of)
+
+
+def _context(
+    request_class: type[Message], function: Callable[[ContextService, Any, Call], bytes]
+) -> Method:
+    def answer(service: Service, request: Any, call: Call) -> bytes:
+        with _options_as_fields():
+            return function(service.context, request, call)
+
+    return Method(request_class, answer, _parts=lambda request: len(getattr(request, "items", ())))
+
+
+@contextmanager
+def _options_as_fields() -> Iterator[None]:
+    """The engine's options have the names of the request's fields."""
+    try:
+        yield
+    except InvalidOption as error:
+        raise InvalidField(error.option, error.problem) from None
 
 
 #: Every RPC by its name in the proto.
@@ -324,6 +344,10 @@ METHODS: Final = {
         Service.batch_count,
         take_texts,
     ),
+    "Truncate": _context(context_pb2.TruncateRequest, ContextService.truncate),
+    "BatchTruncate": _context(context_pb2.BatchTruncateRequest, ContextService.batch_truncate),
+    "Split": _context(context_pb2.SplitRequest, ContextService.split),
+    "Inspect": _context(context_pb2.InspectRequest, ContextService.inspect),
     "ListEncodings": Method(
         tokenizer_pb2.ListEncodingsRequest,
         Service.list_encodings,
@@ -408,6 +432,7 @@ def _describe(entry: Entry) -> encoding_pb2.Encoding:
         source=encoding.source,
         backend=encoding.backend,
         splitter=encoding.splitter,
+        unicode_version=UNICODE_VERSION,
         template_before=_tokens(framing[: len(template.before)]),
         template_after=_tokens(framing[len(template.before) :]),
     )

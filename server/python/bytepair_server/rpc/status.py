@@ -199,12 +199,13 @@ def _invalid_chat(error: chat.InvalidChat) -> Failure:
     )
 
 
-def _budget_too_small(error: chat.BudgetTooSmall) -> Failure:
+def _budget_too_small(error: engine.BudgetTooSmall) -> Failure:
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "BUDGET_TOO_SMALL",
         str(error),
-        {"needed": str(error.needed), "budget": str(error.budget)},
+        {"needed": str(error.needed), "budget": str(error.budget)}
+        | ({} if error.byte_offset is None else {"byte_offset": str(error.byte_offset)}),
         field="max_tokens",
     )
 
@@ -364,7 +365,7 @@ TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     chat.UnknownChatFormat: _unknown_chat_format,
     chat.ChatFormatMismatch: _chat_format_mismatch,
     chat.InvalidChat: _invalid_chat,
-    chat.BudgetTooSmall: _budget_too_small,
+    engine.BudgetTooSmall: _budget_too_small,
     engine.SpecialTokenFound: _special_token_in_text,
     SpecialTokenInSegment: _special_token_in_text,
     engine.UnknownTokenId: _unknown_token_id,

@@ -26,6 +26,7 @@ from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
 from bytepair_server.streaming.session import Session
+from bytepair_server.streaming.split import SplitSession
 from bytepair_server.streaming.text import CountSession, EncodeSession
 from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
 
@@ -41,6 +42,7 @@ SESSIONS: Final[dict[str, type[Session]]] = {
     "EncodeStream": EncodeSession,
     "DecodeStream": DecodeSession,
     "CountStream": CountSession,
+    "SplitStream": SplitSession,
 }
 _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from bytepair.v1 import stream_pb2
+from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_engine import InvalidUnicode, PieceTooLong, StreamCounter, StreamEncoder, can_stream
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
@@ -18,12 +18,14 @@ from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
 from bytepair_server.streaming.special_detector import Sight
 
-_Config = stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig
+_Config = (
+    stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
+)
 T = TypeVar("T")
 
 
-class _TextSession(Session):
-    """What both have in common. Nothing that is held is certain: no fault has an answer."""
+class TextSession(Session):
+    """What streams of text have in common. Nothing that is held is certain."""
 
     __slots__ = ("_sight", "_stream")
 
@@ -32,13 +34,13 @@ class _TextSession(Session):
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
-        self._stream: Any = None  # StreamEncoder or StreamCounter
+        self._stream: Any = None  # StreamEncoder, StreamCounter or StreamChunker
         self._sight: Sight | None = None
         # The first message may need a pattern of a thousand special tokens: not on the loop.
         self.inline_max_bytes = -1
 
     @abstractmethod
-    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder | StreamCounter:
+    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> Any:
         """The engine's side of the stream."""
 
     @abstractmethod
@@ -105,7 +107,7 @@ class _TextSession(Session):
         self.call.input_bytes = self._stream.bytes_consumed
 
 
-class EncodeSession(_TextSession):
+class EncodeSession(TextSession):
     """One EncodeStream."""
 
     __slots__ = ()
@@ -144,7 +146,7 @@ class EncodeSession(_TextSession):
         return wire_fields.field(wire_ids.IDS, packed) + rest
 
 
-class CountSession(_TextSession):
+class CountSession(TextSession):
     """One CountStream: the only answer is the last one."""
 
     __slots__ = ("_answer",)

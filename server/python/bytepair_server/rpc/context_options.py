@@ -1,0 +1,152 @@
+"""Options of requests to truncate, split and inspect, in the engine's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from bytepair.v1 import context_pb2, text_pb2
+from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.splitting import DEFAULT_MIN_FILL_PERCENT, Chunk, SplitOptions
+from bytepair_engine.context.truncating import Keep
+
+from bytepair_server.auth.policy import SpecialRule
+from bytepair_server.catalog import Entry
+from bytepair_server.errors import InvalidField
+from bytepair_server.rpc.segments import Unit
+
+#: More than any text has; the engine counts in machine words.
+_MOST_TOKENS: Final = 1 << 40
+
+_KEEPS: Final[dict[int, Keep]] = {
+    context_pb2.KEEP_UNSPECIFIED: "start",
+    context_pb2.KEEP_START: "start",
+    context_pb2.KEEP_END: "end",
+    context_pb2.KEEP_BOTH: "both",
+}
+#: The levels of the engine by their number in the proto, and the other way round.
+_LEVELS: Final[dict[int, Level]] = dict(enumerate(LEVELS, context_pb2.CUT_LEVEL_CODE_POINT))
+LEVEL_NUMBERS: Final[dict[Level, int]] = {level: number for number, level in _LEVELS.items()}
+_UNITS: Final[dict[int, Unit]] = {
+    text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte",
+    text_pb2.OFFSET_UNIT_BYTE: "byte",
+    text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
+    text_pb2.OFFSET_UNIT_UTF16: "utf16",
+}
+
+
+class HasSplit(Protocol):
+    """The fields that SplitRequest and SplitStreamConfig share."""
+
+    max_tokens: int
+    overlap_tokens: int
+    level: context_pb2.CutLevel
+    min_fill_percent: int
+
+    def HasField(self, field_name: str, /) -> bool: ...  # noqa: N802
+
+
+def keep_of(value: int) -> Keep:
+    """Raises InvalidField for a value that this server does not know, as all here."""
+    if value not in _KEEPS:
+        raise InvalidField("keep", f"this server does not know value {value}")
+    return _KEEPS[value]
+
+
+def level_of(value: int, default: Level) -> Level:
+    """The level; `default` where it is unspecified."""
+    if value == context_pb2.CUT_LEVEL_UNSPECIFIED:
+        return default
+    if value not in _LEVELS:
+        raise InvalidField("level", f"this server does not know value {value}")
+    return _LEVELS[value]
+
+
+def unit_of(value: int) -> Unit:
+    """The unit of places; bytes where it is unspecified."""
+    if value not in _UNITS:
+        raise InvalidField("unit", f"must be a unit of offsets; this server knows no value {value}")
+    return _UNITS[value]
+
+
+def tokens_of(value: int) -> int:
+    """A number of tokens that fits a machine word."""
+    return min(value, _MOST_TOKENS)
+
+
+def split_options(request: HasSplit, rule: SpecialRule) -> SplitOptions:
+    """How to split. Raises InvalidOption for what the engine refuses."""
+    has_fill = request.HasField("min_fill_percent")
+    return SplitOptions(
+        tokens_of(request.max_tokens),
+        tokens_of(request.overlap_tokens),
+        level_of(request.level, "paragraph"),
+        request.min_fill_percent if has_fill else DEFAULT_MIN_FILL_PERCENT,
+        rule.allowed,
+        rule.add_special_tokens,
+    )
+
+
+class Places:
+    """Code points of a text in another unit."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit: Final = unit
+
+    def of(self, text: str, places: Iterable[int]) -> dict[int, int]:
+        """Each place in the unit; one pass over the text."""
+        ordered = sorted(set(places))
+        if self._unit == "code_point" or text.isascii():
+            return dict(zip(ordered, ordered, strict=True))
+        found, last, total = {}, 0, 0
+        for place in ordered:
+            total += self.length(text[last:place])
+            found[place] = total
+            last = place
+        return found
+
+    def length(self, text: str) -> int:
+        """The length of a text in the unit."""
+        if self._unit == "code_point" or text.isascii():
+            return len(text)
+        return len(text.encode()) if self._unit == "byte" else len(text.encode("utf-16-le")) // 2
+
+
+class ChunkWriter:
+    """Chunks as messages, in order, with their places in the unit that was asked for."""
+
+    def __init__(
+        self, entry: Entry, rule: SpecialRule, unit: Unit, *, with_text: bool, with_ids: bool
+    ) -> None:
+        self._entry: Final = entry
+        self._rule: Final = rule
+        self._places: Final = Places(unit)
+        self._with_text: Final = with_text
+        self._with_ids: Final = with_ids
+        # Of the chunk before: where it starts, in code points and in the unit, and its text.
+        self._before = 0, 0, ""
+
+    def write(self, chunk: Chunk) -> context_pb2.Chunk:
+        """The message of the next chunk."""
+        start, place, text = self._before
+        begin = place + self._places.length(text[: chunk.start - start])
+        self._before = chunk.start, begin, chunk.text
+        message = context_pb2.Chunk(
+            start=begin,
+            end=begin + self._places.length(chunk.text),
+            count=chunk.count,
+            end_level=LEVEL_NUMBERS[chunk.level],  # type: ignore[arg-type]
+            overlap=chunk.overlap,
+        )
+        if self._with_text:
+            message.text = chunk.text
+        if self._with_ids:
+            message.ids.extend(
+                self._entry.encoding.encode_array(
+                    chunk.text,
+                    allowed_special=self._rule.allowed,
+                    disallowed_special=frozenset(),
+                    add_special_tokens=self._rule.add_special_tokens,
+                )
+            )
+        return message

@@ -1,0 +1,220 @@
+"""The RPCs that truncate, split and inspect text: protobuf to the engine, and back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bytepair.v1 import context_pb2
+from bytepair_engine import PieceTooLong
+from bytepair_engine.context import inspecting, splitting, truncating
+from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Truncation
+
+from bytepair_server.auth.policy import AS_TEXT, SpecialRule
+from bytepair_server.catalog import Catalog, Entry
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.settings import Settings
+from bytepair_server.errors import InputTooLarge, InvalidField
+from bytepair_server.rpc import limits
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.content import spell_special
+from bytepair_server.rpc.context_options import (
+    LEVEL_NUMBERS,
+    ChunkWriter,
+    Places,
+    keep_of,
+    level_of,
+    split_options,
+    tokens_of,
+    unit_of,
+)
+from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.status import failure_of
+
+#: The most findings of one answer.
+MAX_FINDINGS: Final = 1000
+
+_HasTruncate = context_pb2.TruncateRequest | context_pb2.BatchTruncateRequest
+_TruncateAnswer = context_pb2.TruncateResponse | context_pb2.TruncateResult
+
+
+class ContextService:
+    """Truncate, BatchTruncate, Split and Inspect. Thread-safe."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, options: Options) -> None:
+        self._settings: Final = settings
+        self._options: Final = options
+        self._flagged: Final = {
+            name: frozenset(ids) for name, ids in settings.flagged_tokens.items()
+        }
+        served = {entry.name for entry in catalog.entries}
+        for name in self._flagged.keys() - served - set(catalog.failed):
+            raise ConfigurationError(f"flagged_tokens.{name}: there is no encoding of that name")
+
+    def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
+        entry, rule = self._options.text(request, call, AS_TEXT)
+        self._check_size("text", request.text, call)
+        answer = context_pb2.TruncateResponse(encoding=entry.name, fingerprint=entry.fingerprint)
+        self._truncate(request, request.text, answer, entry, rule, call)
+        return answer.SerializeToString()
+
+    def batch_truncate(self, request: context_pb2.BatchTruncateRequest, call: Call) -> bytes:
+        entry, rule = self._options.text(request, call, AS_TEXT)
+        limits.check("items", len(request.items), self._settings.max_batch_items, "items")
+        texts = [item.text for item in request.items]
+        self._check_size("items.text", "".join(texts), call)
+        response = context_pb2.BatchTruncateResponse(
+            encoding=entry.name, fingerprint=entry.fingerprint
+        )
+        for item in request.items:
+            result = response.results.add()
+            try:
+                if item.segments:
+                    raise InvalidField("segments", "only text can be truncated")
+                self._truncate(request, item.text, result, entry, rule, call)
+            except Exception as error:
+                failure = failure_of(error)
+                # What is wrong with the options is wrong with the call.
+                if failure is None or (isinstance(error, InvalidField) and not item.segments):
+                    raise
+                result.Clear()
+                result.error.CopyFrom(failure.item_error())
+        return response.SerializeToString()
+
+    def split(self, request: context_pb2.SplitRequest, call: Call) -> bytes:
+        entry, rule = self._options.text(request, call, AS_TEXT)
+        writer = ChunkWriter(
+            entry,
+            rule,
+            unit_of(request.unit),
+            with_text=request.with_text,
+            with_ids=request.with_ids,
+        )
+        options = split_options(request, rule)
+        self._check_size("text", request.text, call)
+        self._look(entry, request.text, rule, call)
+        response = context_pb2.SplitResponse(encoding=entry.name, fingerprint=entry.fingerprint)
+        most = self._settings.max_chunks
+        try:
+            for chunk in splitting.split(
+                entry.encoding, request.text, options, disallowed_special=rule.disallowed
+            ):
+                if len(response.chunks) == most:
+                    raise InputTooLarge("chunks", None, most, "chunks; use SplitStream")
+                response.chunks.append(writer.write(chunk))
+                call.tokens += chunk.count
+        except PieceTooLong as error:
+            raise too_long(error) from None
+        return response.SerializeToString()
+
+    def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
+        entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
+        places = Places(unit_of(request.unit))
+        most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
+        limits.check("max_findings", most, MAX_FINDINGS, "findings")
+        self._check_size("text", request.text, call)
+        found = inspecting.inspect(
+            entry.encoding,
+            request.text,
+            codes=[_code(value) for value in request.codes],
+            max_findings=most,
+            flagged=self._flagged.get(entry.name, frozenset()),
+            long_run_bytes=self._settings.max_pending_bytes,
+        )
+        call.tokens = found.count
+        ends = [place for finding in found.findings for place in (finding.start, finding.end)]
+        at = places.of(request.text, [*ends, found.stable_end])
+        return context_pb2.InspectResponse(
+            findings=[
+                context_pb2.Finding(
+                    code=finding.code.value,  # type: ignore[arg-type]
+                    start=at[finding.start],
+                    end=at[finding.end],
+                    token_id=finding.token_id,
+                    token=finding.token,
+                    code_point=finding.code_point,
+                )
+                for finding in found.findings
+            ],
+            totals=[
+                context_pb2.FindingTotal(code=code.value, total=total)  # type: ignore[arg-type]
+                for code, total in sorted(found.totals.items())
+            ],
+            count=found.count,
+            stable_tokens=found.stable_tokens,
+            stable_end=at[found.stable_end],
+            encoding=entry.name,
+            fingerprint=entry.fingerprint,
+        ).SerializeToString()
+
+    def _truncate(
+        self,
+        request: _HasTruncate,
+        text: str,
+        answer: _TruncateAnswer,
+        entry: Entry,
+        rule: SpecialRule,
+        call: Call,
+    ) -> None:
+        if not request.HasField("max_tokens"):
+            raise InvalidField("max_tokens", "must be set; 0 is allowed")
+        unit = unit_of(request.unit)
+        percent = request.start_percent if request.HasField("start_percent") else None
+        self._look(entry, text, rule, call)
+        try:
+            found = truncating.truncated(
+                entry.encoding,
+                text,
+                tokens_of(request.max_tokens),
+                keep=keep_of(request.keep),
+                level=level_of(request.level, "grapheme"),
+                marker=request.marker,
+                start_percent=DEFAULT_START_PERCENT if percent is None else percent,
+                allowed_special=rule.allowed,
+                disallowed_special=rule.disallowed,
+                add_special_tokens=rule.add_special_tokens,
+            )
+        except PieceTooLong as error:
+            raise too_long(error) from None
+        if not request.ranges_only:
+            answer.text = found.text
+        answer.truncated = found.truncated
+        answer.count = found.count
+        places = Places(unit).of(text, [place for part in found.kept for place in part])
+        for start, end in found.kept:
+            answer.kept.add(start=places[start], end=places[end])
+        if found.level is not None:
+            answer.level = LEVEL_NUMBERS[found.level]  # type: ignore[assignment]
+        call.tokens += found.count
+        if request.count_original:
+            answer.original_count = self._original(found, text, entry, rule)
+
+    def _original(self, found: Truncation, text: str, entry: Entry, rule: SpecialRule) -> int:
+        if not found.truncated:
+            return found.count
+        return entry.encoding.count(
+            text,
+            allowed_special=rule.allowed,
+            disallowed_special=rule.disallowed,
+            add_special_tokens=rule.add_special_tokens,
+        )
+
+    def _check_size(self, field: str, text: str, call: Call) -> None:
+        call.input_bytes = limits.utf8_size(text)
+        limits.check(field, call.input_bytes, self._settings.max_input_bytes, "bytes")
+
+    def _look(self, entry: Entry, text: str, rule: SpecialRule, call: Call) -> None:
+        """Count special tokens in text that stay text."""
+        if not rule.disallowed and spell_special(entry.encoding, [text], rule):
+            call.policy["as_text"] = None
+
+
+def too_long(error: PieceTooLong) -> InputTooLarge:
+    """The error for text without a place to cut."""
+    return InputTooLarge("text", None, error.limit, "bytes that can only be encoded together")
+
+
+def _code(value: int) -> inspecting.FindingCode:
+    try:
+        return inspecting.FindingCode(value)
+    except ValueError:
+        raise InvalidField("codes", f"this server does not know value {value}") from None

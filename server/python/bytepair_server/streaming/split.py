@@ -1,0 +1,71 @@
+"""SplitStream: text in pieces of any size, to chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bytepair.v1 import context_pb2
+from bytepair_engine import InvalidOption, PieceTooLong
+from bytepair_engine.context.splitting import Chunk
+from bytepair_engine.context.stream import StreamChunker
+
+from bytepair_server.auth.policy import AS_TEXT, SpecialRule
+from bytepair_server.catalog import Entry
+from bytepair_server.errors import InvalidField
+from bytepair_server.rpc.context_options import ChunkWriter, split_options, unit_of
+from bytepair_server.rpc.context_service import too_long
+from bytepair_server.streaming.text import TextSession
+
+
+class SplitSession(TextSession):
+    """One SplitStream."""
+
+    __slots__ = ("_writer",)
+
+    _REQUEST = context_pb2.SplitStreamRequest
+    _DEFAULT_ACTION = AS_TEXT
+
+    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
+        self._writer = ChunkWriter(
+            entry,
+            rule,
+            unit_of(config.unit),
+            with_text=config.with_text,
+            with_ids=config.with_ids,
+        )
+        try:
+            return StreamChunker(
+                entry.encoding,
+                split_options(config, rule),
+                disallowed_special=rule.disallowed,
+                max_pending_bytes=self._options.settings.max_pending_bytes,
+            )
+        except InvalidOption as error:
+            raise InvalidField(error.option, error.problem) from None
+
+    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
+        answer = self._answer(self._stream.feed(piece))
+        if entry is not None:
+            answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
+        return self._written(answer)
+
+    def _finish(self) -> bytes:
+        answer = self._answer(self._stream.finish())
+        answer.finished = self._stream.fault is None
+        return self._written(answer)
+
+    def _answer(self, chunks: list[Chunk]) -> context_pb2.SplitStreamResponse:
+        self.call.tokens += sum(chunk.count for chunk in chunks)
+        return context_pb2.SplitStreamResponse(
+            chunks=map(self._writer.write, chunks),
+            bytes_consumed=self._stream.bytes_consumed,
+            pending_bytes=self._stream.pending_bytes,
+        )
+
+    def _written(self, answer: context_pb2.SplitStreamResponse) -> bytes:
+        fault = self._stream.fault
+        if fault is not None:
+            # It comes after the chunks before it.
+            self.fault = too_long(fault) if isinstance(fault, PieceTooLong) else fault
+            self._close()
+        return answer.SerializeToString()

@@ -1,0 +1,227 @@
+"""Truncate, Split, SplitStream and Inspect over the wire; Count and tiktoken check the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import context_pb2, text_pb2, tokenizer_pb2
+from conftest import Serve
+from hypothesis import given
+from hypothesis import strategies as st
+from support.context_laws import AWKWARD, repeated, texts
+from support.failures import read
+from support.oracle import oracle
+from support.serving import RunningServer
+
+CODE_POINT, UTF16 = text_pb2.OFFSET_UNIT_CODE_POINT, text_pb2.OFFSET_UNIT_UTF16
+END = "<|endoftext|>"
+UNKNOWN: Any = 99
+
+
+@pytest.mark.parametrize("keep", ["KEEP_START", "KEEP_END", "KEEP_BOTH"])
+def test_what_is_kept_fits_as_count_counts_it(server: RunningServer, keep: Any) -> None:
+    for text in AWKWARD:
+        for most in (0, 3, 10):
+            answer = server.stub.Truncate(
+                context_pb2.TruncateRequest(
+                    encoding="o200k_base",
+                    text=text,
+                    max_tokens=most,
+                    keep=keep,
+                    count_original=True,
+                    unit=CODE_POINT,
+                )
+            )
+            request = tokenizer_pb2.CountRequest(encoding="o200k_base", text=answer.text)
+            assert server.stub.Count(request).count == answer.count <= most
+            whole = len(oracle("o200k_base").encode_ordinary(text))
+            assert answer.original_count == whole
+            assert answer.truncated == (whole > most)
+            assert "".join(text[part.start : part.end] for part in answer.kept) == answer.text
+
+
+def test_units_markers_levels_and_ranges(server: RunningServer) -> None:
+    def kept(unit: Any, **options: Any) -> list[tuple[int, int]]:
+        answer = server.stub.Truncate(
+            context_pb2.TruncateRequest(
+                encoding="cl100k_base", text="é 🧠 one two three four", unit=unit, **options
+            )
+        )
+        assert bool(answer.text) == ("ranges_only" not in options)
+        return [(part.start, part.end) for part in answer.kept]
+
+    assert kept(CODE_POINT, max_tokens=5) == [(0, 7)]
+    assert kept(0, max_tokens=5) == [(0, 11)]
+    assert kept(UTF16, max_tokens=5, ranges_only=True) == [(0, 8)]
+    answer = server.stub.Truncate(
+        context_pb2.TruncateRequest(
+            encoding="cl100k_base",
+            text="One two. Three four. Five",
+            max_tokens=6,
+            level=context_pb2.CUT_LEVEL_SENTENCE,
+            marker=" …",
+        )
+    )
+    assert (answer.text, answer.level) == ("One two.  …", context_pb2.CUT_LEVEL_SENTENCE) or (
+        answer.text.endswith(" …")
+    )
+
+
+def test_each_item_of_a_batch_has_its_outcome(server: RunningServer) -> None:
+    answer = server.stub.BatchTruncate(
+        context_pb2.BatchTruncateRequest(
+            encoding="cl100k_base",
+            items=[
+                text_pb2.TextItem(text="one two three"),
+                text_pb2.TextItem(segments=[text_pb2.Segment(text="a")]),
+                text_pb2.TextItem(text=f"a{END}"),
+                text_pb2.TextItem(),
+            ],
+            max_tokens=2,
+            disallowed_special=text_pb2.DISALLOWED_SPECIAL_REJECT,
+        )
+    )
+    assert [result.text for result in answer.results] == ["one two", "", "", ""]
+    assert [result.error.reason for result in answer.results] == [
+        "",
+        "INVALID_OPTION",
+        "SPECIAL_TOKEN_IN_TEXT",
+        "",
+    ]
+
+
+@given(texts | repeated, st.integers(1, 20), st.integers(0, 50))
+def test_split_and_its_stream_agree(
+    server: RunningServer, text: str, most: int, overlap: int
+) -> None:
+    fields: dict[str, Any] = {
+        "encoding": "cl100k_base",
+        "max_tokens": most,
+        "overlap_tokens": most * overlap // 100,
+        "with_text": True,
+        "with_ids": True,
+    }
+    try:
+        whole = server.stub.Split(context_pb2.SplitRequest(text=text, **fields))
+    except grpc.RpcError as error:
+        failed = read(error)
+        assert failed.reason == "BUDGET_TOO_SMALL"
+        assert int(failed.metadata["needed"]) > most
+        with pytest.raises(grpc.RpcError) as streamed:
+            stream(server, text, fields)
+        assert read(streamed.value).metadata == failed.metadata
+        return
+    data, tiktoken = text.encode(), oracle("cl100k_base")
+    for chunk in whole.chunks:
+        assert data[chunk.start : chunk.end].decode() == chunk.text
+        assert list(chunk.ids) == tiktoken.encode_ordinary(chunk.text)
+        assert chunk.count == len(chunk.ids) <= most
+    assert stream(server, text, fields) == list(whole.chunks)
+
+
+def stream(server: RunningServer, text: str, fields: dict[str, Any]) -> list[context_pb2.Chunk]:
+    def messages() -> Iterator[context_pb2.SplitStreamRequest]:
+        yield context_pb2.SplitStreamRequest(config=context_pb2.SplitStreamConfig(**fields))
+        data = text.encode()
+        for i in range(0, len(data), 7):
+            yield context_pb2.SplitStreamRequest(data=data[i : i + 7])
+
+    answers = list(server.stub.SplitStream(messages()))
+    assert answers[-1].finished
+    assert answers[-1].bytes_consumed == len(text.encode())
+    return [chunk for answer in answers for chunk in answer.chunks]
+
+
+def test_chunks_before_a_fault_come_first(server: RunningServer) -> None:
+    config = context_pb2.SplitStreamConfig(encoding="cl100k_base", max_tokens=1, with_text=True)
+    text = "a b c 🧠 " + "d e f " * 100
+    answers = server.stub.SplitStream(
+        iter([context_pb2.SplitStreamRequest(config=config, text=text)])
+    )
+    assert [chunk.text for chunk in next(answers).chunks][:3] == ["a", " b", " c"]
+    with pytest.raises(grpc.RpcError) as error:
+        next(answers)
+    assert read(error.value).reason == "BUDGET_TOO_SMALL"
+
+
+def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
+    text = f"é\u200b {END} ＜|endoftext|> "
+    answer = server.stub.Inspect(
+        context_pb2.InspectRequest(encoding="o200k_base", text=text, max_findings=2)
+    )
+    totals = {context_pb2.FindingCode.Name(each.code)[13:]: each.total for each in answer.totals}
+    assert totals["SPECIAL_TOKEN_SPELLED"] == totals["SPECIAL_TOKEN_LOOKALIKE"] == 1
+    assert totals["INVISIBLE_CHARACTER"] == 1
+    assert len(answer.findings) == 2
+    spelled = answer.findings[1]
+    assert text.encode()[spelled.start : spelled.end] == END.encode()
+    assert (spelled.token, spelled.token_id) == (END, 199999)
+    ids = oracle("o200k_base").encode_ordinary(text)
+    assert answer.count == len(ids)
+    stable = text.encode()[: answer.stable_end].decode()
+    assert oracle("o200k_base").encode_ordinary(stable) == ids[: answer.stable_tokens]
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason", "field"),
+    [
+        (context_pb2.TruncateRequest(text="a"), "INVALID_OPTION", "max_tokens"),
+        (context_pb2.TruncateRequest(max_tokens=1, level=UNKNOWN), "INVALID_OPTION", "level"),
+        (context_pb2.TruncateRequest(max_tokens=1, keep=UNKNOWN), "INVALID_OPTION", "keep"),
+        (
+            context_pb2.TruncateRequest(max_tokens=1, unit=text_pb2.OFFSET_UNIT_NONE),
+            "INVALID_OPTION",
+            "unit",
+        ),
+        (context_pb2.TruncateRequest(max_tokens=1, start_percent=101), "INVALID_OPTION", None),
+        (context_pb2.TruncateRequest(max_tokens=1, marker=END), "INVALID_OPTION", "marker"),
+        (
+            context_pb2.TruncateRequest(text="a b c", max_tokens=1, marker="one two three"),
+            "BUDGET_TOO_SMALL",
+            "max_tokens",
+        ),
+        (context_pb2.SplitRequest(text="a"), "INVALID_OPTION", "max_tokens"),
+        (
+            context_pb2.SplitRequest(text="a", max_tokens=4, overlap_tokens=3),
+            "INVALID_OPTION",
+            "overlap_tokens",
+        ),
+        (context_pb2.InspectRequest(codes=[UNKNOWN]), "INVALID_OPTION", "codes"),
+        (context_pb2.InspectRequest(max_findings=1001), "INPUT_TOO_LARGE", "max_findings"),
+    ],
+)
+def test_bad_requests_name_the_field(
+    server: RunningServer, request_: Any, reason: str, field: str | None
+) -> None:
+    request_.encoding = "cl100k_base"
+    name = type(request_).__name__.removesuffix("Request")
+    with pytest.raises(grpc.RpcError) as error:
+        getattr(server.stub, name)(request_)
+    failed = read(error.value)
+    assert failed.reason == reason
+    if field is not None:
+        assert field in (failed.field, failed.metadata.get("field"))
+
+
+@pytest.mark.slow
+def test_limits_and_flagged_tokens_are_the_operators(serve: Serve, tmp_path: Any) -> None:
+    config = tmp_path / "bytepair.toml"
+    config.write_text("max_chunks = 2\n[flagged_tokens]\nr50k_base = [43453]\n")
+    server = serve("--config", str(config), "--builtin-encodings", "r50k_base")
+    with pytest.raises(grpc.RpcError) as error:
+        server.stub.Split(
+            context_pb2.SplitRequest(encoding="r50k_base", text="a b c d", max_tokens=1)
+        )
+    assert read(error.value).metadata["field"] == "chunks"
+    answer = server.stub.Inspect(
+        context_pb2.InspectRequest(encoding="r50k_base", text="x SolidGoldMagikarp y")
+    )
+    assert [f.token_id for f in answer.findings if f.HasField("token_id")] == [43453]
+
+
+def test_the_version_of_unicode_is_known(server: RunningServer) -> None:
+    listed = server.stub.ListEncodings(tokenizer_pb2.ListEncodingsRequest()).encodings
+    assert {encoding.unicode_version.count(".") for encoding in listed} == {2}
