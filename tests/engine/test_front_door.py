@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from importlib.resources import files
+from itertools import islice, product
 from pathlib import Path
 
 import bytepair_engine
@@ -139,3 +140,18 @@ def test_an_inspection_proposes_the_pattern_of_a_known_table(
     proposed = EncodingSpec(name="known", file=known, pattern="r50k_base")
     assert load_encoding(proposed).pattern == bytepair_engine.get_encoding("r50k_base").pattern
     assert "one of gpt2, " in inspect_file(EncodingSpec(name="other", file=rank_file)).missing
+
+
+@pytest.mark.parametrize(("tokens", "pattern"), [(128_000, "llama3"), (151_643, "qwen2")])
+def test_of_a_size_that_is_known_a_pattern_is_proposed(
+    tmp_path: Path, tokens: int, pattern: str
+) -> None:
+    file = tmp_path / "a.tiktoken"
+    three = (bytes(each) for each in product(range(256), repeat=3))
+    spelled = [bytes([byte]) for byte in range(256)] + list(islice(three, tokens - 256))
+    file.write_bytes(b"".join(b"%s %d\n" % (base64.b64encode(t), n) for n, t in enumerate(spelled)))
+    found = inspect_file(EncodingSpec(name="a", file=file))
+    assert f'pattern = "{pattern}" may be right' in found.missing
+    assert found.known_pattern is None
+    with pytest.raises(VocabularyError, match=f'pattern = "{pattern}" may be right'):
+        load_encoding(file)

@@ -18,7 +18,7 @@ TEXT = "Pneumonoultramicroscopicsilicovolcanoconiosis 1234567 \U0001f984\u65e5\u
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_nothing_is_wider_than_the_screen(browser: Browser, tmp_path: Path, width: int) -> None:
     file = tmp_path / "explained.html"
-    program = [Path(sys.executable).with_name("bytepair"), "explain", TEXT]
+    program = [str(Path(sys.executable).with_name("bytepair")), "explain", TEXT]
     subprocess.run([*program, "--encoding", "gpt-4o", "--html", file], check=True)
     page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
     page.goto(file.as_uri())

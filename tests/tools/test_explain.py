@@ -85,8 +85,8 @@ def test_the_character_that_tokens_share_is_shown(shell: Shell, tmp_path: Path, 
 
 def test_the_merges_of_one_token(shell: Shell) -> None:
     by_number = ("explain", "Hello naïve", "--encoding", "gpt2", "--token", "1")
-    by_text = ("explain", "--encoding", "gpt2", "--token", " naïve")
-    by_id = ("explain", "--encoding", "gpt2", "--token", "41492")
+    by_text = ("explain", "-e", "gpt2", "--token", " naïve")
+    by_id = ("explain", "--model", "gpt2", "--token", "41492")
     tree = shell(*by_number).split("\n\n")[-1]
     assert shell(*by_text) == shell(*by_id) == tree
     assert tree.splitlines()[:4] == [

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from bytepair_engine import EncodingSpec, get_encoding, load_encoding
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_tools.commands import inspect
 from bytepair_tools.shared.declaration import declaration
 from support.sentencepiece_models import trained
@@ -79,6 +80,8 @@ def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
     assert (found["format"], found["official"]) == ("tiktoken", ["r50k_base"])
     assert found["missing"].startswith("pattern: ")
     assert "fingerprint" not in found
+    # The lines are complete all the same, as the file is known.
+    assert load_encoding(declared(found["configuration"])).pattern == PATTERNS["gpt2"]
 
     [found] = inspected(capsys, "--pattern", "gpt2", "--name", "r", str(file))
     assert (found["missing"], found["backend"], found["can_stream_text"]) == ("", "native", True)

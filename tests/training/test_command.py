@@ -150,6 +150,17 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
 
 
+def test_a_pattern_and_a_name_are_proposed(shell: Command, tmp_path: Path) -> None:
+    (tmp_path / "My notes.txt").write_text(TEXTS[0], encoding="utf-8")
+    usual = ("train", "My notes.txt", "--vocab-size", "32000")
+    proposed = "--pattern o200k_base --name my-notes-32k"
+    shell(*usual, "--output", "mine", status=2, errors=proposed)
+    refused = shell(*usual, "--pattern", "gpt2", "--output", "/", status=2, errors="my-notes-32k")
+    assert refused == ""
+    counted = ("count-pretokens", "My notes.txt", "--output", "counts.parquet")
+    shell(*counted, status=2, errors="--pattern o200k_base serves")
+
+
 def test_what_a_rank_file_cannot_say_is_refused(shell: Command, tmp_path: Path) -> None:
     """Not dropped: a template would be missing from what is written."""
     (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))

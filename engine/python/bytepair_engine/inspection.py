@@ -21,7 +21,7 @@ from bytepair_engine.resources import Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.streaming.encoder import can_stream
 from bytepair_engine.vocabulary.builtin import SHA256
-from bytepair_engine.vocabulary.patterns import PATTERN_NAMES
+from bytepair_engine.vocabulary.published import known_pattern, proposed_pattern
 
 #: How many characters of a regular expression or of another value a step may show.
 _LONGEST_VALUE: Final = 200
@@ -39,6 +39,8 @@ class Inspection:
         spec: A declaration that serves it, if it can be served.
         encoding: What that comes to; None if more must be declared.
         missing: What must be declared besides, in words; "" for nothing.
+        known_pattern: The name of the pattern that goes with a published rank file; None for
+            another file.
         steps: What is done to text, one line for each step; () where `encoding` is None.
         always_found: Tokens that text which spells them always becomes, though no request asks
             for it: added tokens that the file does not call special.
@@ -51,6 +53,7 @@ class Inspection:
     spec: EncodingSpec
     encoding: Encoding | None
     missing: str = ""
+    known_pattern: str | None = None
     steps: tuple[str, ...] = ()
     always_found: tuple[str, ...] = ()
 
@@ -81,8 +84,9 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
         format=format_,
         sha256=sha256,
         official=official,
+        known_pattern=known_pattern(opened.data) if format_ == "tiktoken" else None,
     )
-    missing = _missing(spec, format_, official)
+    missing = _missing(spec, format_, opened.data)
     if missing:
         return inspection(spec=spec, encoding=None, missing=missing)
     with collector.paused():
@@ -101,17 +105,12 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
     )
 
 
-def _missing(spec: EncodingSpec, format_: Format, official: tuple[str, ...]) -> str:
+def _missing(spec: EncodingSpec, format_: Format, data: bytes) -> str:
     wanted = []
     if format_ in ("tiktoken", "gpt2") and spec.pattern is None:
-        # The name of an encoding is also that of its pattern.
-        proposal = (
-            f'this is the table of {official[0]}, so pattern = "{official[0]}"'
-            if official
-            else f"one of {PATTERN_NAMES}, or a regular expression"
-        )
         wanted.append(
-            f"pattern: this file does not carry one, and another gives other ids; {proposal}"
+            "pattern: this file does not carry one, and another gives other ids; "
+            + proposed_pattern(data)
         )
     if format_ == "gpt2" and spec.encoder_file is None:
         wanted.append("encoder_file: vocab.json (or encoder.json), which holds the ids")

@@ -17,7 +17,8 @@ from bytepair_engine.formats.tokenizer_json import pipeline_of
 from bytepair_engine.pipeline.definition import Pipeline
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file, refusal
-from bytepair_engine.vocabulary.patterns import PATTERN_NAMES, resolve_pattern
+from bytepair_engine.vocabulary.patterns import resolve_pattern
+from bytepair_engine.vocabulary.published import proposed_pattern
 from bytepair_engine.vocabulary.rank_table import TableFault
 
 #: The formats of files that carry neither a split pattern nor special tokens.
@@ -63,7 +64,7 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
         VocabularyError: A file is not what it must be, or the declaration does not fit it.
     """
     source, data, detected = str(spec.file), opened.data, opened.detected
-    _check_keys(spec, detected)
+    _check_keys(spec, opened)
     try:
         if detected.format == "tiktoken":
             return _with_pattern(spec, core.parse_tiktoken(data))
@@ -107,19 +108,19 @@ def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
     return detected
 
 
-def _check_keys(spec: EncodingSpec, detected: Detected) -> None:
+def _check_keys(spec: EncodingSpec, opened: Opened) -> None:
     """Raises VocabularyError: a key is missing that the format needs, or has no meaning there."""
 
     def refuse(problem: str, remedy: str) -> None:
         raise VocabularyError(f"encoding {spec.name!r}", problem, remedy)
 
+    detected = opened.detected
     what = FORMATS[detected.format]
     if detected.format in _BARE:
         if spec.pattern is None:
             refuse(
                 f"no pattern is given, and {what} does not carry one",
-                "give EncodingSpec or the declaration a pattern: "
-                f"one of {PATTERN_NAMES}, or a regular expression",
+                "give EncodingSpec or the declaration a pattern: " + proposed_pattern(opened.data),
             )
         if spec.also_special:
             refuse(f"also_special is given, and {what} names no tokens", "use special_tokens")

@@ -17,7 +17,7 @@ from bytepair_tools.corpus.job import Job, Outcome
 from bytepair_tools.corpus.progress import Progress
 from bytepair_tools.corpus.run import run_job
 from bytepair_tools.corpus.runners import LOCAL, LocalProcesses, RayCluster, Runner
-from bytepair_tools.counts.arguments import add_pattern
+from bytepair_tools.counts.arguments import add_pattern, given_pattern
 from bytepair_tools.counts.file import check_installed
 from bytepair_tools.shared.encodings import add_encoding_option, one_encoding
 from bytepair_tools.shared.failure import INTERRUPTED, USAGE, Failure
@@ -68,7 +68,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.task == "count-pretokens":
         if not 1 <= args.buckets <= MAX_BUCKETS:
             raise Failure(f"--buckets must be from 1 to {MAX_BUCKETS}", USAGE)
-        pattern = args.pattern
+        pattern = given_pattern(args)
         if pattern is not None:
             pattern = resolve_pattern(pattern, "the split pattern")
         return settings | {"pattern": pattern, "buckets": args.buckets}

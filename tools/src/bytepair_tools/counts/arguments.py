@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
+from bytepair_engine.vocabulary.patterns import PATTERN_NAMES
+
+from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.texts.options import FILES_HELP, add_document_options
 
-_MIB = 1 << 20
+#: The newest of OpenAI's: it keeps the marks of every script with their letters.
+PROPOSED_PATTERN: Final = "o200k_base"
+
+_MIB: Final = 1 << 20
+_MISSING: Final = object()
 
 
 def add_files(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
@@ -21,9 +29,12 @@ def add_files(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
 
 def add_pattern(parser: argparse.ArgumentParser) -> None:
     """The split pattern, or that there is none."""
-    pattern = parser.add_mutually_exclusive_group(required=True)
+    pattern = parser.add_mutually_exclusive_group()
     pattern.add_argument(
-        "--pattern", metavar="NAME|REGEX", help="the split pattern: a name such as gpt2, or a regex"
+        "--pattern",
+        default=_MISSING,
+        metavar="NAME|REGEX",
+        help=f"the split pattern: a name such as {PROPOSED_PATTERN}, or a regex",
     )
     pattern.add_argument(
         "--no-pattern",
@@ -32,6 +43,25 @@ def add_pattern(parser: argparse.ArgumentParser) -> None:
         dest="pattern",
         help="do not split documents: tokens may span a whole one",
     )
+
+
+def given_pattern(args: argparse.Namespace, proposal: str = "") -> str | None:
+    """The pattern that `add_pattern` read; None for none.
+
+    Args:
+        args: What was read.
+        proposal: More of a command line that may be meant, after the pattern.
+    Raises:
+        Failure: Neither a pattern was given nor that there is none.
+    """
+    if args.pattern is _MISSING:
+        raise Failure(
+            f"give a split pattern: --pattern {PROPOSED_PATTERN}{proposal} serves for texts of any "
+            f"language (others with a name: {PATTERN_NAMES}); or --no-pattern",
+            USAGE,
+        )
+    pattern: str | None = args.pattern
+    return pattern
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

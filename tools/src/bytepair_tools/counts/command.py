@@ -9,7 +9,13 @@ from pathlib import Path
 
 from bytepair_engine.vocabulary.patterns import resolve_pattern
 
-from bytepair_tools.counts.arguments import add_files, add_pattern, add_reading, memory_bytes
+from bytepair_tools.counts.arguments import (
+    add_files,
+    add_pattern,
+    add_reading,
+    given_pattern,
+    memory_bytes,
+)
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.file import Counted, check_installed, write_counts
 from bytepair_tools.counts.reading import Reading
@@ -36,9 +42,9 @@ def _count(args: argparse.Namespace, display: Display) -> None:
         raise Failure(f"{output}: there already; give another --output")
     if not output.absolute().parent.is_dir():
         raise Failure(f"{output}: there is no folder {output.parent}")
-    pattern = None
-    if args.pattern is not None:
-        pattern = resolve_pattern(args.pattern, "the split pattern")
+    pattern = given_pattern(args)
+    if pattern is not None:
+        pattern = resolve_pattern(pattern, "the split pattern")
     reading = Reading(
         files=args.files,
         documents=documents_of(args),

@@ -151,7 +151,7 @@ def _declaration(found: Inspection) -> Iterator[str]:
             "file": spec.file,
             "format": found.format,
             "encoder_file": spec.encoder_file,
-            "pattern": spec.pattern,
+            "pattern": spec.pattern or found.known_pattern,
             "also_special": spec.also_special,
             "sha256": found.sha256,
             "fingerprint": "" if encoding is None else encoding.fingerprint,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,13 @@ from bytepair_engine.training.merging import Trained
 from bytepair_engine.training.settings import TrainingSettings
 
 from bytepair_tools.counts import checkpoint
-from bytepair_tools.counts.arguments import add_files, add_pattern, add_reading, memory_bytes
+from bytepair_tools.counts.arguments import (
+    add_files,
+    add_pattern,
+    add_reading,
+    given_pattern,
+    memory_bytes,
+)
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.reading import Reading
 from bytepair_tools.counts.source import CountFiles
@@ -42,7 +49,7 @@ def _job(args: argparse.Namespace) -> Job:
         raise Failure("give texts, or counts by --counts, and not both", USAGE)
     settings = TrainingSettings.checked(
         vocab_size=args.vocab_size,
-        pattern=args.pattern,
+        pattern=given_pattern(args, "" if args.name else f" --name {_proposed_name(args)}"),
         special_tokens=args.special,
         min_frequency=args.min_frequency,
         ties=args.ties,
@@ -51,7 +58,10 @@ def _job(args: argparse.Namespace) -> Job:
     folder: Path = args.output
     name = args.name or folder.resolve().name
     if not name or "/" in name:
-        raise Failure(f"{name!r} is no name for an encoding; give --name", USAGE)
+        proposed = _proposed_name(args)
+        raise Failure(
+            f"{name!r} is no name for an encoding; give one, such as --name {proposed}", USAGE
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -62,6 +72,14 @@ def _job(args: argparse.Namespace) -> Job:
     size = None if args.counts else documents.size(args.files)
     display = Display(as_json=args.json, size=size)
     return Job(_source(args, documents, settings, display), settings, folder, name, display)
+
+
+def _proposed_name(args: argparse.Namespace) -> str:
+    """A name for the encoding: of the first file and the size, as "notes-32k"."""
+    first = next(iter(args.files or args.counts), "-")
+    stem = re.sub(r"[^a-z0-9]+", "-", Path(first).name.partition(".")[0].lower()).strip("-")
+    size: int = args.vocab_size
+    return f"{stem or 'texts'}-{size if size % 1000 else f'{size // 1000}k'}"
 
 
 def _source(
