@@ -59,10 +59,10 @@ def test_a_link_gives_text_alone(site: RunningServer, open_page: OpenPage) -> No
     page = open_page(site, fragment(state))
     expect(page.locator("#chat-messages textarea")).to_have_value(HOSTILE)
     is_clean(page)
-    for tab in ("Compare", "Tokens"):
+    for tab in ("Compare", "Tokens", "Merges", "Cut", "Findings"):
         page.get_by_role("tab", name=tab).click()
         panel = page.get_by_role("tabpanel")
-        panel.locator(".t").first.wait_for()
+        panel.locator(".t, .text > span").first.wait_for()
         is_clean(page)
 
 

@@ -2,7 +2,9 @@
 
 import { call, useKey } from "./api.js";
 import { ChatTab } from "./chat.js";
+import { CutTab } from "./cut.js";
 import { $ } from "./dom.js";
+import { FindingsTab } from "./findings.js";
 import { Live } from "./live.js";
 import { MergesTab } from "./merges.js";
 import { shared } from "./share.js";
@@ -16,6 +18,8 @@ const tabs = {
   tokens: new TokensTab(state, encodings),
   compare: new CompareTab(state, encodings),
   merges: new MergesTab(state, encodings),
+  cut: new CutTab(state, encodings),
+  findings: new FindingsTab(state, encodings),
   chat: new ChatTab(state, encodings, formats),
 };
 const names = Object.keys(tabs);
@@ -43,7 +47,7 @@ function choose(tab) {
   $("input").hidden = state.tab === "chat";
   const isIds = state.tab === "tokens" && state.mode === "ids";
   $("mode").parentElement.hidden = state.tab !== "tokens";
-  $("special").parentElement.hidden = isIds;
+  $("special").parentElement.hidden = isIds || state.tab === "findings";
   $("text-label").hidden = isIds;
   $("ids-label").hidden = !isIds;
   if (encodings.size) tabs[state.tab].refresh();

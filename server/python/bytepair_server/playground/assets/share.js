@@ -1,6 +1,7 @@
 /** What is on the page as a link, as code, as a command, and as a request. */
 
 import { chatRequest } from "./chat.js";
+import { cutRequest } from "./cut.js";
 import { toFragment } from "./state.js";
 import { encodeRequest, parseIds, specialFields } from "./tokens.js";
 
@@ -12,6 +13,19 @@ function shownCall(state, formats) {
     const messages = request.messages.map(({ role, content, name }) => ({ role, content: content[0].text, ...(name ? { name } : {}) }));
     const tools = request.tools ? `, tools=${python(request.tools.map(({ json }) => JSON.parse(json)))}` : "";
     return ["ChatService/CountChat", request, `client.count_chat(\n    ${python(messages)},\n    encoding=${python(encoding)}, format=${python(format)}${tools},\n)`];
+  }
+  if (state.tab === "cut") {
+    const [method, request] = cutRequest(state);
+    const { how, tokens, keep, level, marker, overlap } = state.cut;
+    const named = level ? `, level=${python(level.toLowerCase())}` : "";
+    const options = how === "split"
+      ? `, overlap_tokens=${Number(overlap)}${named}`
+      : `, keep=${python(keep.toLowerCase())}${named}${marker ? `, marker=${python(marker)}` : ""}`;
+    return [method, request, `client.${how}(${python(state.text)}, ${Number(tokens)}${options}, encoding=${python(state.encoding)})`];
+  }
+  if (state.tab === "findings") {
+    const { text, encoding } = state;
+    return ["TokenizerService/Inspect", { encoding, text }, `client.inspect(${python(text)}, encoding=${python(encoding)})`];
   }
   const encoding = state.tab === "compare" ? state.compare[0] : state.encoding;
   if (state.tab === "tokens" && state.mode === "ids") {

@@ -7,6 +7,7 @@ const LONGEST_TEXT = 1 << 20;
 export function initial() {
   return {
     tab: "tokens", mode: "text", text: SAMPLE, ids: "", special: "text", encoding: "o200k_base",
+    cut: { how: "truncate", tokens: "16", keep: "START", level: "", marker: "", overlap: "0" },
     compare: ["o200k_base", "cl100k_base"],
     chat: {
       encoding: "o200k_base", format: "", tools: "", window: "", reserve: "0",

@@ -6,6 +6,7 @@ import { h } from "./dom.js";
 // `bytepair explain` has it.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}]/u;
 const ALL_HIDDEN = new RegExp(HIDDEN, "gu");
+const OTHER_HIDDEN = /(?![ \t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}]/gu;
 const MARK = /^\p{M}/u;
 const SIGNS = { " ": "·", "\t": "⇥", "\n": "↵" };
 
@@ -27,12 +28,15 @@ export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).toUp
 export const codePoint = (character) =>
   "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
 
+/** Nodes that show a long text: spaces, tabs and lines as they are, all else that is hidden by name. */
+export const shownFlowing = (text) => shown(text, OTHER_HIDDEN);
+
 /** Nodes that show a text. A line feed is shown by a sign, and breaks the line too. */
-export function shown(text) {
+export function shown(text, hidden = ALL_HIDDEN) {
   const nodes = [];
   if (MARK.test(text)) text = "\u25CC" + text;
   let from = 0;
-  for (const match of text.matchAll(ALL_HIDDEN)) {
+  for (const match of text.matchAll(hidden)) {
     const character = match[0];
     if (match.index > from) nodes.push(text.slice(from, match.index));
     from = match.index + character.length;
