@@ -1,0 +1,128 @@
+"""Chats as programs have them, put into requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bytepair.v1 import chat_pb2
+
+from bytepair_client._options import invalid, utf8
+from bytepair_client._text import DisallowedSpecial, wire_disallowed
+
+ChatMessages = Iterable[Mapping[str, Any]]
+ChatTools = Iterable[Mapping[str, Any] | str] | None
+
+_TEXTS = (
+    "name",
+    "reasoning",
+    "tool_call_id",
+    "channel",
+    "recipient",
+    "content_type",
+    "constrain",
+)
+_FIELDS = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXTS})
+_PAST_REASONING = {
+    "default": chat_pb2.PAST_REASONING_UNSPECIFIED,
+    "keep": chat_pb2.PAST_REASONING_KEEP,
+    "before_first_final": chat_pb2.PAST_REASONING_BEFORE_FIRST_FINAL,
+    "before_last_final_if_answered": chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL_IF_ANSWERED,
+    "before_last_final": chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL,
+}
+
+
+def fill(
+    request: Any,
+    messages: ChatMessages,
+    chat_format: str,
+    tools: ChatTools,
+    disallowed_special: DisallowedSpecial,
+) -> None:
+    """Set the format, what becomes of control tokens in text, the messages and the tools.
+
+    Raises:
+        InvalidOption: One of them has not the shape that it must have.
+    """
+    request.format = utf8("format", chat_format)
+    request.disallowed_special = wire_disallowed(disallowed_special)
+    set_chat(request, messages, tools)
+
+
+def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
+    """Set the messages and the tools, of a request or of one chat in it; errors as `fill`."""
+    for index, message in enumerate(messages):
+        try:
+            _set_message(wire.messages.add(), message)
+        except (TypeError, ValueError, AttributeError, KeyError):
+            raise invalid("messages", f"message {index} is not of the shape of a message") from None
+    for index, tool in enumerate(tools or ()):
+        try:
+            text = tool if isinstance(tool, str) else json.dumps(tool, ensure_ascii=False)
+            wire.tools.add(json=text)
+        except (TypeError, ValueError):
+            raise invalid("tools", f"tool {index} is no JSON") from None
+
+
+def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
+    for field, value in message.items():
+        if field not in _FIELDS and value is not None and value != []:
+            raise ValueError(field)
+    wire.role = message["role"]
+    content = message.get("content")
+    if isinstance(content, str):
+        wire.content.add(text=content)
+    elif content is not None:
+        for part in content:
+            _set_part(wire.content.add(), part)
+    for field in _TEXTS:
+        value = message.get(field)
+        if field == "reasoning" and value is None:
+            value = message.get("reasoning_content")
+        if value is not None:
+            setattr(wire, field, value)
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", call)
+        arguments = function["arguments"]
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        wire.tool_calls.add(
+            id=call.get("id") or "", name=function["name"], arguments_json=arguments
+        )
+
+
+def _set_part(wire: chat_pb2.ContentPart, part: Any) -> None:
+    if isinstance(part, str):
+        wire.text = part
+    elif part["type"] == "text":
+        wire.text = part["text"]
+    elif part["type"] == "counted_tokens":
+        wire.counted_tokens = part["tokens"]
+    else:
+        wire.json = json.dumps(part, ensure_ascii=False)
+
+
+def set_options(
+    wire: chat_pb2.ChatOptions,
+    add_generation_prompt: bool,
+    continue_final_message: bool,
+    past_reasoning: str,
+    reasoning_effort: str,
+    current_date: str,
+    format_options: Mapping[str, str] | None,
+) -> None:
+    """Set how chats are rendered.
+
+    Raises:
+        InvalidOption: A value is not one of those that there are.
+    """
+    if past_reasoning not in _PAST_REASONING:
+        raise invalid("past_reasoning", f"one of {', '.join(_PAST_REASONING)}")
+    wire.add_generation_prompt = add_generation_prompt
+    wire.continue_final_message = continue_final_message
+    wire.past_reasoning = _PAST_REASONING[past_reasoning]
+    wire.reasoning_effort = utf8("reasoning_effort", reasoning_effort)
+    wire.current_date = utf8("current_date", current_date)
+    for key, value in (format_options or {}).items():
+        wire.format_options[utf8("format_options", key)] = utf8("format_options", value)
