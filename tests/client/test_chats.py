@@ -10,9 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bytepair_client import AsyncTokenizerClient, InvalidOption, TokenizerClient, TokenizerError
+from bytepair_client import (
+    AsyncTokenizerClient,
+    InputTooLarge,
+    InvalidChat,
+    InvalidOption,
+    TokenizerClient,
+    TokenizerError,
+    UnknownChatFormat,
+)
 from bytepair_engine import get_encoding
-from bytepair_engine.chat import count_chat, encode_chat, fit_chat
+from bytepair_engine.chat import (
+    count_chat,
+    encode_chat,
+    fit_chat,
+    get_chat_format,
+    list_chat_formats,
+)
+from conftest import Serve
 from support.serving import RunningServer, write_config
 
 TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]
@@ -88,3 +103,70 @@ def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> Non
     told = json.loads(run("--json", content=chat))
     assert (told["files"][0]["count"], told["files"][0]["message_counts"]) == (8, [5])
     assert run(content="no", status=1) == ""
+
+
+@pytest.mark.slow
+def test_batches_of_chats_of_any_size(serve: Serve) -> None:
+    """In several requests where one would be too large, each chat counted as by itself."""
+    server = serve("--max-batch-items", "3", "--max-input-bytes", "2000")
+    done: list[int] = []
+    given: dict[str, Any] = {"format": "openai-chat", "encoding": "gpt-4"}
+    plain = [[{"role": "user", "content": "word " * n}] for n in range(0, 300, 25)]
+    chats: list[Any] = [*plain, {"messages": plain[1], "tools": TOOLS}, {"messages": plain[2]}]
+
+    async def ask(target: str) -> list[int]:
+        async with AsyncTokenizerClient(target) as client:
+            counts: list[int] = await client.count_chat_batch(chats, **given)
+            return counts
+
+    with TokenizerClient(server.target) as client:
+        counts = client.count_chat_batch(iter(chats), progress=done.append, **given)
+        singles = [client.count_chat(chat, **given) for chat in plain]
+        assert counts[: len(plain)] == singles
+        assert counts[-2] == client.count_chat(plain[1], tools=TOOLS, **given)
+        assert counts[-1] == singles[2]
+        assert done[-1] == len(chats)
+        assert asyncio.run(ask(server.target)) == counts
+        assert client.count_chat_batch([], **given) == []
+        assert client.count_chat_batch(chats, limit=5, **given) == [min(n, 6) for n in counts]
+        raw = client.with_raw_response.count_chat_batch(chats, **given)
+        assert (raw.encoding, raw.format) == ("cl100k_base", "openai-chat")
+        assert [result.count for result in raw.results] == counts
+
+
+@pytest.mark.slow
+def test_the_errors_of_single_chats(serve: Serve) -> None:
+    server = serve("--max-input-bytes", "2000")
+    good = [{"role": "user", "content": "x"}]
+    bad = [{"role": "nobody", "content": "x"}]
+    large = [{"role": "user", "content": "word " * 1000}]
+    given: dict[str, Any] = {"format": "openai-chat", "encoding": "gpt-4"}
+    with TokenizerClient(server.target) as client:
+        for chats, error in (([good, bad], InvalidChat), ([good, large], InputTooLarge)):
+            with pytest.raises(error) as caught:
+                client.count_chat_batch(chats, **given)
+            assert caught.value.item == 1
+        chats = [good, bad, large, good]
+        first, second, third, last = client.count_chat_batch(chats, return_exceptions=True, **given)
+        assert first == last == client.count_chat(good, **given)
+        assert isinstance(second, InvalidChat)
+        assert isinstance(third, InputTooLarge)
+        with pytest.raises(InvalidOption, match="message 0 is not of the shape") as shapeless:
+            client.count_chat_batch([good, [{"content": 1}]], **given)
+        assert shapeless.value.item == 1
+
+
+@pytest.mark.slow
+def test_the_formats_are_described(server: RunningServer) -> None:
+    with TokenizerClient(server.target) as client:
+        formats = {each.name: each for each in client.list_chat_formats()}
+        assert set(formats) == set(list_chat_formats())
+        for name, described in formats.items():
+            chosen = get_chat_format(name)
+            assert described == client.get_chat_format(name)
+            assert (described.fingerprint, described.source) == (chosen.fingerprint, chosen.source)
+        assert formats["harmony"].encodings == ("o200k_harmony",)
+        assert (formats["harmony"].is_exact, formats["harmony"].encodes) == (True, True)
+        assert formats["openai-chat"].encodes is False
+        with pytest.raises(UnknownChatFormat, match="list_chat_formats"):
+            client.get_chat_format("none")

@@ -45,6 +45,7 @@ from bytepair_client._errors import (
     UnknownTokenId,
 )
 from bytepair_client._operations.batches import error_of
+from bytepair_client._operations.chat_formats import ChatFormatInfo
 from bytepair_client._operations.describing import EncodingInfo
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._options import NOT_GIVEN, Tls
@@ -59,6 +60,7 @@ __all__ = [
     "AsyncTokenizerClient",
     "BudgetTooSmall",
     "Cancelled",
+    "ChatFormatInfo",
     "ChatFormatMismatch",
     "ChatFormatNotPermitted",
     "ClientClosed",

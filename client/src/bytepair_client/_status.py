@@ -76,6 +76,7 @@ _PYTHON_NAMES: Final = {
     "BatchEncode": "encode_batch()",
     "BatchDecode": "decode_batch()",
     "BatchCount": "count_batch()",
+    "ListChatFormats": "list_chat_formats()",
     "EncodeStream": "encode_stream()",
     "DecodeStream": "decode_stream()",
     "CountStream": "count_stream()",

@@ -5,6 +5,8 @@ names and defaults of arguments, how they go into a request, and the plain value
 first argument, `defaults`, is the client's; users do not pass it.
 """
 
+from bytepair_client._operations.chat_batches import count_chat_batch
+from bytepair_client._operations.chat_formats import get_chat_format, list_chat_formats
 from bytepair_client._operations.chats import count_chat, encode_chat, fit_chat
 from bytepair_client._operations.counting import count, count_batch
 from bytepair_client._operations.decoding import decode, decode_batch, decode_bytes
@@ -16,6 +18,7 @@ __all__ = [
     "count",
     "count_batch",
     "count_chat",
+    "count_chat_batch",
     "count_stream",
     "decode",
     "decode_batch",
@@ -27,7 +30,9 @@ __all__ = [
     "encode_stream",
     "encode_with_offsets",
     "fit_chat",
+    "get_chat_format",
     "get_encoding",
     "health",
+    "list_chat_formats",
     "list_encodings",
 ]

@@ -15,6 +15,7 @@ from bytepair_client._call import Call, Method
 from bytepair_client._errors import (
     InputTooLarge,
     InternalError,
+    InvalidChat,
     InvalidUtf8,
     RequestRefused,
     ResourceExhausted,
@@ -33,7 +34,10 @@ MAX_UNDER_WAY: Final = 4
 #: The most items of one request: the server's default of `max_batch_items`.
 MAX_ITEMS: Final = 1024
 #: What can be wrong with one item alone.
-_OF_ONE_ITEM: Final = (InputTooLarge, InvalidUtf8, SpecialTokenInText, UnknownTokenId)
+_OF_ONE_ITEM: Final = (InputTooLarge, InvalidChat, InvalidUtf8, SpecialTokenInText, UnknownTokenId)
+
+#: What answers say that is so for all items.
+_NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 
 Progress = Callable[[int], object]
 Plain = TypeVar("Plain")
@@ -195,7 +199,7 @@ class Batch(Generic[Response, Plain]):
         field, limit = refusal.metadata.get("field"), refusal.metadata.get("limit", "")
         if limit.isdecimal() and field == "items":
             self._max_items = max(1, min(self._max_items, int(limit)))
-        elif limit.isdecimal() and field == "items.text":
+        elif limit.isdecimal() and field in ("items.text", "items.messages"):
             self._max_bytes = max(1, min(self._max_bytes, int(limit)))
 
     def _seconds_left(self) -> float | None:
@@ -215,8 +219,8 @@ class Batch(Generic[Response, Plain]):
             self._outcomes += [came.error] * len(chunk)
         else:
             if came.source is not None:
-                self._answer.encoding = came.source.encoding
-                self._answer.fingerprint = came.source.fingerprint
+                for name in _NAMES.intersection(self._answer.DESCRIPTOR.fields_by_name):
+                    setattr(self._answer, name, getattr(came.source, name))
             if raises and not self._return_exceptions:
                 for index, outcome in enumerate(came.outcomes, len(self._outcomes)):
                     error = _error(outcome, index)

@@ -20,10 +20,10 @@ from bytepair_client._options import (
 )
 from bytepair_client._text import DisallowedSpecial
 
-_PATH = f"/{chat_pb2.DESCRIPTOR.services_by_name['ChatService'].full_name}/"
-COUNT_CHAT = Method(f"{_PATH}CountChat", chat_pb2.CountChatResponse.FromString)
-ENCODE_CHAT = Method(f"{_PATH}EncodeChat", chat_pb2.EncodeChatResponse.FromString)
-FIT_CHAT = Method(f"{_PATH}FitChat", chat_pb2.FitChatResponse.FromString)
+CHAT_SERVICE = f"/{chat_pb2.DESCRIPTOR.services_by_name['ChatService'].full_name}/"
+COUNT_CHAT = Method(f"{CHAT_SERVICE}CountChat", chat_pb2.CountChatResponse.FromString)
+ENCODE_CHAT = Method(f"{CHAT_SERVICE}EncodeChat", chat_pb2.EncodeChatResponse.FromString)
+FIT_CHAT = Method(f"{CHAT_SERVICE}FitChat", chat_pb2.FitChatResponse.FromString)
 
 
 def count_chat(
