@@ -72,6 +72,20 @@ def test_the_command_does_what_the_page_shows(page: Page) -> None:
     assert json.loads(answered.stdout)["ids"] == ENCODING.encode_ordinary(TEXT)
 
 
+def test_the_command_of_every_tab_is_answered(page: Page) -> None:
+    for tab in ("Compare", "Merges", "Cut", "Findings", "Chat"):
+        page.get_by_role("tab", name=tab).click()
+        command = shlex.split(shared(page, "curl"))
+        answered = subprocess.run(command, capture_output=True, check=True, timeout=60)
+        assert "code" not in json.loads(answered.stdout), tab
+    page.get_by_role("tab", name="Cut").click()
+    page.locator("#cut-how").select_option("split")
+    answered = subprocess.run(
+        shlex.split(shared(page, "curl")), capture_output=True, check=True, timeout=60
+    )
+    assert json.loads(answered.stdout)["chunks"]
+
+
 def test_the_python_does_what_the_page_shows(page: Page) -> None:
     code = shared(page, "python")
     assert "\u202e" not in code
