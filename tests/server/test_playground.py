@@ -137,7 +137,7 @@ def test_modules_import_only_what_is_served() -> None:
 
 
 def test_tokens_look_as_those_of_bytepair_explain() -> None:
-    colours = re.compile(r"\.c(\d) \{ background: (#\w+); \}")
+    colours = re.compile(r"\.c(\d) \{\s*background: (#\w+);\s*\}")
     (style,) = (file for file in playground.files() if file.path.endswith(".css"))
     explained = Path(str(explain_page.__file__)).read_text(encoding="utf-8")
     shown = colours.findall(style.content.decode())

@@ -9,81 +9,120 @@ import { hex, shown, textOf } from "./visible.js";
 
 /** The tab. */
 export class MergesTab {
-  #chosen = null;
+    #chosen = null;
 
-  constructor(state, encodings) {
-    Object.assign(this, { state, encodings });
-    this.view = new TokenView($("merges-view"), "Tokens to look into", $("merges-detail"), (tokens, i) => this.#choose(tokens, i));
-    this.live = new Live((signal) => this.#work(signal), $("merges-status"), $("merges-view"));
-    this.tree = new Live((signal) => this.#draw(signal), $("tree-status"), $("tree"));
-    this.lives = [this.live, this.tree];
-    $("merges-encoding").addEventListener("change", () => {
-      state.encoding = $("merges-encoding").value;
-      this.refresh();
-    });
-  }
-
-  /** Encodings whose ids are ranks: those that ship, and extensions of them. */
-  refresh(delay = 0) {
-    const known = [...this.encodings.values()].filter(({ source }) => source.startsWith("builtin"));
-    const name = fill($("merges-encoding"), known.map((encoding) => encoding.name), this.state.encoding);
-    if (name) this.live.request(delay);
-    else $("merges-status").textContent = "No encoding here is a table of ranks: bytepair explain shows the merges of others.";
-  }
-
-  async #work(signal) {
-    const encoding = this.encodings.get($("merges-encoding").value);
-    const tokens = await tokensOfText(encoding, this.state.text, this.state.special, signal);
-    this.view.show(tokens);
-    $("merges-status").textContent = `${plural(tokens.length, "token")}. Choose one to see how it is merged.`;
-    if (!tokens.length) $("tree").replaceChildren();
-    else if (!this.view.hasChoice) this.view.choose(longest(tokens), false);
-  }
-
-  #choose(tokens, i) {
-    const id = tokens.ids[i];
-    if (this.#chosen?.id === id && this.#chosen.encoding === tokens.encoding) return;
-    this.#chosen = { id, bytes: tokens.slice(i).slice(), encoding: tokens.encoding, isSpecial: tokens.special.has(id) };
-    this.tree.request();
-  }
-
-  async #draw(signal) {
-    const { id, bytes, encoding, isSpecial } = this.#chosen;
-    if (isSpecial) {
-      $("tree").replaceChildren();
-      $("tree-status").textContent = "A control token is not merged.";
-      return;
+    constructor(state, encodings) {
+        Object.assign(this, { state, encodings });
+        this.view = new TokenView(
+            $("merges-view"),
+            "Tokens to look into",
+            $("merges-detail"),
+            (tokens, i) => this.#choose(tokens, i),
+        );
+        this.live = new Live((signal) => this.#work(signal), $("merges-status"), $("merges-view"));
+        this.tree = new Live((signal) => this.#draw(signal), $("tree-status"), $("tree"));
+        this.lives = [this.live, this.tree];
+        $("merges-encoding").addEventListener("change", () => {
+            state.encoding = $("merges-encoding").value;
+            this.refresh();
+        });
     }
-    const said = (share) => {
-      if (!signal.aborted) $("tree-status").textContent = `Fetching ranks: ${Math.round(100 * share)} %`;
-    };
-    const ranks = await ranksUpTo(encoding, id, signal, said);
-    const { parts, states } = mergedBy(ranks, bytes);
-    $("tree-status").textContent = parts.length > 1
-      ? `Merging its own bytes does not make token ${id}: it leaves ${plural(parts.length, "part")}.`
-      : `Token ${id} is made of ${plural(bytes.length, "byte")} by ${plural(states.length - 1, "merge")}.`;
-    const steps = states.map(({ parts: all, merged }, step) => h("li", {}, step ? `rank ${number(all[merged].id)}: ` : "bytes: ",
-      ...all.flatMap((part, i) => [label(part, i === merged), " "])));
-    $("tree").replaceChildren(
-      h("h2", {}, "Tree"), h("div", { class: "tree", tabindex: 0, role: "group", "aria-label": "Tree of merges" }, h("ul", {}, ...parts.map(branch))),
-      h("h2", {}, "Step by step"), h("ol", { class: "steps", start: 0 }, ...steps));
-  }
+
+    /** Encodings whose ids are ranks: those that ship, and extensions of them. */
+    refresh(delay = 0) {
+        const known = [...this.encodings.values()].filter(({ source }) =>
+            source.startsWith("builtin"),
+        );
+        const name = fill(
+            $("merges-encoding"),
+            known.map((encoding) => encoding.name),
+            this.state.encoding,
+        );
+        if (name) this.live.request(delay);
+        else
+            $("merges-status").textContent =
+                "No encoding here is a table of ranks: bytepair explain shows the merges of others.";
+    }
+
+    async #work(signal) {
+        const encoding = this.encodings.get($("merges-encoding").value);
+        const tokens = await tokensOfText(encoding, this.state.text, this.state.special, signal);
+        this.view.show(tokens);
+        $("merges-status").textContent =
+            `${plural(tokens.length, "token")}. Choose one to see how it is merged.`;
+        if (!tokens.length) $("tree").replaceChildren();
+        else if (!this.view.hasChoice) this.view.choose(longest(tokens), false);
+    }
+
+    #choose(tokens, i) {
+        const id = tokens.ids[i];
+        if (this.#chosen?.id === id && this.#chosen.encoding === tokens.encoding) return;
+        this.#chosen = {
+            id,
+            bytes: tokens.slice(i).slice(),
+            encoding: tokens.encoding,
+            isSpecial: tokens.special.has(id),
+        };
+        this.tree.request();
+    }
+
+    async #draw(signal) {
+        const { id, bytes, encoding, isSpecial } = this.#chosen;
+        if (isSpecial) {
+            $("tree").replaceChildren();
+            $("tree-status").textContent = "A control token is not merged.";
+            return;
+        }
+        const said = (share) => {
+            if (!signal.aborted)
+                $("tree-status").textContent = `Fetching ranks: ${Math.round(100 * share)} %`;
+        };
+        const ranks = await ranksUpTo(encoding, id, signal, said);
+        const { parts, states } = mergedBy(ranks, bytes);
+        $("tree-status").textContent =
+            parts.length > 1
+                ? `Merging its own bytes does not make token ${id}: it leaves ${plural(parts.length, "part")}.`
+                : `Token ${id} is made of ${plural(bytes.length, "byte")} by ${plural(states.length - 1, "merge")}.`;
+        const steps = states.map(({ parts: all, merged }, step) =>
+            h(
+                "li",
+                {},
+                step ? `rank ${number(all[merged].id)}: ` : "bytes: ",
+                ...all.flatMap((part, i) => [label(part, i === merged), " "]),
+            ),
+        );
+        $("tree").replaceChildren(
+            h("h2", {}, "Tree"),
+            h(
+                "div",
+                { class: "tree", tabindex: 0, role: "group", "aria-label": "Tree of merges" },
+                h("ul", {}, ...parts.map(branch)),
+            ),
+            h("h2", {}, "Step by step"),
+            h("ol", { class: "steps", start: 0 }, ...steps),
+        );
+    }
 }
 
 /** The longest token: one to begin with. */
 function longest(tokens) {
-  let best = 0;
-  for (const i of tokens.ids.keys()) if (tokens.slice(i).length > tokens.slice(best).length) best = i;
-  return best;
+    let best = 0;
+    for (const i of tokens.ids.keys())
+        if (tokens.slice(i).length > tokens.slice(best).length) best = i;
+    return best;
 }
 
 function label({ bytes }, isNew = false) {
-  const text = textOf(bytes);
-  return h(isNew ? "mark" : "b", {}, ...(text === null ? [hex(bytes)] : shown(text).filter((node) => node !== "\n")));
+    const text = textOf(bytes);
+    return h(
+        isNew ? "mark" : "b",
+        {},
+        ...(text === null ? [hex(bytes)] : shown(text).filter((node) => node !== "\n")),
+    );
 }
 
 function branch(part) {
-  const said = part.id === undefined ? "" : ` id ${part.id}`;
-  const below = part.left ? [h("ul", {}, branch(part.left), branch(part.right))] : [];
-  return h("li", {}, label(part), h("span", { class: "soft" }, said), ...below);
+    const said = part.id === undefined ? "" : ` id ${part.id}`;
+    const below = part.left ? [h("ul", {}, branch(part.left), branch(part.right))] : [];
+    return h("li", {}, label(part), h("span", { class: "soft" }, said), ...below);
 }
