@@ -21,6 +21,10 @@ TRANSPORTS = ("grpcio", "native")
 SECONDS = 1.5
 
 
+def _none_answered() -> int:
+    return 0
+
+
 def show(rounds: int) -> None:
     """Measure and print a table of medians over some starts."""
     by_name = {shape.name: shape for shape in shapes()}
@@ -33,7 +37,7 @@ def show(rounds: int) -> None:
                         answered = stack.enter_context(
                             loaded(server, by_name[large], LARGE_IN_FLIGHT, LOAD_CORE)
                             if large
-                            else nullcontext(lambda: 0)
+                            else nullcontext(_none_answered)
                         )
                         before, began = answered(), perf_counter()
                         small = measure(

@@ -53,7 +53,7 @@ def test_the_encoding_has_short_names(shell: Shell) -> None:
 
 def test_count_never_fails_on_what_a_text_spells(shell: Shell) -> None:
     assert shell("count", "end.txt") == f"{len(ids_of(f'the {END}'))} end.txt\n"
-    told = "by --disallowed-special as-text\n"
+    told = "; --disallowed-special as-text reads it as ordinary text"
     shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors="at byte 4")
     shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors=told)
     shell("count", "--allowed-special", END, "end.txt", status=1, errors="ceiling")

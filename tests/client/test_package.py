@@ -22,7 +22,16 @@ from bytepair_client import (
 )
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method
-from bytepair_client._operations import counting, decoding, describing, encoding, streaming
+from bytepair_client._operations import (
+    counting,
+    decoding,
+    describing,
+    encoding,
+    inspecting,
+    splitting,
+    streaming,
+    truncating,
+)
 from google.protobuf.message_factory import GetMessageClass
 
 CLIENT = Path(__file__).parents[2] / "client"
@@ -88,9 +97,10 @@ def test_the_package_exports_what_it_imports_and_no_more() -> None:
 
 
 def test_every_rpc_has_a_method_that_parses_its_answer() -> None:
+    fitting = (truncating, splitting, inspecting)
     found = {
         value.path: value
-        for module in (encoding, decoding, counting, describing, streaming)
+        for module in (encoding, decoding, counting, describing, streaming, *fitting)
         for value in vars(module).values()
         if isinstance(value, Method) and value.path.startswith(f"/{SERVICE.full_name}/")
     }
@@ -122,6 +132,10 @@ def test_both_clients_have_the_same_methods() -> None:
 
     assert own(TokenizerClient) == own(AsyncTokenizerClient)
     for name in operations.__all__:
-        waits = name not in ("decode_stream", "encode_stream")  # which return iterators
+        waits = name not in (
+            "decode_stream",
+            "encode_stream",
+            "split_stream",
+        )  # which return iterators
         assert inspect.iscoroutinefunction(getattr(AsyncTokenizerClient, name)) == waits
         assert inspect.getdoc(getattr(TokenizerClient, name))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,3 +170,10 @@ def test_every_level_is_known_at_the_end_of_a_chunk(level: Level) -> None:
     text = "One. Two three\nfour\n\nfive e\u0301!"
     chunks = get_encoding("cl100k_base").split(text, 5, level=level)
     assert "".join(chunk.text for chunk in chunks) == text
+
+
+def test_the_example_of_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/context.md").read_text(encoding="utf-8")
+    code, shown = re.findall(r"```(?:python|text)\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == shown

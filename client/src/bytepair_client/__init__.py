@@ -48,6 +48,8 @@ from bytepair_client._operations.batches import error_of
 from bytepair_client._operations.chat_formats import ChatFormatInfo
 from bytepair_client._operations.describing import EncodingInfo
 from bytepair_client._operations.encoding import IdsWithOffsets
+from bytepair_client._operations.inspecting import Finding, Inspection
+from bytepair_client._operations.splitting import Chunk
 from bytepair_client._options import NOT_GIVEN, Tls
 from bytepair_client._stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special
@@ -63,13 +65,16 @@ __all__ = [
     "ChatFormatInfo",
     "ChatFormatMismatch",
     "ChatFormatNotPermitted",
+    "Chunk",
     "ClientClosed",
     "DeadlineExceeded",
     "Draining",
     "EncodingInfo",
+    "Finding",
     "FingerprintMismatch",
     "IdsWithOffsets",
     "InputTooLarge",
+    "Inspection",
     "InternalError",
     "InvalidChat",
     "InvalidOption",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -59,6 +60,8 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         self._wait = wait
         self._may_continue = may_continue
         self._explain = explain
+        self._gives_lists = call.gives_lists
+        self._ready: deque[Plain] = deque()  # of the last list, what was not given yet
         self._failure: TokenizerError | None = None  # which comes after what was released
 
     def __aiter__(self) -> Self:
@@ -67,12 +70,17 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     async def __anext__(self) -> Plain:
         requests = self._requests
         try:
+            if self._ready:
+                return self._ready.popleft()
             if self._source is not None:
                 source, self._source = self._source, None
                 await asyncio.sleep(self._attempts.pause())
                 requests.begin(self._start(self._attempts.begin()), source)
             while (call := requests.call) is not None:
                 piece = await self._read(requests, call)
+                if piece and self._gives_lists:
+                    self._ready.extend(cast(Any, piece))
+                    return self._ready.popleft()
                 if piece:
                     return piece
         except BaseException:

@@ -47,6 +47,7 @@ class StreamCall(Generic[Response, Plain]):
         plain: From an answer to the plain value. Empty ones are not given to the caller.
         answers_each: Whether there is an answer to each request, or only one at the end.
         read_again: The source from its start, where that is possible.
+        gives_lists: Whether plain values are lists whose elements the caller gets one by one.
     """
 
     method: Method[Response]
@@ -56,10 +57,11 @@ class StreamCall(Generic[Response, Plain]):
     plain: Callable[[Response], Plain]
     answers_each: bool = True
     read_again: Callable[[], Iterable[Any] | AsyncIterable[Any]] | None = None
+    gives_lists: bool = False
 
     def with_messages(self) -> StreamCall[Response, Response]:
         """The same call, which gives the messages themselves. It takes this one's place."""
-        call: Any = replace(self, plain=_itself)
+        call: Any = replace(self, plain=_itself, gives_lists=False)
         messages: StreamCall[Response, Response] = call
         return messages
 

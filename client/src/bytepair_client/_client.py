@@ -25,8 +25,8 @@ class TokenizerClient(ClientIO):
             ids = client.encode("Hello, world")
 
     Every method returns the plain value: ids, a text, a number. Those whose names end in `_stream`
-    send what an iterable gives, as it gives it; `decode_stream` and
-    `encode_stream` return an iterator.
+    send what an iterable gives, as it gives it; `decode_stream`,
+    `encode_stream` and `split_stream` return an iterator.
     """
 
     encode = plain(operations.encode)
@@ -46,6 +46,11 @@ class TokenizerClient(ClientIO):
     fit_chat = plain(operations.fit_chat)
     list_chat_formats = plain(operations.list_chat_formats)
     get_chat_format = plain(operations.get_chat_format)
+    truncate = plain(operations.truncate)
+    truncate_batch = batch(operations.truncate_batch)
+    split = plain(operations.split)
+    split_stream = stream(operations.split_stream)
+    inspect = plain(operations.inspect)
     list_encodings = plain(operations.list_encodings)
     get_encoding = plain(operations.get_encoding)
     health = plain(operations.health)
@@ -88,5 +93,10 @@ class RawResponses(RawIO):
     fit_chat = raw(operations.fit_chat)
     list_chat_formats = raw(operations.list_chat_formats)
     get_chat_format = raw(operations.get_chat_format)
+    truncate = raw(operations.truncate)
+    truncate_batch = raw_batch(operations.truncate_batch)
+    split = raw(operations.split)
+    split_stream = raw_stream(operations.split_stream)
+    inspect = raw(operations.inspect)
     list_encodings = raw(operations.list_encodings)
     get_encoding = raw(operations.get_encoding)

@@ -271,7 +271,8 @@ class InvalidChat(RequestRefused, ValueError):
 
 
 class BudgetTooSmall(RequestRefused, ValueError):
-    """The messages that `fit_chat` must keep need more tokens than `max_tokens` leaves."""
+    """What must be kept has more tokens than `max_tokens` leaves: the messages that `fit_chat`
+    keeps, the marker of `truncate`, or one character for `split`."""
 
     REASON = "BUDGET_TOO_SMALL"
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import index
 from typing import Any, Final, Generic, TypeVar
 
-from bytepair.v1 import stream_pb2, text_pb2
+from bytepair.v1 import context_pb2, stream_pb2, text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._errors import (
@@ -37,8 +37,14 @@ MIN_CONTEXT_IDS: Final = 256
 _log = logging.getLogger("bytepair_client")
 
 Part = TypeVar("Part", "list[int]", bytearray)
-TextConfig = stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig
-TextRequest = type[stream_pb2.EncodeStreamRequest] | type[stream_pb2.CountStreamRequest]
+TextConfig = (
+    stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
+)
+TextRequest = (
+    type[stream_pb2.EncodeStreamRequest]
+    | type[stream_pb2.CountStreamRequest]
+    | type[context_pb2.SplitStreamRequest]
+)
 
 
 class SendBuffer(ABC, Generic[Part]):
@@ -270,7 +276,7 @@ class IdsBuffer(SendBuffer[list[int]]):
 
 
 class TextBuffer(SendBuffer[bytearray]):
-    """Text on its way to EncodeStream or CountStream, as UTF-8 cut anywhere."""
+    """Text on its way to EncodeStream, CountStream or SplitStream, as UTF-8 cut anywhere."""
 
     def __init__(self, config: TextConfig, request: TextRequest, max_request_bytes: int) -> None:
         """Hold nothing but the configuration.

@@ -77,6 +77,8 @@ _PYTHON_NAMES: Final = {
     "BatchDecode": "decode_batch()",
     "BatchCount": "count_batch()",
     "ListChatFormats": "list_chat_formats()",
+    "BatchTruncate": "truncate_batch()",
+    "SplitStream": "split_stream()",
     "EncodeStream": "encode_stream()",
     "DecodeStream": "decode_stream()",
     "CountStream": "count_stream()",

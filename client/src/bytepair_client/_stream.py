@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from types import TracebackType
@@ -63,6 +64,8 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         self._error = error
         self._may_continue = may_continue
         self._explain = explain
+        self._gives_lists = call.gives_lists
+        self._ready: deque[Plain] = deque()  # of the last list, what was not given yet
         self._failure: TokenizerError | None = None  # which comes after what was released
 
     def __iter__(self) -> Self:
@@ -71,12 +74,17 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def __next__(self) -> Plain:
         requests = self._requests
         try:
+            if self._ready:
+                return self._ready.popleft()
             if self._source is not None:
                 source, self._source = self._source, None
                 self._begin_attempt()
                 self._read_source(source)
             while (call := requests.call) is not None:
                 piece = self._read(requests, call)
+                if piece and self._gives_lists:
+                    self._ready.extend(cast(Any, piece))
+                    return self._ready.popleft()
                 if piece:
                     return piece
         except BaseException:

@@ -12,6 +12,7 @@ from bytepair.v1.chat_pb2 import ACCURACY_EXACT
 from bytepair.v1.stream_pb2 import CountStreamResponse
 from bytepair.v1.tokenizer_pb2 import CountResponse
 
+from bytepair_client._cli.context import inspect_text, special_options, split, truncate
 from bytepair_client._cli.inputs import STANDARD_INPUT, opened
 from bytepair_client._cli.output import CommandError, ExitStatus, write, write_text
 from bytepair_client._cli.results import Results
@@ -27,7 +28,7 @@ Command = Callable[[TokenizerClient, argparse.Namespace], ExitStatus]
 def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair count`."""
     results = Results(args.json)
-    options = _special_options(args)
+    options = special_options(args)
     total = 0
     several = len(args.files) > 1
     for name in args.files:
@@ -55,7 +56,7 @@ def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
 def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair encode`."""
     results = Results(args.json)
-    options = _special_options(args)
+    options = special_options(args)
     for name in args.files:
         with results.of(name) as result, opened(name, writes=not args.json) as source:
             if source.is_large:
@@ -174,20 +175,12 @@ COMMANDS: Mapping[str, Command] = {
     "count-chat": count_chat,
     "encode": encode,
     "decode": decode,
+    "truncate": truncate,
+    "split": split,
+    "inspect-text": inspect_text,
     "encodings": encodings,
     "health": health,
 }
-
-
-def _special_options(args: argparse.Namespace) -> dict[str, Any]:
-    allowed = args.allowed_special
-    options: dict[str, Any] = {
-        "allowed_special": "all" if "all" in allowed else frozenset(allowed),
-        "add_special_tokens": args.add_special_tokens,
-    }
-    if args.disallowed_special is not None:  # otherwise the default of the operation
-        options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
-    return options
 
 
 def _write_line(stream: Iterable[list[int]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from typing import Any
 
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S
 from bytepair_client._version import __version__
@@ -27,6 +28,8 @@ examples:
   bytepair count -e o200k_base *.md                 tokens of each file, and the total
   echo -n "Hello" | bytepair encode --model gpt-4o
   bytepair encode -e o200k_base a.txt | bytepair decode -e o200k_base | cmp - a.txt
+  bytepair truncate -e o200k_base --max-tokens 1000 --keep end log.txt
+  bytepair split -e o200k_base --max-tokens 512 book.txt
 
 environment:
   {TARGET_VARIABLE}     the server, where --target is not given
@@ -105,6 +108,8 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
         "--skip-special-tokens", action="store_true", help="leave special tokens out"
     )
 
+    _add_context(commands, [encoding, special, server])
+
     encodings = commands.add_parser(
         "encodings",
         parents=[server],
@@ -124,6 +129,60 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
         if name not in commands.choices:
             commands.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
     return parser
+
+
+def _add_context(commands: Any, parents: list[_Parser]) -> None:
+    """The commands for text that must fit a number of tokens."""
+    truncate = commands.add_parser(
+        "truncate",
+        parents=parents,
+        help="cut text to a number of tokens",
+        description="Write as much of each file as fits, with no line end added.",
+    )
+    truncate.add_argument("--keep", choices=["start", "end", "both"], default="start")
+    truncate.add_argument(
+        "--marker", default="", metavar="TEXT", help="put where text was left out, and counted"
+    )
+    _fit(truncate, "grapheme")
+
+    split = commands.add_parser(
+        "split",
+        parents=parents,
+        help="split text into chunks of a number of tokens",
+        description="Print a line of JSON for each chunk: its place in code points, its tokens, "
+        "and its text. A file may have any size.",
+    )
+    split.add_argument(
+        "--overlap-tokens",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the most tokens that a chunk shares with the one before it (default: 0)",
+    )
+    _fit(split, "paragraph")
+
+    encoding, _, server = parents
+    inspect = commands.add_parser(
+        "inspect-text",
+        parents=[encoding, server],
+        help="find what makes a count surprising",
+        description="Print what in each file makes its tokens surprising: control tokens that are "
+        "spelled or nearly so, invisible characters, white space at the end, and more.",
+    )
+    _files(inspect, "UTF-8 text")
+
+
+def _fit(parser: argparse.ArgumentParser, level: str) -> None:
+    parser.add_argument(
+        "--max-tokens", type=int, required=True, metavar="N", help="the most tokens"
+    )
+    parser.add_argument(
+        "--level",
+        choices=["code_point", "grapheme", "word", "sentence", "line", "paragraph"],
+        default=level,
+        help="where to cut (default: %(default)s)",
+    )
+    _files(parser, "UTF-8 text")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -191,7 +250,7 @@ def _special() -> _Parser:
     group.add_argument(
         "--disallowed-special",
         choices=["reject", "as-text"],
-        help="the others: an error, or ordinary text (default: as-text in count, reject in encode)",
+        help="the others: an error, or ordinary text (default: reject in encode, else as-text)",
     )
     parent.add_argument(
         "--add-special-tokens",

@@ -12,7 +12,10 @@ from bytepair_client._operations.counting import count, count_batch
 from bytepair_client._operations.decoding import decode, decode_batch, decode_bytes
 from bytepair_client._operations.describing import get_encoding, health, list_encodings
 from bytepair_client._operations.encoding import encode, encode_batch, encode_with_offsets
+from bytepair_client._operations.inspecting import inspect
+from bytepair_client._operations.splitting import split, split_stream
 from bytepair_client._operations.streaming import count_stream, decode_stream, encode_stream
+from bytepair_client._operations.truncating import truncate, truncate_batch
 
 __all__ = [
     "count",
@@ -33,6 +36,11 @@ __all__ = [
     "get_chat_format",
     "get_encoding",
     "health",
+    "inspect",
     "list_chat_formats",
     "list_encodings",
+    "split",
+    "split_stream",
+    "truncate",
+    "truncate_batch",
 ]

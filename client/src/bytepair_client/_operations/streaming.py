@@ -123,7 +123,7 @@ def decode_stream(
     )
     set_ids(config.prefill_ids, prefill_ids)
     set_encoding(config, defaults, encoding, expected_fingerprint)
-    return decode_stream_call(defaults, config, ids, _stream_timeout(timeout))
+    return decode_stream_call(defaults, config, ids, stream_timeout(timeout))
 
 
 def encode_stream(
@@ -164,7 +164,7 @@ def encode_stream(
         add_special_tokens=add_special_tokens,
     )
     set_encoding(config, defaults, encoding, expected_fingerprint)
-    return encode_stream_call(defaults, config, pieces, _stream_timeout(timeout))
+    return encode_stream_call(defaults, config, pieces, stream_timeout(timeout))
 
 
 def count_stream(
@@ -206,7 +206,7 @@ def count_stream(
         limit=checked_limit(limit),
     )
     set_encoding(config, defaults, encoding, expected_fingerprint)
-    stream = count_stream_call(defaults, config, pieces, _stream_timeout(timeout))
+    stream = count_stream_call(defaults, config, pieces, stream_timeout(timeout))
     fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
     first = stream_pb2.CountStreamRequest(config=config)
     return Call(COUNT_STREAM, first, stream.timeout, _count, lambda _: fallback, is_large=True)
@@ -238,8 +238,8 @@ def encode_stream_call(
     """EncodeStream with this configuration."""
     return StreamCall(
         ENCODE_STREAM,
-        TextBuffer(config, stream_pb2.EncodeStreamRequest, _piece_bytes(defaults)),
-        _one_or_many(pieces),
+        TextBuffer(config, stream_pb2.EncodeStreamRequest, piece_bytes(defaults)),
+        one_or_many(pieces),
         timeout,
         _ids,
     )
@@ -252,12 +252,12 @@ def count_stream_call(
     timeout: float | None,
 ) -> StreamCall[stream_pb2.CountStreamResponse, int]:
     """CountStream with this configuration."""
-    source = _one_or_many(pieces)
+    source = one_or_many(pieces)
     # An iterator is its own: it cannot be read again.
     can_read_again = isinstance(source, Iterable) and iter(source) is not source
     return StreamCall(
         COUNT_STREAM,
-        TextBuffer(config, stream_pb2.CountStreamRequest, _piece_bytes(defaults)),
+        TextBuffer(config, stream_pb2.CountStreamRequest, piece_bytes(defaults)),
         source,
         timeout,
         _count,
@@ -266,16 +266,18 @@ def count_stream_call(
     )
 
 
-def _piece_bytes(defaults: Defaults) -> int:
+def piece_bytes(defaults: Defaults) -> int:
     """The text in one request of a stream: never more than a server takes at once."""
     return min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
 
 
-def _stream_timeout(timeout: Timeout) -> float | None:
+def stream_timeout(timeout: Timeout) -> float | None:
+    """The seconds for a whole stream; None for no deadline."""
     return None if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
-def _one_or_many(pieces: Pieces | str | bytes) -> Any:
+def one_or_many(pieces: Pieces | str | bytes) -> Any:
+    """The pieces; one text is one piece."""
     return (pieces,) if isinstance(pieces, str | bytes | bytearray | memoryview) else pieces
 
 

@@ -1,0 +1,92 @@
+"""Truncate, split and inspect, by both clients and on the command line, beside the engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bytepair_client import BudgetTooSmall, InvalidOption
+from bytepair_engine import get_encoding
+from support.clients import Clients
+from support.context_laws import AWKWARD
+from support.serving import RunningServer
+from support.shell import Shell
+
+NAME = "cl100k_base"
+TEXT = "One two. Three 🧠 four!\n\nFive six seven, eight. " * 40
+
+
+def test_methods_answer_as_those_of_the_engine(clients: Clients, server: RunningServer) -> None:
+    client, engine = clients(server.target, encoding=NAME), get_encoding(NAME)
+    for text in AWKWARD:
+        for keep in ("start", "end", "both"):
+            given: dict[str, Any] = {"keep": keep, "level": "word", "marker": "~"}
+            assert client.truncate(text, 7, **given) == engine.truncate(text, 7, **given)
+        expected = engine.split(text, 20, overlap_tokens=5, level="sentence")
+        found = client.split(text, 20, overlap_tokens=5, level="sentence")
+        assert [fields(chunk) for chunk in found] == [fields(chunk) for chunk in expected]
+        inspection, inspected = client.inspect(text), engine.inspect(text)
+        assert inspection.totals == {code.name: n for code, n in inspected.totals.items()}
+        assert (inspection.count, inspection.stable_end) == (inspected.count, inspected.stable_end)
+        places = [(f.code, f.start, f.end) for f in inspection.findings]
+        assert places == [(f.code.name, f.start, f.end) for f in inspected.findings]
+    whole = client.truncate_batch([*AWKWARD, TEXT], 9)
+    assert whole == [engine.truncate(text, 9) for text in [*AWKWARD, TEXT]]
+
+
+def fields(chunk: Any) -> tuple[Any, ...]:
+    return chunk.start, chunk.end, chunk.count, chunk.level, chunk.overlap, chunk.text
+
+
+def test_a_stream_gives_the_chunks_of_the_whole(clients: Clients, server: RunningServer) -> None:
+    client = clients(server.target, encoding=NAME)
+    data = TEXT.encode()
+    pieces = [data[i : i + 97] for i in range(0, len(data), 97)]
+    stream = client.split_stream(pieces, 30, overlap_tokens=10)
+    assert list(stream) == client.split(TEXT, 30, overlap_tokens=10)
+    assert stream.last.bytes_consumed == len(data)
+    assert stream.last.finished
+
+
+def test_a_large_text_is_streamed(clients: Clients, server: RunningServer) -> None:
+    small = clients(server.target, encoding=NAME, max_unary_bytes=500)
+    large = clients(server.target, encoding=NAME)
+    assert small.split(TEXT, 30) == large.split(TEXT, 30)
+
+
+def test_faults_name_the_argument(clients: Clients, server: RunningServer) -> None:
+    client: Any = clients(server.target, encoding=NAME)
+    with pytest.raises(BudgetTooSmall) as small:
+        client.split("a 🧠", 1)
+    assert (small.value.needed, small.value.budget) == (3, 1)
+    calls: list[Any] = [
+        lambda: client.truncate("a", -1),
+        lambda: client.truncate("a", 1, keep="middle"),
+        lambda: client.split("a", 1, level="letter"),
+        lambda: client.split("a", 4, overlap_tokens=3),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidOption):
+            call()
+    with pytest.raises(TypeError, match="str"):
+        client.truncate(b"a", 1)
+
+
+@pytest.mark.slow
+def test_commands(server: RunningServer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    shell = Shell(tmp_path, server.target)
+    engine = get_encoding("o200k_base")
+    assert shell("truncate", "--max-tokens", "9", "a.txt") == engine.truncate(TEXT, 9)
+    told = json.loads(shell("truncate", "--max-tokens", "9", "--keep", "end", "--json", "a.txt"))
+    assert told["files"][0]["text"] == engine.truncate(TEXT, 9, keep="end")
+    lines = shell("split", "--max-tokens", "30", "--level", "sentence", "a.txt").splitlines()
+    chunks = engine.split(TEXT, 30, level="sentence")
+    assert [json.loads(line)["text"] for line in lines] == [chunk.text for chunk in chunks]
+    assert json.loads(lines[0])["file"] == "a.txt"
+    assert "0-13 SPECIAL_TOKEN_SPELLED <|endoftext|>\n" in shell(
+        "inspect-text", stdin=b"<|endoftext|> "
+    )
+    shell("split", "--max-tokens", "1", stdin="🧠".encode(), status=1, errors="has 3 tokens")
