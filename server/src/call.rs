@@ -69,7 +69,7 @@ pub struct Answer {
 pub struct Started {
     pub headers: Pairs,
     pub trailers: Pairs,
-    pub messages: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+    pub messages: mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>,
     pub unsent: Arc<StreamUnsent>,
 }
 

@@ -46,8 +46,8 @@ struct Slot {
     rejection: Option<oneshot::Sender<Failure>>,
     answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
     start: Option<Start>,
-    messages: Option<mpsc::UnboundedSender<Result<Bytes, Failure>>>,
-    receiver: Option<mpsc::UnboundedReceiver<Result<Bytes, Failure>>>,
+    messages: Option<mpsc::UnboundedSender<Result<Bytes, Box<Failure>>>>,
+    receiver: Option<mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>>,
     credits: Option<Credits>,
     unsent: Option<Arc<StreamUnsent>>,
     /// Python has ended the stream, and HTTP has not sent all of it yet.
@@ -334,7 +334,7 @@ fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
         Command::Close => end(slot),
         Command::Fail(failure) => {
             if let (None, Some(messages)) = (&slot.start, &slot.messages) {
-                let _ = messages.send(Err(failure));
+                let _ = messages.send(Err(Box::new(failure)));
                 return end(slot);
             }
             let Some(slot) = slots.remove(&id) else {

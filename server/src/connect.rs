@@ -314,7 +314,7 @@ fn begin(started: Started, guard: Guard) -> Response<EncodedStream> {
 /// The answers of a stream. Its guard tells Python when the caller is gone.
 struct Messages {
     started: (
-        tokio::sync::mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+        tokio::sync::mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>,
         Arc<crate::calls::StreamUnsent>,
     ),
     #[expect(dead_code, reason = "dropped with the stream")]
@@ -330,7 +330,7 @@ impl Stream for Messages {
                 self.started.1.taken(message.len());
                 Some(Ok(EncodedBody::Contiguous(message)))
             }
-            Err(failure) => Some(Err(error(failure))),
+            Err(failure) => Some(Err(error(*failure))),
         })
     }
 }

@@ -60,7 +60,10 @@ where
         let (shared, peer) = (shared.clone(), peer.clone());
         hyper::service::service_fn(move |request| {
             let (shared, peer) = (shared.clone(), peer.clone());
-            async move { Ok::<_, std::convert::Infallible>(answer(&shared, &peer, request).await) }
+            // Boxed, so that its kilobytes are given back once a stream has begun.
+            Box::pin(async move {
+                Ok::<_, std::convert::Infallible>(answer(&shared, &peer, request).await)
+            })
         })
     };
     let connection = builder.serve_connection(TokioIo::new(io), service);

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from functools import partial
@@ -282,8 +281,9 @@ class NativeStreamCall(_NativeCall):
         is_answered_once: bool,
     ) -> None:
         super().__init__(native, number, incoming)
-        #: What came and was not read; Rust bounds how much it reads ahead.
-        self._arrived: Final[deque[tuple[int, Any]]] = deque()
+        #: What came and was not read: few, as Rust bounds how much it reads ahead. An empty deque
+        #: would take more memory than the rest of an idle call.
+        self._arrived: Final[list[tuple[int, Any]]] = []
         self._waiter: asyncio.Future[None] | None = None
         self._writable = True
         self._has_begun = self._has_ended = False
@@ -299,7 +299,7 @@ class NativeStreamCall(_NativeCall):
             await self._wait()
         kind, payload = arrived[0]
         if kind == _MESSAGE:
-            arrived.popleft()
+            arrived.pop(0)
             self._native.read(self._number)
             message: bytes = payload
             return message
