@@ -258,6 +258,10 @@ soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads a
 bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: 15 minutes; QUICK=1, PARTS="…"
 	$(BENCH).service.measure $(PARTS) $(if $(QUICK),--quick)
 
+.PHONY: bench-chat
+bench-chat: $(VENV)/.dev ## Measure what chats cost beside texts of their size, and hostile ones: a minute, on two idle cores
+	$(BENCH).chat.speed
+
 .PHONY: bench-traces
 bench-traces: $(VENV)/.dev ## Measure what traces add to a call: a minute, on two idle cores
 	$(BENCH).service.traces
