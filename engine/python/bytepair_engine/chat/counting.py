@@ -155,24 +155,23 @@ class Counter:
     def counts(self, layout: Layout, messages: int) -> list[int]:
         """The counts of the messages, then those of the tools and of the frame."""
         known = self._known
-        texts = {
-            piece: None
-            for piece in layout.pieces
-            if isinstance(piece, str) and piece not in known and not isinstance(piece, Run)
-        }
-        if texts:
-            found = self._encoding.count_batch([*texts], disallowed_special=self._disallowed)
-            known.update(zip(texts, found, strict=True))
+        texts = {piece: None for piece in layout.pieces if type(piece) is str}
+        new = [text for text in texts if text not in known] if known else [*texts]
+        if new:
+            found = self._encoding.count_batch(new, disallowed_special=self._disallowed)
+            known.update(zip(new, found, strict=True))
         counts = [0] * (messages + 2)
+        # By type and not isinstance, of which most of the time would be.
         for piece, owner in zip(layout.pieces, layout.owners, strict=True):
-            if isinstance(piece, Control):
-                counts[owner] += 1
-            elif isinstance(piece, int):
-                counts[owner] += piece
-            elif isinstance(piece, Run):
-                self._share(piece, counts)
+            kind = type(piece)
+            if kind is str:
+                counts[owner] += known[piece]  # type: ignore[index]
+            elif kind is int:
+                counts[owner] += piece  # type: ignore[operator]
+            elif kind is Run:
+                self._share(piece, counts)  # type: ignore[arg-type]
             else:
-                counts[owner] += known[piece]
+                counts[owner] += 1
         return counts
 
     def _share(self, run: Run, counts: list[int]) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Literal
 
 from bytepair_engine.chat.errors import ChatFormatMismatch, InvalidChat
 from bytepair_engine.chat.layout import Control, Layout
-from bytepair_engine.chat.messages import Counted, Message, Structured, Tool
+from bytepair_engine.chat.messages import Counted, Message, Structured, Text, Tool
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
@@ -118,7 +118,7 @@ class ChatFormat(ABC):
         self.check_options(chat)
         self.check_messages(chat)
         layout = self.render(chat)
-        used = {piece.name for piece in layout.pieces if isinstance(piece, Control)}
+        used = {piece.name for piece in layout.pieces if type(piece) is Control}
         if not used <= encoding.special_tokens.keys():
             missing = used - encoding.special_tokens.keys()
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
@@ -164,19 +164,19 @@ class ChatFormat(ABC):
         refused = [name for name in (*_OPTIONAL, *_HARMONY) if name not in self.fields]
         roles = frozenset(self.roles)
         structured = "structured" in self.fields
+        kinds = {type(part) for message in chat.messages for part in message.content or ()}
+        has_structured = Structured in kinds and not structured
         for index, message in enumerate(chat.messages):
             if message.role not in roles:
                 raise InvalidChat(index, "role", "role_unknown")
-            for name in refused:
+            for name in () if message.is_plain else refused:
                 if getattr(message, name) in (None, ()):
                     continue
                 # A result's call says its name too, so that no format needs to write it.
                 if name != "name" or message.role != "tool":
                     raise InvalidChat(index, name, "field_not_supported")
-            if not structured and message.content is not None:
-                for part in message.content:
-                    if isinstance(part, Structured):
-                        raise InvalidChat(index, "content", "part_not_supported")
+            if has_structured and any(type(part) is Structured for part in message.content or ()):
+                raise InvalidChat(index, "content", "part_not_supported")
 
 
 def _one_of(values: Iterable[str]) -> str:
@@ -187,7 +187,7 @@ def _one_of(values: Iterable[str]) -> str:
 def add_content(layout: Layout, message: Message) -> None:
     """Add the parts of a message's content as they are; nothing for None."""
     for part in message.content or ():
-        if isinstance(part, Counted):
-            layout.add(part.tokens)
-        elif not isinstance(part, Structured):
+        if type(part) is Text:
             layout.add(part.text)
+        elif type(part) is Counted:
+            layout.add(part.tokens)

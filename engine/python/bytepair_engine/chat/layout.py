@@ -43,10 +43,11 @@ class Layout:
 
     def add(self, *pieces: Piece) -> None:
         """Add pieces of the present owner. Empty text adds nothing."""
+        found, owners, owner = self.pieces, self.owners, self.owner
         for piece in pieces:
             if piece != "":
-                self.pieces.append(piece)
-                self.owners.append(self.owner)
+                found.append(piece)
+                owners.append(owner)
 
     def add_shared(self, parts: Sequence[tuple[int, str]]) -> None:
         """Add one text whose parts belong to several messages. Empty parts add nothing."""

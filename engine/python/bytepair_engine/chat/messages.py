@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bytepair_engine.chat import json_text
 from bytepair_engine.chat.errors import InvalidChat
 
+# Tuples, because a chat has many of them, and they are made in a third of the time.
 
-@dataclass(frozen=True, slots=True)
-class Text:
+
+class Text(NamedTuple):
     """A part of a message's content: text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """A part that the caller has counted, such as an image. Only for counting.
 
     Attributes:
@@ -28,8 +28,7 @@ class Counted:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Structured:
+class Structured(NamedTuple):
     """The system or developer content of openai/harmony.
 
     Attributes:
@@ -44,8 +43,7 @@ class Structured:
 Part = Text | Counted | Structured
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """A call that an assistant's message makes.
 
     Attributes:
@@ -76,8 +74,7 @@ class Tool:
     parameters: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message of a chat.
 
     Attributes:
@@ -105,6 +102,11 @@ class Message:
     constrain: str | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it has a role and content, and nothing else."""
+        return self[2:] == _NOTHING_ELSE
+
+    @property
     def text(self) -> str:
         """The text parts, joined; "" for none."""
         if self.content is None:
@@ -112,6 +114,7 @@ class Message:
         return "".join([part.text for part in self.content if isinstance(part, Text)])
 
 
+_NOTHING_ELSE: Final = Message("")[2:]
 _TEXT_FIELDS: Final = (
     "name",
     "reasoning",

@@ -17,6 +17,7 @@ PastReasoning = Literal[
     "before_last_final",
 ]
 
+_PAST_REASONING: Final = get_args(PastReasoning)
 _DATE: Final = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -46,8 +47,8 @@ class ChatOptions:
     format_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.past_reasoning not in get_args(PastReasoning):
-            raise InvalidOption("past_reasoning", f"must be one of {get_args(PastReasoning)}")
+        if self.past_reasoning not in _PAST_REASONING:
+            raise InvalidOption("past_reasoning", f"must be one of {_PAST_REASONING}")
         if self.current_date and not _DATE.fullmatch(self.current_date):
             raise InvalidOption("current_date", "must be a date such as 2026-11-23")
 

@@ -11,15 +11,6 @@ from bytepair_engine.chat.messages import Counted, Part, Structured, Text
 
 from bytepair_server.errors import InvalidField
 
-_TEXTS: Final = (
-    "name",
-    "reasoning",
-    "tool_call_id",
-    "channel",
-    "recipient",
-    "content_type",
-    "constrain",
-)
 _PAST_REASONING: Final[dict[int, Any]] = {
     chat_pb2.PAST_REASONING_UNSPECIFIED: "default",
     chat_pb2.PAST_REASONING_KEEP: "keep",
@@ -39,11 +30,10 @@ _MAX_COUNTED: Final = 1 << 40
 def size_of(messages: Any, tools: Any) -> tuple[int, int]:
     """How many parts a chat has, and how many bytes of text."""
     parts, size = len(tools), sum(len(tool.json.encode()) for tool in tools)
-    for message in messages:
-        parts += 1 + len(message.content) + len(message.tool_calls)
-        # The bytes of the message are those of its texts and a few more.
-        size += message.ByteSize()
-    return parts, size
+    each = list(messages)
+    parts += sum([1 + len(message.content) + len(message.tool_calls) for message in each])
+    # The bytes of a message are those of its texts and a few more.
+    return parts, size + sum([message.ByteSize() for message in each])
 
 
 def parts_of(request: Any) -> int:
@@ -67,21 +57,29 @@ def messages_of(messages: Any) -> list[Message]:
 
 
 def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
-    content = tuple([_part(index, part) for part in message.content]) or None
-    texts: dict[str, Any] = {
-        field: getattr(message, field) for field in _TEXTS if message.HasField(field)
-    }
+    # In one call what would be one for each field: most messages have two.
+    fields: dict[str, Any] = {field.name: value for field, value in message.ListFields()}
+    role, content = fields.pop("role", ""), fields.pop("content", ())
+    if len(content) == 1:
+        parts: tuple[Part, ...] | None = (_part(index, content[0]),)
+    else:
+        parts = tuple([_part(index, part) for part in content]) or None
+    if not fields:
+        return Message(role, parts)
     calls = []
-    for call in message.tool_calls:
+    for call in fields.pop("tool_calls", ()):
         _json(index, "tool_calls", call.arguments_json)
         calls.append(ToolCall(call.id, call.name, call.arguments_json))
-    return Message(message.role, content, tool_calls=tuple(calls), **texts)
+    return Message(role, parts, tool_calls=tuple(calls), **fields)
 
 
 def _part(index: int, part: chat_pb2.ContentPart) -> Part:
+    text = part.text
+    if text:
+        return Text(text)
     kind = part.WhichOneof("part")
     if kind == "text":
-        return Text(part.text)
+        return Text("")
     if kind == "counted_tokens" and part.counted_tokens <= _MAX_COUNTED:
         return Counted(part.counted_tokens)
     if kind == "json":
