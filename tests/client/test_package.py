@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import subprocess
 import sys
 import tomllib
@@ -10,7 +12,7 @@ from pathlib import Path
 from types import FunctionType
 
 import bytepair_client
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import chat_pb2, tokenizer_pb2
 from bytepair_client import (
     AsyncRawResponses,
     AsyncTokenizerClient,
@@ -22,20 +24,14 @@ from bytepair_client import (
 )
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method
-from bytepair_client._operations import (
-    counting,
-    decoding,
-    describing,
-    encoding,
-    inspecting,
-    splitting,
-    streaming,
-    truncating,
-)
 from google.protobuf.message_factory import GetMessageClass
 
 CLIENT = Path(__file__).parents[2] / "client"
-SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
+SERVICES = [
+    service
+    for file in (tokenizer_pb2, chat_pb2)
+    for service in file.DESCRIPTOR.services_by_name.values()
+]
 
 # A fresh interpreter in which nothing is installed but the client and its dependencies, with
 # those of grpcio (typing_extensions).
@@ -97,18 +93,21 @@ def test_the_package_exports_what_it_imports_and_no_more() -> None:
 
 
 def test_every_rpc_has_a_method_that_parses_its_answer() -> None:
-    fitting = (truncating, splitting, inspecting)
+    modules = [
+        importlib.import_module(f"{operations.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(operations.__path__)
+    ]
     found = {
         value.path: value
-        for module in (encoding, decoding, counting, describing, streaming, *fitting)
+        for module in modules
         for value in vars(module).values()
-        if isinstance(value, Method) and value.path.startswith(f"/{SERVICE.full_name}/")
+        if isinstance(value, Method)
     }
-    for rpc in SERVICE.methods:
-        method = found[f"/{SERVICE.full_name}/{rpc.name}"]
-        assert method.parse == GetMessageClass(rpc.output_type).FromString
-        assert method.streamed == rpc.client_streaming
-    assert len(found) == len(SERVICE.methods)
+    for service in SERVICES:
+        for rpc in service.methods:
+            method = found[f"/{service.full_name}/{rpc.name}"]
+            assert method.parse == GetMessageClass(rpc.output_type).FromString
+            assert method.streamed == rpc.client_streaming
 
 
 def signatures(kind: type) -> dict[str, str]:
