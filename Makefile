@@ -271,7 +271,7 @@ bench-scaling: $(VENV)/.dev ## Measure and draw how the service grows: 15 minute
 	$(BENCH).scaling.measure $(CURVES) $(if $(DRAW),--draw)
 
 SECONDS ?= 3600
-.PHONY: fuzz-request fuzz-stream fuzz-text fuzz-vocabulary
+.PHONY: fuzz-request fuzz-stream fuzz-text fuzz-vocabulary fuzz-transport
 fuzz-request: fuzz-% : $(VENV)/.fuzz ## Fuzz the bytes of requests, as the RPCs read them; SECONDS (3600)
 	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 fuzz-stream: fuzz-% : $(VENV)/.fuzz ## Fuzz the messages of streams
@@ -280,6 +280,8 @@ fuzz-text: fuzz-% : $(VENV)/.fuzz ## Fuzz text and ids, against tiktoken and the
 	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 fuzz-vocabulary: fuzz-% : $(VENV)/.fuzz ## Fuzz vocabulary files, of every format
 	$(BENCH).fuzz.run $* --seconds $(SECONDS)
+fuzz-transport: ## Fuzz the native transport: random peers before random handlers, in memory
+	cd server && FUZZ_SECONDS=$(SECONDS) cargo test --locked --quiet --test random_peers -- --nocapture
 
 # Deployment
 

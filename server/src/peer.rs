@@ -51,6 +51,11 @@ impl Peers {
         peer
     }
 
+    /// Bytes that are held now, for all peers.
+    pub fn held(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
     fn close_the_largest(&self) {
         let all = self.all.lock();
         let peers = all.iter().filter_map(Weak::upgrade);

@@ -144,7 +144,8 @@ impl Server {
         }
     }
 
-    async fn shake_hands<S>(self: &Arc<Self>, socket: S, name: String, address: Option<IpAddr>)
+    /// Serve a connection that was accepted, until it ends.
+    pub async fn shake_hands<S>(self: &Arc<Self>, socket: S, name: String, address: Option<IpAddr>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {

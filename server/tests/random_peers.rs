@@ -1,0 +1,272 @@
+//! Peers that send anything, before handlers that answer anything: nothing panics, and nothing is left
+//! of a connection that has ended.
+//!
+//! Each seed is one server, several connections in memory, and a clock that only waits for them. A
+//! failure names its seed; `FUZZ_SEED=seed` repeats it. `FUZZ_SECONDS` is how long to try more of them.
+
+mod peer;
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytepair_transport::call::{Command, Event, Failure};
+use bytepair_transport::calls::{Calls, NO_CALL};
+use bytepair_transport::connect::{Kind, Method, Protocols};
+use bytepair_transport::connection::Shared;
+use bytepair_transport::files::Files;
+use bytepair_transport::peer::Peers;
+use bytepair_transport::server::Server;
+use bytepair_transport::settings::Settings;
+use tokio::time::sleep;
+
+use peer::{METHODS, Random, talk};
+
+const SEEDS: u64 = 100;
+const MAX_UNSENT_BYTES: usize = 32 << 10;
+const MAX_ABANDONED: u32 = 20;
+/// Of the clock of a seed, for all that its connections may wait for.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Small limits, so that each of them is met.
+fn settings(random: &mut Random) -> Settings {
+    Settings {
+        max_connections: 8,
+        max_connections_per_address: 0,
+        handshake_timeout: Duration::from_secs(5),
+        message_timeout: Duration::from_secs(2),
+        max_concurrent_streams: 16,
+        max_header_bytes: 4 << 10,
+        max_message_bytes: 64 << 10,
+        read_ahead_bytes: 1 << 10,
+        max_unread_calls: 4,
+        max_unsent_bytes: MAX_UNSENT_BYTES,
+        max_buffered_bytes: [48 << 10, 1 << 20, 64 << 20][random.below(3)],
+        max_abandoned_per_second: MAX_ABANDONED,
+        max_connection_age: Some(Duration::from_secs(20)),
+        keepalive_interval: Duration::from_secs(10),
+        keepalive_timeout: Duration::from_secs(3),
+        cors_origins: vec!["*".into()],
+    }
+}
+
+/// What Python would know of a call that is under way.
+struct Known {
+    kind: Kind,
+    has_begun: bool,
+}
+
+/// Handlers that do anything, in any order, also to calls that do not exist.
+struct Handlers {
+    calls: Arc<Calls>,
+    random: Random,
+    kinds: Vec<Kind>,
+    open: HashMap<u64, Known>,
+    seen: HashSet<u64>,
+}
+
+impl Handlers {
+    fn take(&mut self) {
+        let (events, _) = self.calls.take(64);
+        for (id, event) in events {
+            match event {
+                Event::Opened(opened) => {
+                    assert!(self.seen.insert(id), "call {id} was opened twice");
+                    let kind = self.kinds[opened.method];
+                    let known = Known {
+                        kind,
+                        has_begun: false,
+                    };
+                    self.open.insert(id, known);
+                }
+                Event::Cancelled | Event::Ended => {
+                    assert!(self.seen.contains(&id), "call {id} ended and never began");
+                    self.open.remove(&id);
+                }
+                Event::Evicted(..) => assert_eq!(id, NO_CALL),
+                Event::Message(_) | Event::End | Event::Broken(..) | Event::Writable => {
+                    assert!(
+                        self.seen.contains(&id),
+                        "call {id} had a message before it began"
+                    );
+                }
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        let ids: Vec<u64> = self.open.keys().copied().collect();
+        let id = match ids.len() {
+            0 => self.random.below(100) as u64,
+            some => ids[self.random.below(some)],
+        };
+        let size = [0, 10, 2_000, 40_000, 200_000][self.random.below(5)];
+        let data = vec![7; size];
+        let failure = Failure {
+            code: self.random.below(18) as u32,
+            message: "é\n%".into(),
+            details: vec![("google.rpc.ErrorInfo".into(), vec![1, 2, 3])],
+            ..Failure::default()
+        };
+        let is_unary = self
+            .open
+            .get(&id)
+            .is_none_or(|known| matches!(known.kind, Kind::Unary | Kind::ClientStream));
+        match self.random.below(8) {
+            0 | 1 => self.calls.command(id, Command::Read),
+            2 => {
+                self.calls.command(id, Command::Fail(failure));
+                self.open.remove(&id);
+            }
+            3 => self.calls.count_as_abandoned(id, MAX_ABANDONED),
+            4 | 5 if is_unary => {
+                let trailers = vec![
+                    ("x-request-id".into(), "1".into()),
+                    ("bad name".into(), "\n".into()),
+                ];
+                if self
+                    .calls
+                    .answer(id, data, vec![], trailers, MAX_UNSENT_BYTES)
+                {
+                    self.open.remove(&id);
+                }
+            }
+            4 | 5 => {
+                if self
+                    .open
+                    .get_mut(&id)
+                    .is_some_and(|known| !std::mem::replace(&mut known.has_begun, true))
+                {
+                    self.calls.command(id, Command::Start(vec![], vec![]));
+                }
+                self.calls.send(id, data);
+            }
+            6 => self.calls.command(id, Command::Close),
+            _ => {}
+        }
+    }
+}
+
+async fn one(seed: u64) {
+    let mut random = Random::new(seed);
+    let settings = settings(&mut random);
+    let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
+    let kinds = vec![
+        Kind::Unary,
+        Kind::ServerStream,
+        Kind::ClientStream,
+        Kind::BidiStream,
+    ];
+    let methods = METHODS
+        .iter()
+        .zip(&kinds)
+        .enumerate()
+        .map(|(number, (path, &kind))| {
+            let method = Method {
+                number,
+                kind,
+                has_no_side_effects: true,
+            };
+            ((*path).to_owned(), method)
+        });
+    let protocols = Protocols::new(methods.collect(), calls.clone(), &settings);
+    let shared = Arc::new(Shared {
+        peers: Peers::new(settings.max_buffered_bytes),
+        settings,
+        calls: calls.clone(),
+        protocols,
+        files: Files::default(),
+    });
+    let server = Server::new(shared.clone(), None);
+    let handing_out = tokio::spawn(calls.clone().hand_out());
+    let mut handlers = Handlers {
+        calls: calls.clone(),
+        random: random.child(),
+        kinds,
+        open: HashMap::new(),
+        seen: HashSet::new(),
+    };
+    let mut serving = Vec::new();
+    for _ in 0..1 + random.below(4) {
+        let (own, theirs) = tokio::io::duplex([512, 16 << 10, 256 << 10][random.below(3)]);
+        tokio::spawn(talk(random.child(), own));
+        let server = server.clone();
+        let serve = async move { server.shake_hands(theirs, "unix:".into(), None).await };
+        serving.push(tokio::spawn(serve));
+    }
+    let drain_after = random.below(4_000);
+    let began = tokio::time::Instant::now();
+    for round in 0.. {
+        handlers.take();
+        (0..handlers.random.below(8)).for_each(|_| handlers.act());
+        if round == drain_after {
+            server.drain();
+        }
+        if serving.iter().all(|task| task.is_finished()) {
+            break;
+        }
+        assert!(
+            began.elapsed() < PATIENCE,
+            "a connection did not end with its peer"
+        );
+        sleep(Duration::from_millis(1)).await;
+    }
+    for task in serving {
+        task.await.expect("no connection panics");
+    }
+    for _ in 0..100 {
+        sleep(Duration::from_millis(50)).await; // what is dropped by tasks of the runtime
+        handlers.take();
+    }
+    assert_eq!(calls.open(), 0, "calls are left");
+    assert!(
+        handlers.open.is_empty(),
+        "handlers were not told that their calls are over"
+    );
+    assert_eq!(shared.peers.held(), 0, "bytes are still counted");
+    assert!(!handing_out.is_finished(), "answers are handed out no more");
+}
+
+/// Panics of any task, those among them that nobody waits for.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+fn run(seed: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let outcome = std::panic::catch_unwind(|| runtime.block_on(one(seed)));
+    let is_good = outcome.is_ok() && PANICS.load(Relaxed) == 0;
+    assert!(is_good, "FUZZ_SEED={seed} repeats this");
+}
+
+fn number(variable: &str) -> Option<u64> {
+    Some(std::env::var(variable).ok()?.parse().expect("a number"))
+}
+
+#[test]
+fn nothing_is_left_of_any_peer() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, Relaxed);
+        usual(panic);
+    }));
+    if let Some(seed) = number("FUZZ_SEED") {
+        return run(seed);
+    }
+    (0..SEEDS).for_each(run);
+    let Some(seconds) = number("FUZZ_SECONDS") else {
+        return;
+    };
+    let first = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos() as u64;
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let more = (0..).take_while(|_| Instant::now() < until);
+    let count = more.map(|index| run(first.wrapping_add(index))).count();
+    println!("{count} more seeds from {first}: nothing found");
+}
