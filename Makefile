@@ -281,7 +281,7 @@ fuzz-text: fuzz-% : $(VENV)/.fuzz ## Fuzz text and ids, against tiktoken and the
 fuzz-vocabulary: fuzz-% : $(VENV)/.fuzz ## Fuzz vocabulary files, of every format
 	$(BENCH).fuzz.run $* --seconds $(SECONDS)
 fuzz-transport: ## Fuzz the native transport: random peers before random handlers, in memory
-	cd server && FUZZ_SECONDS=$(SECONDS) cargo test --locked --quiet --test random_peers -- --nocapture
+	cd server && FUZZ_SECONDS=$(SECONDS) cargo test --release --locked --quiet --test random_peers -- --nocapture
 
 # Deployment
 
