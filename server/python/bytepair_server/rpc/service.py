@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal
 
 from bytepair.v1 import chat_pb2, context_pb2, encoding_pb2, text_pb2, tokenizer_pb2
@@ -268,6 +269,13 @@ class Service:
         call.input_bytes = total
 
 
+@cache
+def _response_class(request: str) -> type[Message]:
+    rpcs = (*_SERVICE.methods, *_CHAT_SERVICE.methods)
+    (rpc,) = (each for each in rpcs if each.input_type.full_name == request)
+    return GetMessageClass(rpc.output_type)
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """One RPC: what it takes, what reads that, and what computes the answer."""
@@ -286,9 +294,7 @@ class Method:
     @property
     def response_class(self) -> type[Message]:
         """What it gives."""
-        rpcs = (*_SERVICE.methods, *_CHAT_SERVICE.methods)
-        (rpc,) = (each for each in rpcs if each.input_type is self.request_class.DESCRIPTOR)
-        return GetMessageClass(rpc.output_type)
+        return _response_class(self.request_class.DESCRIPTOR.full_name)
 
     def parts(self, request: Any) -> int:
         """What a request that `read` gave has of what costs by its number, however short it is."""
