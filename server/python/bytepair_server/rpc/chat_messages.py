@@ -11,6 +11,8 @@ from bytepair_engine.chat.messages import Counted, Part, Structured, Text
 
 from bytepair_server.errors import InvalidField
 
+#: Beside these two fields a message rarely has others.
+_CONTENT: Final = chat_pb2.ChatMessage.CONTENT_FIELD_NUMBER
 _PAST_REASONING: Final[dict[int, Any]] = {
     chat_pb2.PAST_REASONING_UNSPECIFIED: "default",
     chat_pb2.PAST_REASONING_KEEP: "keep",
@@ -27,24 +29,19 @@ _JOINING: Final = {"piecewise": chat_pb2.JOINING_PIECEWISE, "runs": chat_pb2.JOI
 _MAX_COUNTED: Final = 1 << 40
 
 
-def size_of(messages: Any, tools: Any) -> tuple[int, int]:
-    """How many parts a chat has, and how many bytes of text."""
-    parts, size = len(tools), sum(len(tool.json.encode()) for tool in tools)
-    each = list(messages)
-    parts += sum([1 + len(message.content) + len(message.tool_calls) for message in each])
-    # The bytes of a message are those of its texts and a few more.
-    return parts, size + sum([message.ByteSize() for message in each])
-
-
 def parts_of(request: Any) -> int:
     """What a request has of what costs by its number, however short it is."""
     chats = getattr(request, "items", None)
     if chats is None:
         chats = [request] if hasattr(request, "messages") else []
-    return sum(
-        1 + len(chat.tools) + sum(1 + len(m.content) + len(m.tool_calls) for m in chat.messages)
-        for chat in chats
-    )
+    return len(chats) + sum(map(parts_of_chat, chats))
+
+
+def parts_of_chat(chat: Any) -> int:
+    """The messages, parts, calls and tools of one chat."""
+    messages = list(chat.messages)
+    inside = sum([len(message.content) + len(message.tool_calls) for message in messages])
+    return len(chat.tools) + len(messages) + inside
 
 
 def messages_of(messages: Any) -> list[Message]:
@@ -57,20 +54,19 @@ def messages_of(messages: Any) -> list[Message]:
 
 
 def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
-    # In one call what would be one for each field: most messages have two.
-    fields: dict[str, Any] = {field.name: value for field, value in message.ListFields()}
-    role, content = fields.pop("role", ""), fields.pop("content", ())
+    role, content, fields = message.role, message.content, message.ListFields()
     if len(content) == 1:
         parts: tuple[Part, ...] | None = (_part(index, content[0]),)
     else:
         parts = tuple([_part(index, part) for part in content]) or None
-    if not fields:
-        return Message(role, parts)
+    if len(fields) == bool(role) + bool(parts):
+        return Message(role, parts)  # as most are
+    others = {field.name: value for field, value in fields if field.number > _CONTENT}
     calls = []
-    for call in fields.pop("tool_calls", ()):
+    for call in others.pop("tool_calls", ()):
         _json(index, "tool_calls", call.arguments_json)
         calls.append(ToolCall(call.id, call.name, call.arguments_json))
-    return Message(role, parts, tool_calls=tuple(calls), **fields)
+    return Message(role, parts, tool_calls=tuple(calls), **others)
 
 
 def _part(index: int, part: chat_pb2.ContentPart) -> Part:

@@ -27,7 +27,7 @@ from bytepair_server.rpc.chat_messages import (
     described,
     messages_of,
     options_of,
-    size_of,
+    parts_of_chat,
     tools_of,
 )
 from bytepair_server.rpc.options import Options
@@ -186,8 +186,8 @@ class ChatService:
         return entry, chosen, rule.disallowed
 
     def _check_size(self, field: str, chats: Any, call: Call) -> None:
-        sizes = [size_of(chat.messages, chat.tools) for chat in chats]
-        parts, size = sum(parts for parts, _ in sizes), sum(size for _, size in sizes)
+        # The bytes of a request are those of its texts and a few more.
+        parts, size = sum(map(parts_of_chat, chats)), sum(chat.ByteSize() for chat in chats)
         limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
         call.input_bytes = size
