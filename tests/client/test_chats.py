@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from bytepair_client import (
     AsyncTokenizerClient,
+    FingerprintMismatch,
     InputTooLarge,
     InvalidChat,
     InvalidOption,
@@ -164,9 +165,16 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         for name, described in formats.items():
             chosen = get_chat_format(name)
             assert described == client.get_chat_format(name)
+            pinned: dict[str, Any] = {"format": name, "expected_format_fingerprint": "sha256:other"}
+            for call in (client.count_chat, client.count_chat_batch, client.encode_chat):
+                with pytest.raises(FingerprintMismatch):
+                    call([], encoding="o200k_harmony", **pinned)
             assert (described.fingerprint, described.source) == (chosen.fingerprint, chosen.source)
         assert formats["harmony"].encodings == ("o200k_harmony",)
         assert (formats["harmony"].is_exact, formats["harmony"].encodes) == (True, True)
         assert formats["openai-chat"].encodes is False
+        pin = formats["openai-chat"].fingerprint
+        pinned = {"format": "openai-chat", "expected_format_fingerprint": pin}
+        assert client.count_chat([], encoding="gpt-4", **pinned) == 3
         with pytest.raises(UnknownChatFormat, match="list_chat_formats"):
             client.get_chat_format("none")

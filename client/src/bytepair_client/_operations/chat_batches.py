@@ -56,6 +56,7 @@ def count_chat_batch(
     return_exceptions: Literal[False] = False,
     progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
 ) -> Batch[chat_pb2.BatchCountChatResponse, int]: ...
 @overload
@@ -76,6 +77,7 @@ def count_chat_batch(
     return_exceptions: bool,
     progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
 ) -> Batch[chat_pb2.BatchCountChatResponse, int | TokenizerError]: ...
 def count_chat_batch(
@@ -95,6 +97,7 @@ def count_chat_batch(
     return_exceptions: bool = False,
     progress: Progress | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
 ) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
     """Count the tokens of any number of chats, each as `count_chat` would.
@@ -117,6 +120,7 @@ def count_chat_batch(
         return_exceptions: As for `encode_batch`, like `progress`.
         progress: Called with the number of chats that are done, after each request.
         expected_fingerprint: What the encoding must be.
+        expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
             each request.
     Returns:
@@ -126,7 +130,7 @@ def count_chat_batch(
     """
     # With the fields that a request for one chat has too, and without one.
     options = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    fill(options, (), format, None, disallowed_special)
+    fill(options, (), format, None, disallowed_special, expected_format_fingerprint)
     set_options(
         options.options,
         add_generation_prompt,
@@ -144,6 +148,7 @@ def count_chat_batch(
         limit=options.limit if options.HasField("limit") else None,
         disallowed_special=options.disallowed_special,
         expected_fingerprint=options.expected_fingerprint,
+        expected_format_fingerprint=options.expected_format_fingerprint,
     )
 
     def alone(item: chat_pb2.ChatItem, seconds: Timeout) -> Call[Any, Any]:

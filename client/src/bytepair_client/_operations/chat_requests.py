@@ -39,6 +39,7 @@ def fill(
     chat_format: str,
     tools: ChatTools,
     disallowed_special: DisallowedSpecial,
+    expected_format_fingerprint: str,
 ) -> None:
     """Set the format, what becomes of control tokens in text, the messages and the tools.
 
@@ -46,6 +47,9 @@ def fill(
         InvalidOption: One of them has not the shape that it must have.
     """
     request.format = utf8("format", chat_format)
+    request.expected_format_fingerprint = utf8(
+        "expected_format_fingerprint", expected_format_fingerprint
+    )
     request.disallowed_special = wire_disallowed(disallowed_special)
     set_chat(request, messages, tools)
 

@@ -42,6 +42,7 @@ def count_chat(
     encoding: str | None = None,
     disallowed_special: DisallowedSpecial = (),
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[chat_pb2.CountChatResponse, int]:
     """Count the tokens of a chat, its control tokens included.
@@ -64,6 +65,7 @@ def count_chat(
         encoding: Name or alias; None for the client's.
         disallowed_special: () to count control tokens that text spells as text, "all" to fail.
         expected_fingerprint: What the encoding must be.
+        expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds; None for no deadline.
     Returns:
         The number of tokens, at most `limit` + 1.
@@ -71,7 +73,7 @@ def count_chat(
         TokenizerError: See the tree in the documentation.
     """
     request = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    fill(request, messages, format, tools, disallowed_special)
+    fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
     set_options(
         request.options,
         add_generation_prompt,
@@ -101,6 +103,7 @@ def encode_chat(
     encoding: str | None = None,
     disallowed_special: DisallowedSpecial = "all",
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[chat_pb2.EncodeChatResponse, list[int]]:
     """Encode a chat: control tokens come from its structure, and from no text.
@@ -120,6 +123,7 @@ def encode_chat(
         encoding: Name or alias; None for the client's.
         disallowed_special: "all" to fail where text spells a control token, () to take it as text.
         expected_fingerprint: What the encoding must be.
+        expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds; None for no deadline.
     Returns:
         The ids.
@@ -127,7 +131,7 @@ def encode_chat(
         TokenizerError: See the tree in the documentation.
     """
     request = chat_pb2.EncodeChatRequest()
-    fill(request, messages, format, tools, disallowed_special)
+    fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
     set_options(
         request.options,
         add_generation_prompt,
@@ -163,6 +167,7 @@ def fit_chat(
     encoding: str | None = None,
     disallowed_special: DisallowedSpecial = (),
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
 ) -> Call[chat_pb2.FitChatResponse, list[int]]:
     """Choose the messages that fit into a window: the system messages at the start, the pinned
@@ -187,6 +192,7 @@ def fit_chat(
         encoding: Name or alias; None for the client's.
         disallowed_special: () to count control tokens that text spells as text, "all" to fail.
         expected_fingerprint: What the encoding must be.
+        expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds; None for no deadline.
     Returns:
         The indices of the messages that are kept, increasing.
@@ -205,7 +211,7 @@ def fit_chat(
         )
     except (TypeError, ValueError):
         raise invalid("max_tokens", "this and the other numbers are integers from 0") from None
-    fill(request, messages, format, tools, disallowed_special)
+    fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
     set_options(
         request.options,
         add_generation_prompt,
