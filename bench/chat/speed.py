@@ -8,6 +8,7 @@ import platform
 import statistics
 import time
 from dataclasses import replace
+from typing import Any
 
 import grpc
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, tokenizer_pb2
@@ -80,10 +81,9 @@ def show_hostile(server: Server) -> None:
     """The CPU of chats whose cost is not in their text."""
     empty = [chat_pb2.ChatMessage(role="user")] * 1_000_000
     nested = "[" * 500_000 + "]" * 500_000
-    deep = f'{{"name":"f","parameters":{"{" + chr(34) + "a" + chr(34) + ":{"}'
     deep = '{"name":"f","parameters":' + '{"properties":{"a":' * 20_000 + "{}" + "}}" * 20_000 + "}"
     user = [chat_pb2.ChatMessage(role="user", content=[chat_pb2.ContentPart(text="x")])]
-    chats = {
+    chats: dict[str, dict[str, Any]] = {
         "a million empty messages": {"messages": empty},
         "16,384 empty messages": {"messages": empty[:16_384]},
         "a tool nested 500,000 deep": {"messages": user, "tools": [chat_pb2.Tool(json=nested)]},
