@@ -24,6 +24,7 @@ pub struct Bpe {
     vocabulary: Vocabulary,
     /// Made when first needed: most processes never decode.
     short_tokens: OnceLock<ShortTokens>,
+    longest_token: OnceLock<usize>,
     splitter: Splitter,
     pool: Pool,
     sharing: Sharing,
@@ -80,6 +81,7 @@ impl Bpe {
         Ok(Bpe {
             vocabulary: Vocabulary::new(table),
             short_tokens: OnceLock::new(),
+            longest_token: OnceLock::new(),
             splitter,
             pool: Pool::new(cache_bytes),
             sharing,
@@ -284,6 +286,45 @@ impl Bpe {
             lookup.encode_pieces(text.as_bytes(), at, ends, sink);
             at = ends.last().copied().unwrap_or(text.len());
         }
+    }
+
+    pub(crate) fn pattern(&self) -> &Splitter {
+        &self.splitter
+    }
+
+    /// The bytes of the longest token.
+    pub(crate) fn longest_token(&self) -> usize {
+        *self.longest_token.get_or_init(|| {
+            let lengths = self.table().iter().map(|(token, _)| token.len());
+            lengths.max().unwrap_or(0)
+        })
+    }
+
+    /// The ids of consecutive pre-tokens, the first of which starts at `start`.
+    pub(crate) fn give_pieces<S: Sink>(
+        &self,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        sink: &mut S,
+    ) {
+        self.pool.with(|scratch| {
+            let Scratch {
+                merger,
+                cache,
+                recent,
+                missed,
+                ..
+            } = scratch;
+            let lookup = Lookup {
+                vocabulary: &self.vocabulary,
+                merger,
+                cache,
+                recent,
+                missed,
+            };
+            lookup.encode_pieces(text, start, ends, sink);
+        });
     }
 
     /// Ids, and where each starts in the text; a token that starts inside a character has the

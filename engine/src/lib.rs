@@ -10,6 +10,7 @@ pub mod breaks;
 mod cache;
 pub mod cancel;
 mod decode;
+pub mod fit;
 mod merge;
 pub mod output;
 pub mod parallel;

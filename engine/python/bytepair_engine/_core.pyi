@@ -110,6 +110,10 @@ class Bpe:
     def count(
         self, text: Text, allowed: SpecialSet, disallowed: SpecialSet, limit: int | None
     ) -> int: ...
+    def fit_start(
+        self, text: str, budget: int, is_complete: bool, near: int
+    ) -> tuple[list[tuple[int, int, int]], int | None] | None: ...
+    def fit_end(self, text: str, budget: int) -> int: ...
     def count_batch(
         self,
         texts: Sequence[Text],

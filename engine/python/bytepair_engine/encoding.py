@@ -7,10 +7,10 @@ import uuid
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 from weakref import WeakValueDictionary
 
-from bytepair_engine.backends.interface import Backend, DecodeErrors, OffsetUnit, Text
+from bytepair_engine.backends.interface import Backend, DecodeErrors, Fits, OffsetUnit, Text
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.context.methods import ContextMethods
@@ -106,6 +106,12 @@ class Encoding(ContextMethods):
     @property
     def splitter(self) -> str:
         return self._backend.splitter
+
+    @property
+    def fits(self) -> Fits | None:
+        """Finds how much text fits, for `context.measure`; None where only the definition can."""
+        published = self.pipeline is None and self.splitter != "regex"
+        return cast(Fits, self._backend) if published and self.backend == "native" else None
 
     @property
     def decoder(self) -> Decoder | None:

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
+use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{Integers, array_of};
 use super::table::RankTable;
@@ -172,6 +173,23 @@ impl Bpe {
         on_utf8(text, |text| {
             self.core.count(text, &allowed.0, &disallowed.0, limit)
         })
+    }
+
+    /// Where the longest start of ordinary text is that fits; None if `text`, which is the start
+    /// of a longer one, has to be longer.
+    fn fit_start(
+        &self,
+        text: &Bound<'_, PyString>,
+        budget: usize,
+        is_complete: bool,
+        near: usize,
+    ) -> PyResult<fit::Found> {
+        fit::fit_start(&self.core, text, budget, is_complete, near)
+    }
+
+    /// A place before which no end of ordinary text that fits starts.
+    fn fit_end(&self, text: &Bound<'_, PyString>, budget: usize) -> PyResult<usize> {
+        fit::fit_end(&self.core, text, budget)
     }
 
     fn count_batch(

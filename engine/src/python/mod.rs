@@ -6,6 +6,7 @@
 mod breaks;
 mod cancel;
 mod encoding;
+mod fit;
 mod guard;
 mod ids;
 mod merges;

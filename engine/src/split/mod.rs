@@ -7,6 +7,7 @@ mod class_table;
 mod deepseek;
 mod piece;
 mod published;
+mod reach;
 pub mod regex;
 mod rules;
 mod split_points;
@@ -139,6 +140,12 @@ impl Splitter {
     /// of other patterns.
     pub fn has_split_points(&self) -> bool {
         !matches!(self, Splitter::Regex(_))
+    }
+
+    /// How far it may look to find the end of the pre-token at `start`, but for three characters
+    /// beyond; only where `has_split_points`.
+    pub fn reach(&self, text: &[u8], start: usize) -> usize {
+        reach::reach(text, start, matches!(self, Splitter::Gpt2))
     }
 
     /// The pre-tokens of `text`.

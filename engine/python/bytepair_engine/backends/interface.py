@@ -87,3 +87,21 @@ class Backend(Protocol[S]):
 
     def token_byte_values(self) -> list[bytes]:
         """The bytes of every ordinary token, sorted by bytes, as in tiktoken."""
+
+
+class Fits(Protocol):
+    """What the native backend adds for the published split patterns: how much ordinary text has at
+    most `budget` tokens. Places are code points."""
+
+    def fit_start(
+        self, text: str, budget: int, is_complete: bool, near: int, /
+    ) -> tuple[list[tuple[int, int, int]], int | None] | None:
+        """Where the longest start is.
+
+        Returns (place, settled, count) of places from which counts go on (see
+        `context.measure.Mark`), and the place at and after which no cut text fits, or None where
+        the whole text fits. None for all of it if `text` is not complete, and too short to know.
+        """
+
+    def fit_end(self, text: str, budget: int, /) -> int:
+        """A place before which no end that fits starts."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
+from bytepair_engine import cancel
+from bytepair_engine.backends.interface import Fits
 from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption, InvalidUnicode, PieceTooLong, SpecialTokenFound
@@ -29,6 +31,12 @@ _NEAR: Final = 48
 #: At most this many characters without a split point.
 _LONGEST: Final = 4096
 
+#: Characters beside those of the tokens that the core is given at first.
+_WINDOW: Final = 256
+
+#: The most characters for each token that it is given.
+_MOST_CHARACTERS: Final = 1024
+
 #: Characters that are looked at before a place for a split point, at first.
 _BACK: Final = 256
 
@@ -38,10 +46,17 @@ _RULE_CONTEXT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A split point, and how many tokens stand between it and where the search began."""
+    """A place from which counts go on.
+
+    Attributes:
+        place: Where it is.
+        count: How many tokens stand between it and where the search began.
+        settled: Of `forwards`: a text that is cut here or later has these tokens before `place`.
+    """
 
     place: int
     count: int
+    settled: int = 0
 
 
 class Measure:
@@ -49,7 +64,10 @@ class Measure:
 
     Attributes:
         text: The text; places in it are code points.
+        near: How many bytes at the end of what fits are tried one by one, by the core.
     """
+
+    near: ClassVar[int] = 128
 
     def __init__(self, encoding: Encoding, text: str, allowed: SpecialTokens) -> None:
         """Measure a text.
@@ -74,6 +92,9 @@ class Measure:
         self._local: Final = points.local
         self._settled: Final = points.settled
         self._has_context: Final = encoding.pipeline is not None
+        # The core does the same faster, and for text without split points; it knows ordinary text.
+        self._fits: Final[Fits | None] = None if self._names.longest else encoding.fits
+        self._characters = _CHARACTERS
 
     def count(self, text: str, limit: int | None = None) -> int:
         """The tokens of a text by itself, or `limit` + 1."""
@@ -103,6 +124,8 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
+        if self._fits is not None:
+            return self._native_forwards(start, budget)
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
@@ -135,6 +158,23 @@ class Measure:
                 marks.append(Mark(found, count))
         return marks, beyond
 
+    def _native_forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
+        assert self._fits is not None
+        length = (budget + 1) * self._characters + _WINDOW
+        while True:
+            window = self.text[start : start + length]
+            is_complete = start + length >= len(self.text)
+            found = self._fits.fit_start(window, budget, is_complete, self.near)
+            if found is not None:
+                marks, beyond = found
+                # The next search begins with a bit more than this one needed.
+                needed = len(window) if beyond is None else beyond
+                self._characters = min(_MOST_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
+                moved = [Mark(start + at, count, start + settled) for at, settled, count in marks]
+                return moved, None if beyond is None else start + beyond
+            cancel.check()
+            length *= 2
+
     def backwards(self, start: int, end: int, budget: int) -> tuple[list[Mark], int | None]:
         """As `forwards`, for the longest part of the text from `start` on that goes up to `end`.
 
@@ -164,7 +204,12 @@ class Measure:
             last = marks[-1]
             found = self._near(beyond, last.place)
             if found is None:
-                self._check(beyond, last.place)
+                if self._fits is None:
+                    self._check(beyond, last.place)
+                else:
+                    stretch = self.text[beyond : last.place]
+                    first = beyond + self._fits.fit_end(stretch, budget - last.count)
+                    beyond = max(beyond, first - 1)
                 break
             count = last.count + self._between(start, found, last.place, budget - last.count)
             if count > budget:
@@ -174,8 +219,12 @@ class Measure:
         return marks, beyond
 
     def mark_before(self, marks: list[Mark], place: int) -> Mark:
-        """The last mark of `forwards` before a place; the first for its own place."""
-        return next(mark for mark in reversed(marks) if mark.place < place or mark is marks[0])
+        """The last mark of `forwards` that counts for a text cut at a place."""
+        return next(
+            mark
+            for mark in reversed(marks)
+            if (mark.place < place and mark.settled <= place) or mark is marks[0]
+        )
 
     def to(self, marks: list[Mark], place: int, suffix: str = "") -> int:
         """The tokens from the first mark of `forwards` to `place`, with `suffix` after it."""

@@ -38,6 +38,9 @@ class StreamChunker:
     It holds the text of a chunk and what must be known of the text after it, whatever the length
     of the whole. Several threads may use one: their calls take turns.
 
+    Attributes:
+        before_fault: Where a call failed: the chunks that it found before.
+
     >>> from bytepair_engine import get_encoding
     >>> from bytepair_engine.context.splitting import SplitOptions
     >>> chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(3, level="word"))
@@ -93,7 +96,7 @@ class StreamChunker:
         self._start = 0  # of the next chunk, in what is held
         self._covered = 0  # the end of the last chunk
         self._restarts: dict[Level, int] = {}
-        self._error: BytepairError | None = None  # that comes after the chunks given last
+        self.before_fault: list[Chunk] = []
         self._searched = 0  # up to where disallowed special tokens were looked for
 
     @property
@@ -111,11 +114,6 @@ class StreamChunker:
         """Whether the stream is over: after `finish` or an error."""
         return self._closed
 
-    @property
-    def fault(self) -> BytepairError | None:
-        """What the next call will raise, after the chunks that the last one gave."""
-        return self._error
-
     def feed(self, piece: str | bytes) -> list[Chunk]:
         """Take the next piece of the text.
 
@@ -124,8 +122,7 @@ class StreamChunker:
         Returns:
             The chunks that became certain; [] for none.
         Raises:
-            BudgetTooSmall: A code point does not fit a chunk; the call before it gave the chunks
-                before that.
+            BudgetTooSmall: A code point does not fit a chunk.
             SpecialTokenFound: The text spells a disallowed special token. The offset counts
                 from the start of the text; chunks before it may have been given.
             InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
@@ -165,8 +162,6 @@ class StreamChunker:
         if self._closed:
             raise StreamFinished
         self._closed = True  # an error ends the stream
-        if self._error is not None:
-            raise self._error
 
     def _decoded(self, piece: str | bytes) -> str:
         utf8 = self._utf8
@@ -200,10 +195,8 @@ class StreamChunker:
                 chunks.append(self._moved(chunk))
                 self._start, self._covered = chunker.next_start(chunk), chunk.end
         except BytepairError as error:
-            self._error = self._moved_error(error)
-            if not chunks:
-                raise self._error from None
-            return chunks
+            self.before_fault = chunks
+            raise self._moved_error(error) from None
         self._let_go(text, borders)
         return chunks
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bytepair.v1 import context_pb2
 from bytepair_engine import InvalidOption, PieceTooLong
 from bytepair_engine.context.splitting import Chunk
 from bytepair_engine.context.stream import StreamChunker
+from bytepair_engine.errors import BudgetTooSmall
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Entry
@@ -44,28 +46,29 @@ class SplitSession(TextSession):
             raise InvalidField(error.option, error.problem) from None
 
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
-        answer = self._answer(self._stream.feed(piece))
+        answer = self._answer(lambda: self._stream.feed(piece))
         if entry is not None:
             answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
-        return self._written(answer)
+        return answer.SerializeToString()
 
     def _finish(self) -> bytes:
-        answer = self._answer(self._stream.finish())
-        answer.finished = self._stream.fault is None
-        return self._written(answer)
+        answer = self._answer(self._stream.finish)
+        answer.finished = self.fault is None
+        return answer.SerializeToString()
 
-    def _answer(self, chunks: list[Chunk]) -> context_pb2.SplitStreamResponse:
+    def _answer(self, step: Callable[[], list[Chunk]]) -> context_pb2.SplitStreamResponse:
+        """The chunks of a step; a fault comes after those before it."""
+        try:
+            chunks = step()
+        except (BudgetTooSmall, PieceTooLong) as error:
+            chunks = self._stream.before_fault
+            if not chunks:
+                raise
+            self.fault = too_long(error) if isinstance(error, PieceTooLong) else error
+            self._close()
         self.call.tokens += sum(chunk.count for chunk in chunks)
         return context_pb2.SplitStreamResponse(
             chunks=map(self._writer.write, chunks),
             bytes_consumed=self._stream.bytes_consumed,
             pending_bytes=self._stream.pending_bytes,
         )
-
-    def _written(self, answer: context_pb2.SplitStreamResponse) -> bytes:
-        fault = self._stream.fault
-        if fault is not None:
-            # It comes after the chunks before it.
-            self.fault = too_long(fault) if isinstance(fault, PieceTooLong) else fault
-            self._close()
-        return answer.SerializeToString()

@@ -1,0 +1,361 @@
+//! How much of a text has at most a number of tokens: where to look for the longest.
+//!
+//! Counts are not monotone, so every place where a text may be cut has to be tried, up to one at and
+//! after which none can fit. Both are found here: marks, from which counts go on, and that place.
+//!
+//! *Marks.* The end of a pre-token depends on the text from its start alone, up to where the pattern
+//! looks: `reach` and three characters beyond. A text that is cut at or after that has the same
+//! pre-tokens before it, so its count is theirs and that of the rest. Once those before a place have
+//! more tokens than there may be, no text that is cut after what they looked at can fit.
+//!
+//! *Long pre-tokens.* Of one that is longer than can be tried, only a part fits. Let m(s, q) be the
+//! tokens that the bytes from s to q merge to. The first tokens of a merged text are what their own
+//! bytes merge to: merges of one side of a border that no merge crosses do not depend on the other.
+//! So if a text cut at b fits, and the token that crosses some place x < b starts at q in a
+//! pre-token that starts at s, then fewer tokens than there may be stand before q: those before s,
+//! and m(s, q). The starts s are those of the text cut at q, or the first one: a run of letters or
+//! of white space has two ends that depend on what follows, the last one and the last place where
+//! the pattern could stop. So x is a bound as soon as no token that may start so early reaches it.
+
+use crate::bpe::Bpe;
+use crate::cancel;
+use crate::output::{Count, Ids};
+use crate::split::{Ends, Splitter};
+
+/// What a pattern may look at behind `reach`: three characters.
+const PEEK: usize = 12;
+
+/// So many pre-tokens are counted at once.
+const GROUP: usize = 64;
+
+/// The least that are halved.
+const FEW: usize = 4;
+
+/// A place before which all pre-tokens are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The end of a pre-token.
+    pub place: usize,
+    /// A text cut here or later has the same pre-tokens up to `place`.
+    pub settled: usize,
+    /// The tokens before `place`.
+    pub count: usize,
+}
+
+/// What `Bpe::fit_start` finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// In order; the first is the start of the text.
+    pub marks: Vec<Mark>,
+    /// A text cut here or later has too many tokens; None where the whole text fits.
+    pub beyond: Option<usize>,
+}
+
+impl Bpe {
+    /// Where to look for the longest start of ordinary text that has at most `budget` tokens.
+    ///
+    /// `text` is complete, or the start of a longer one: None if that has to be longer. All places
+    /// among the last `near` bytes are to be tried; a pre-token that is longer is looked into.
+    pub fn fit_start(
+        &self,
+        text: &str,
+        budget: usize,
+        is_complete: bool,
+        near: usize,
+    ) -> Option<Fit> {
+        let mut marks = vec![Mark::default()];
+        let mut ends = Ends::new();
+        while !cancel::is_set() {
+            let last = marks[marks.len() - 1];
+            if last.place == text.len() {
+                return is_complete.then_some(Fit {
+                    marks,
+                    beyond: None,
+                });
+            }
+            self.pattern().fill(text, last.place, &mut ends);
+            for group in ends.as_slice().chunks(GROUP) {
+                let last = marks[marks.len() - 1];
+                let count = last.count + self.count_pieces(text, last.place, group);
+                if count > budget {
+                    return self.narrow(text, budget, is_complete, near, group, marks);
+                }
+                let start = if group.len() > 1 {
+                    group[group.len() - 2]
+                } else {
+                    last.place
+                };
+                marks.push(mark(
+                    self.pattern(),
+                    text,
+                    last,
+                    start,
+                    group[group.len() - 1],
+                    count,
+                ));
+            }
+        }
+        None
+    }
+
+    /// Go on with the pre-tokens of a group, among which there come to be too many tokens.
+    fn narrow(
+        &self,
+        text: &str,
+        budget: usize,
+        is_complete: bool,
+        near: usize,
+        group: &[usize],
+        mut marks: Vec<Mark>,
+    ) -> Option<Fit> {
+        // Half of them at once, as long as they fit: fewer marks, and fewer calls.
+        let mut group = group;
+        while group.len() > FEW {
+            let last = marks[marks.len() - 1];
+            let (half, rest) = group.split_at(group.len() / 2);
+            let count = last.count + self.count_pieces(text, last.place, half);
+            if count > budget {
+                group = half;
+                continue;
+            }
+            let start = half[half.len() - 2];
+            marks.push(mark(
+                self.pattern(),
+                text,
+                last,
+                start,
+                half[half.len() - 1],
+                count,
+            ));
+            group = rest;
+        }
+        for &end in group {
+            let last = marks[marks.len() - 1];
+            let count = last.count + self.count_pieces(text, last.place, &[end]);
+            let next = mark(self.pattern(), text, last, last.place, end, count);
+            if count <= budget {
+                marks.push(next);
+                continue;
+            }
+            let beyond = if next.settled - last.place <= near {
+                next.settled
+            } else {
+                self.far(text, last.place, end, budget - last.count)
+            };
+            if beyond >= text.len() && !is_complete {
+                return None;
+            }
+            return Some(Fit {
+                marks,
+                beyond: Some(ceil(text, beyond)),
+            });
+        }
+        unreachable!("the group has too many tokens")
+    }
+
+    /// As `beyond`, for the text from `start` on, where the pre-token up to `end` has more than
+    /// `budget` tokens.
+    fn far(&self, text: &str, start: usize, end: usize, budget: usize) -> usize {
+        let bytes = text.as_bytes();
+        let longest = self.longest_token();
+        let cut = start + self.bytes_of_first(&bytes[start..end], budget);
+        // Any token that starts up to here may be the last one that fits.
+        let mut far = ((cut + 1).saturating_sub(longest).max(start)..=cut)
+            .map(|place| place + self.longest_from(bytes, place))
+            .max()
+            .unwrap_or(cut);
+        let mut place = cut + 1;
+        while place <= far && place < bytes.len() && !cancel::is_set() {
+            let end = place + self.longest_from(bytes, place);
+            if end > far && self.least(text, start, place) < budget {
+                far = end;
+            }
+            place += 1;
+        }
+        // What a token at the end of `text` could hold is not known.
+        if far + longest > bytes.len() {
+            return bytes.len();
+        }
+        far + 1
+    }
+
+    /// The fewest tokens that can stand between `start` and `place`, whatever follows.
+    fn least(&self, text: &str, start: usize, place: usize) -> usize {
+        let bytes = text.as_bytes();
+        let cut = &text[..floor(text, place)];
+        let mut least = self.count_pieces_of(bytes, start, &[place]);
+        let (mut ends, mut at, mut before) = (Ends::new(), start, 0);
+        while at < cut.len() {
+            self.pattern().fill(cut, at, &mut ends);
+            for &end in ends.as_slice() {
+                if at == start && end == place {
+                    return least;
+                }
+                before += self.count_pieces_of(bytes, at, &[end]);
+                at = end;
+                let rest = if end < place {
+                    self.count_pieces_of(bytes, end, &[place])
+                } else {
+                    0
+                };
+                least = least.min(before + rest);
+            }
+        }
+        least
+    }
+
+    /// A place in text before which no end of it that has at most `budget` tokens starts: `far` the
+    /// other way round. The last tokens of a merged text are what their own bytes merge to as well.
+    /// The pre-token that holds a token ends where it does for one of the characters before it.
+    pub fn fit_end(&self, text: &str, budget: usize) -> usize {
+        let bytes = text.as_bytes();
+        let longest = self.longest_token();
+        let cut = bytes.len() - self.bytes_of_last(text, budget);
+        let mut near = (cut..=(cut + longest).min(bytes.len()))
+            .map(|place| place - self.longest_to(bytes, place))
+            .min()
+            .unwrap_or(cut);
+        let mut place = cut;
+        while place > near && !cancel::is_set() {
+            place -= 1;
+            let start = place - self.longest_to(bytes, place);
+            if start < near && self.least_from(text, place) < budget {
+                near = start;
+            }
+        }
+        ceil(text, near)
+    }
+
+    /// The fewest tokens that can stand from `place` on, whatever stands before.
+    fn least_from(&self, text: &str, place: usize) -> usize {
+        let bytes = text.as_bytes();
+        let mut ends = Ends::new();
+        let mut seen = Vec::new();
+        let mut start = floor(text, place);
+        for _ in 0..4 {
+            self.pattern().fill(text, start, &mut ends);
+            let end = ends.as_slice().first().copied().unwrap_or(bytes.len());
+            if end > place && !seen.contains(&end) {
+                seen.push(end);
+            }
+            if start == 0 {
+                break;
+            }
+            start = floor(text, start - 1);
+        }
+        let rest = |end: usize| {
+            let rest = &text[end..];
+            self.count_split(rest) + self.count_pieces_of(bytes, place, &[end])
+        };
+        let least = seen.into_iter().map(rest).min();
+        least.unwrap_or_else(|| self.count_split(&text[floor(text, place)..]))
+    }
+
+    fn count_split(&self, text: &str) -> usize {
+        let (mut ends, mut at, mut count) = (Ends::new(), 0, 0);
+        while at < text.len() {
+            self.pattern().fill(text, at, &mut ends);
+            count += self.count_pieces(text, at, ends.as_slice());
+            at = ends.as_slice().last().copied().unwrap_or(text.len());
+        }
+        count
+    }
+
+    /// How many bytes the last `count` tokens of a text have.
+    fn bytes_of_last(&self, text: &str, count: usize) -> usize {
+        let (mut ends, mut at, mut ids) = (Ends::new(), 0, Ids::default());
+        while at < text.len() {
+            self.pattern().fill(text, at, &mut ends);
+            self.give_pieces(text.as_bytes(), at, ends.as_slice(), &mut ids);
+            at = ends.as_slice().last().copied().unwrap_or(text.len());
+        }
+        let last = ids.0.iter().rev().take(count);
+        last.map(|&id| self.table().token(id).map_or(0, <[u8]>::len))
+            .sum()
+    }
+
+    /// The bytes of the longest token that ends at `place`.
+    fn longest_to(&self, bytes: &[u8], place: usize) -> usize {
+        (1..=self.longest_token().min(place))
+            .rev()
+            .find(|&len| self.table().id_of(&bytes[place - len..place]).is_some())
+            .unwrap_or(0)
+    }
+
+    /// How many bytes the first `count` tokens of a pre-token have.
+    fn bytes_of_first(&self, piece: &[u8], count: usize) -> usize {
+        let mut ids = Ids::default();
+        self.give_pieces(piece, 0, &[piece.len()], &mut ids);
+        ids.0
+            .iter()
+            .take(count)
+            .map(|&id| self.table().token(id).map_or(0, <[u8]>::len))
+            .sum()
+    }
+
+    /// The bytes of the longest token that starts at `place`.
+    fn longest_from(&self, bytes: &[u8], place: usize) -> usize {
+        let most = self.longest_token().min(bytes.len() - place);
+        (1..=most)
+            .rev()
+            .find(|&len| self.table().id_of(&bytes[place..place + len]).is_some())
+            .unwrap_or(0)
+    }
+
+    fn count_pieces(&self, text: &str, start: usize, ends: &[usize]) -> usize {
+        self.count_pieces_of(text.as_bytes(), start, ends)
+    }
+
+    fn count_pieces_of(&self, text: &[u8], start: usize, ends: &[usize]) -> usize {
+        let mut count = Count::new(usize::MAX);
+        self.give_pieces(text, start, ends, &mut count);
+        count.result()
+    }
+}
+
+/// The mark at the end of the pre-token that starts at `start`; settled no earlier than `last`.
+fn mark(
+    splitter: &Splitter,
+    text: &str,
+    last: Mark,
+    start: usize,
+    end: usize,
+    count: usize,
+) -> Mark {
+    let settled = splitter.reach(text.as_bytes(), start).max(end) + PEEK;
+    Mark {
+        place: end,
+        settled: ceil(text, settled).max(last.settled),
+        count,
+    }
+}
+
+/// The first character border at or after a place; the end of the text if that is beyond it.
+fn ceil(text: &str, mut place: usize) -> usize {
+    while place < text.len() && !text.is_char_boundary(place) {
+        place += 1;
+    }
+    place.min(text.len())
+}
+
+fn floor(text: &str, mut place: usize) -> usize {
+    while !text.is_char_boundary(place) {
+        place -= 1;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_moved_to_characters() {
+        assert_eq!((ceil("aé", 2), ceil("aé", 9), floor("aé", 2)), (3, 3, 1));
+    }
+
+    #[test]
+    fn only_published_patterns_are_known() {
+        assert!(!Splitter::for_pattern("a").unwrap().has_split_points());
+    }
+}
