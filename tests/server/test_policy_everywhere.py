@@ -51,11 +51,15 @@ def test_the_policy_decides_wherever_text_is_taken(server: RunningServer, place:
         done = answer(allowed_special=allowed, disallowed_special=AS_TEXT)
         assert done.reason == ""
         fields = set(done.messages[-1].DESCRIPTOR.fields_by_name)
-        assert fields & {"ids", "count"}, "say here how this answer shows what text became"
+        told = fields & {"ids", "count", "chunks"}
+        assert told, "say here how this answer shows what text became"
         if "ids" in fields:
             assert [i for message in done.messages for i in message.ids] == plain
-        else:
+        elif "count" in fields:
             assert done.messages[-1].count == len(plain)
+        else:
+            chunks = [chunk for message in done.messages for chunk in message.chunks]
+            assert sum(chunk.count for chunk in chunks) == len(plain)
 
 
 @pytest.mark.parametrize("place", list(places("special_token")), ids=str)

@@ -26,6 +26,12 @@ NO_TEXT = frozenset(
 NO_POLICY = frozenset({"Inspect"})
 
 
+#: Whose items are texts alone: segments are INVALID_OPTION.
+NO_SEGMENTS = frozenset({"BatchTruncate"})
+#: What an RPC wants beside a text and its options, where it has such a field.
+NEEDED = {"max_tokens": 1000}
+
+
 @dataclass(frozen=True)
 class Place:
     """Where one RPC takes text.
@@ -61,6 +67,8 @@ def places(last: str | None = None) -> Iterator[Place]:
         if rpc.name in NO_POLICY:
             continue
         for path in _paths(rpc.input_type):
+            if rpc.name in NO_SEGMENTS and "segments" in path:
+                continue
             if (path[-1] not in NO_TEXT) if last is None else path[-1] == last:
                 yield Place(rpc.name, path)
 
@@ -93,10 +101,10 @@ def call(
     messages = [request]
     if "config" in method.input_type.fields_by_name:
         first: Any = request_class()
-        _set(first.config, options)
+        _set(first.config, NEEDED | options)
         messages.insert(0, first)
     else:
-        _set(request, options)
+        _set(request, NEEDED | options)
     streams = method.client_streaming, method.server_streaming
     kind = "_".join("stream" if is_stream else "unary" for is_stream in streams)
     rpc = getattr(channel, kind)(
@@ -131,6 +139,8 @@ def _put(message: Any, path: tuple[str, ...], text: str) -> None:
 
 def _set(message: Any, options: dict[str, Any]) -> None:
     for name, value in options.items():
+        if name in NEEDED and name not in message.DESCRIPTOR.fields_by_name:
+            continue
         if isinstance(value, list):
             getattr(message, name).extend(value)
         else:
