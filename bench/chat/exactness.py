@@ -291,7 +291,9 @@ def write_newer(name: str) -> None:
 
 def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = False) -> Row:
     write_newer(name)
-    (file,) = (f for f in FOLDER.iterdir() if f.stem == name and f.suffix in (".json", ".model"))
+    # Of v1 there is a tokenizer.json too, of another publisher.
+    files = (FOLDER / f"{name}{suffix}" for suffix in (".model", ".json"))
+    file = next(file for file in files if file.exists())
     encoding = load_encoding(EncodingSpec(name=name, file=file))
 
     def agree(seed: int) -> bool:
