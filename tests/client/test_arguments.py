@@ -161,3 +161,9 @@ def test_a_request_larger_than_the_client_sends(client: TokenizerClient) -> None
     assert error.size is not None
     assert error.size > 2000
     assert "aaa" not in str(error)
+
+
+def test_ids_of_many_texts_belong_in_a_batch(client: TokenizerClient) -> None:
+    for call in (client.decode, client.decode_bytes):
+        with pytest.raises(TypeError, match="decode_batch"):
+            call([[1], [2]])  # type: ignore[list-item]

@@ -158,6 +158,10 @@ def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
     ids = ids if isinstance(ids, list | tuple) else list(ids)
     try:
         field.extend(ids)
+    except TypeError:
+        if ids and isinstance(ids[0], list | tuple):
+            raise TypeError("ids: integers, not lists of them, which go to decode_batch") from None
+        raise
     except ValueError:
         for index, token_id in enumerate(ids):
             if not 0 <= token_id <= MAX_TOKEN_ID:
