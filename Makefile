@@ -262,6 +262,10 @@ bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive pe
 bench-chat: $(VENV)/.dev ## Measure what chats cost beside texts of their size, and hostile ones: a minute, on two idle cores
 	$(BENCH).chat.speed
 
+.PHONY: bench-context
+bench-context: $(VENV)/.context ## Measure truncating and splitting, beside other splitters: 3 minutes, on an idle core
+	$(BENCH).context.speed
+
 .PHONY: bench-traces
 bench-traces: $(VENV)/.dev ## Measure what traces add to a call: a minute, on two idle cores
 	$(BENCH).service.traces
@@ -368,6 +372,10 @@ $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
 $(VENV)/.chat: $(VENV)/.dev bench/chat/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/chat/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llama-models==0.3.0
+	@touch $@
+
+$(VENV)/.context: $(VENV)/.dev bench/context/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/context/requirements.txt
 	@touch $@
 
 $(VENV)/.ray: $(VENV)/.dev tests/corpus/requirements.txt

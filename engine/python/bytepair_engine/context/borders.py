@@ -167,7 +167,8 @@ class Borders:
             raise InvalidOption("level", f"{level} needs the compiled core, which is not installed")
         text = self._text
         first = self.restart(level, start)
-        ahead = _RULES[level].ahead.search(text, min(end + _MORE, len(text)))
+        # Where no border is found for long, twice as much is looked at each time.
+        ahead = _RULES[level].ahead.search(text, min(2 * end - first + _MORE, len(text)))
         last = ahead.start() if ahead else len(text)
         ends = [first + i for i in _core.break_ends(text[first : last + 1], level)]
         if last < len(text):

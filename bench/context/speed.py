@@ -1,0 +1,167 @@
+"""What truncating and splitting cost, and which laws other splitters break on the same texts.
+
+    make bench-context
+
+The library alone, with cl100k_base. One process, one thread; medians.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from bytepair_engine import get_encoding
+
+from bench.service.text import prose
+
+ROUNDS, TOKENS = 5, 512
+TEXT_BYTES, PEER_BYTES = 2_000_000, 300_000
+HOSTILE = {
+    "one endless word": "pneumonoultramicroscopic" * 20_000,
+    "spaces": " " * 200_000,
+    "combining marks": "\u0301" * 100_000,
+    "words whose case decides": "\u3042A" * 60_000,
+    "line ends": "\n \n" * 60_000,
+}
+LAWS_TEXT = (
+    "Naïve cafés 🧠 and 👨‍👩‍👧‍👦 families. Flags: 🇩🇪🇫🇷! Two  spaces, a\ttab.\r\n\r\n"
+    "日本語の文章です。次の文。\n\nfunctio function functions. Z̷̢̛algo! "
+) * 200
+
+
+def main() -> None:
+    """Measure and print."""
+    # One thread: sharing a text out is another matter.
+    encoding = get_encoding("cl100k_base", threads=1)
+    text = prose(TEXT_BYTES)
+    size = len(text.encode())
+    print(f"{time.strftime('%Y-%m-%d')}, load average {os.getloadavg()[0]:.1f}\n")
+    print("| work | ms | MB/s | beside Count |\n|---|---:|---:|---:|")
+    counted = timed(lambda: encoding.count(text))
+    row(f"Count of {size / 1e6:.1f} MB", counted, size, counted)
+    for level in ("grapheme", "paragraph"):
+        took = timed(lambda: encoding.split(text, TOKENS, level=level))  # noqa: B023
+        row(f"Split into {TOKENS} tokens, level {level}", took, size, counted)
+    took = timed(lambda: encoding.split(text, TOKENS, overlap_tokens=64))
+    row(f"Split into {TOKENS} tokens, 64 shared", took, size, counted)
+
+    huge = prose(100_000_000)
+    last = huge[-1_000_000:]
+    print("\n| work | ms |\n|---|---:|")
+    start = timed(lambda: encoding.truncate(huge, 1000))
+    print(f"| Truncate of 100 MB to 1,000 tokens, start | {1e3 * start:.2f} |")
+    end = timed(lambda: encoding.truncate(huge, 1000, keep="end"))
+    print(f"| … end | {1e3 * end:.2f} |")
+    print(f"| Count of the last MB | {1e3 * timed(lambda: encoding.count(last)):.2f} |")
+
+    print("\n| hostile text | Split MB/s | Truncate end ms | twice the text: times the time |")
+    print("|---|---:|---:|---:|")
+    for name, hostile in HOSTILE.items():
+        split = timed(lambda: encoding.split(hostile, TOKENS), 1)  # noqa: B023
+        double = timed(lambda: encoding.split(hostile * 2, TOKENS), 1)  # noqa: B023
+        end = timed(lambda: encoding.truncate(hostile, 1000, keep="end"), 1)  # noqa: B023
+        rate = len(hostile.encode()) / split / 1e6
+        print(f"| {name} | {rate:.2f} | {1e3 * end:.0f} | {double / split:.2f} |")
+    compare(encoding)
+
+
+def row(name: str, seconds: float, size: int, counted: float) -> None:
+    """Print one line of the first table."""
+    print(
+        f"| {name} | {1e3 * seconds:.1f} | {size / seconds / 1e6:.1f} | {counted / seconds:.2f} |"
+    )
+
+
+def timed(work: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """The median of some runs, in seconds."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def compare(encoding: Any) -> None:
+    """Other splitters beside ours, and what they break."""
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(_tables())
+    text = prose(PEER_BYTES)
+    print(
+        "\n| splitter | MB/s | of a text in 64 tokens: too long | characters lost | chunks torn |"
+        "\n|---|---:|---:|---:|---:|"
+    )
+    for name, split in {"bytepair": ours(encoding), **peers()}.items():
+        seconds = timed(lambda: split(text, TOKENS), 1 if name != "bytepair" else ROUNDS)  # noqa: B023
+        chunks = split(LAWS_TEXT, 64)
+        over = sum(encoding.count(chunk, disallowed_special=()) > 64 for chunk in chunks)
+        broken = sum("\ufffd" in chunk for chunk in chunks)
+        lost = max(0, len(LAWS_TEXT) - sum(map(len, chunks)))
+        rate = len(text.encode()) / seconds / 1e6
+        print(f"| {name} | {rate:.2f} | {over} of {len(chunks)} | {lost} | {broken} |")
+
+
+Split = Callable[[str, int], list[str]]
+
+
+def ours(encoding: Any) -> Split:
+    """This library's."""
+    return lambda text, tokens: [chunk.text for chunk in encoding.split(text, tokens)]
+
+
+def peers() -> dict[str, Split]:
+    """Other libraries', each as its documentation says, with tiktoken's cl100k_base."""
+    import semchunk
+    import tiktoken
+    from chonkie import TokenChunker
+    from langchain_text_splitters import RecursiveCharacterTextSplitter, TokenTextSplitter
+    from semantic_text_splitter import TextSplitter
+
+    oracle = tiktoken.get_encoding("cl100k_base")
+
+    def langchain(kind: Any) -> Split:
+        def split(text: str, tokens: int) -> list[str]:
+            options = {"encoding_name": "cl100k_base", "chunk_size": tokens, "chunk_overlap": 0}
+            if kind is TokenTextSplitter:
+                splitter = kind(**options)
+            else:
+                splitter = kind.from_tiktoken_encoder(**options)
+            found: list[str] = splitter.split_text(text)
+            return found
+
+        return split
+
+    def chonkie(text: str, tokens: int) -> list[str]:
+        return [c.text for c in TokenChunker(oracle, chunk_size=tokens, chunk_overlap=0)(text)]
+
+    return {
+        "semchunk": lambda text, tokens: list(semchunk.chunkerify(oracle, tokens)(text)),
+        "semantic-text-splitter": lambda text, tokens: TextSplitter.from_tiktoken_model(
+            "gpt-4", tokens, trim=False
+        ).chunks(text),
+        "langchain TokenTextSplitter": langchain(TokenTextSplitter),
+        "langchain RecursiveCharacter": langchain(RecursiveCharacterTextSplitter),
+        "chonkie TokenChunker": chonkie,
+    }
+
+
+def _tables() -> Path:
+    """The tables that the engine ships, where tiktoken looks for downloaded ones."""
+    folder = Path(tempfile.mkdtemp(prefix="bytepair-bench-"))
+    for table in (files("bytepair_engine") / "data").iterdir():
+        if table.name.endswith(".tiktoken.gz"):
+            address = "https://openaipublic.blob.core.windows.net/encodings/" + table.name[:-3]
+            key = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+            (folder / key).write_bytes(gzip.decompress(table.read_bytes()))
+    return folder
+
+
+if __name__ == "__main__":
+    main()
