@@ -20,6 +20,7 @@
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::output::{Count, Ids};
+use crate::prefixes::Prefixes;
 use crate::split::{Ends, Splitter};
 
 /// What a pattern may look at behind `reach`: three characters.
@@ -49,7 +50,12 @@ pub struct Fit {
     pub marks: Vec<Mark>,
     /// A text cut here or later has too many tokens; None where the whole text fits.
     pub beyond: Option<usize>,
+    /// Of some texts cut before that: where, and how many tokens they have.
+    pub counts: Counts,
 }
+
+/// Places, and the tokens before each.
+pub type Counts = Vec<(usize, usize)>;
 
 impl Bpe {
     /// Where to look for the longest start of ordinary text that has at most `budget` tokens.
@@ -71,6 +77,7 @@ impl Bpe {
                 return is_complete.then_some(Fit {
                     marks,
                     beyond: None,
+                    counts: Counts::new(),
                 });
             }
             self.pattern().fill(text, last.place, &mut ends);
@@ -137,17 +144,22 @@ impl Bpe {
                 marks.push(next);
                 continue;
             }
-            let beyond = if next.settled - last.place <= near {
-                next.settled
+            let (beyond, counts) = if next.settled - last.place <= near {
+                (next.settled, Counts::new())
             } else {
                 self.far(text, last.place, end, budget - last.count)
             };
+            // A text that is cut earlier has other pre-tokens before this one.
+            let beyond = beyond.max(last.settled);
             if beyond >= text.len() && !is_complete {
                 return None;
             }
+            let before =
+                |(place, count)| (place >= last.settled).then(|| (place, last.count + count));
             return Some(Fit {
                 marks,
                 beyond: Some(ceil(text, beyond)),
+                counts: counts.into_iter().filter_map(before).collect(),
             });
         }
         unreachable!("the group has too many tokens")
@@ -155,53 +167,68 @@ impl Bpe {
 
     /// As `beyond`, for the text from `start` on, where the pre-token up to `end` has more than
     /// `budget` tokens.
-    fn far(&self, text: &str, start: usize, end: usize, budget: usize) -> usize {
+    fn far(&self, text: &str, start: usize, end: usize, budget: usize) -> (usize, Counts) {
         let bytes = text.as_bytes();
         let longest = self.longest_token();
-        let cut = start + self.bytes_of_first(&bytes[start..end], budget);
+        let mut prefixes = Prefixes::new(self, bytes, start);
+        let ids = prefixes.merge(end);
+        let fitting = ids.iter().take(budget);
+        let cut = start
+            + fitting
+                .map(|&id| self.table().token(id).map_or(0, <[u8]>::len))
+                .sum::<usize>();
         // Any token that starts up to here may be the last one that fits.
         let mut far = ((cut + 1).saturating_sub(longest).max(start)..=cut)
             .map(|place| place + self.longest_from(bytes, place))
             .max()
             .unwrap_or(cut);
+        let mut counts = Counts::new();
         let mut place = cut + 1;
         while place <= far && place < bytes.len() && !cancel::is_set() {
-            let end = place + self.longest_from(bytes, place);
-            if end > far && self.least(text, start, place) < budget {
-                far = end;
+            let (count, least) = self.count_and_least(text, start, place, &mut prefixes);
+            if text.is_char_boundary(place) {
+                counts.push((place, count));
+            }
+            if least < budget {
+                far = far.max(place + self.longest_from(bytes, place));
             }
             place += 1;
         }
         // What a token at the end of `text` could hold is not known.
         if far + longest > bytes.len() {
-            return bytes.len();
+            return (bytes.len(), counts);
         }
-        far + 1
+        (far + 1, counts)
     }
 
-    /// The fewest tokens that can stand between `start` and `place`, whatever follows.
-    fn least(&self, text: &str, start: usize, place: usize) -> usize {
+    /// The tokens between `start` and `place` of a text that is cut there, and the fewest there can
+    /// be whatever follows.
+    fn count_and_least(
+        &self,
+        text: &str,
+        start: usize,
+        place: usize,
+        prefixes: &mut Prefixes<'_>,
+    ) -> (usize, usize) {
         let bytes = text.as_bytes();
         let cut = &text[..floor(text, place)];
-        let mut least = self.count_pieces_of(bytes, start, &[place]);
+        let mut least = prefixes.count(place);
         let (mut ends, mut at, mut before) = (Ends::new(), start, 0);
         while at < cut.len() {
             self.pattern().fill(cut, at, &mut ends);
             for &end in ends.as_slice() {
-                if at == start && end == place {
-                    return least;
-                }
-                before += self.count_pieces_of(bytes, at, &[end]);
-                at = end;
-                let rest = if end < place {
-                    self.count_pieces_of(bytes, end, &[place])
+                before += if at == start {
+                    prefixes.count(end)
                 } else {
-                    0
+                    self.count_pieces_of(bytes, at, &[end])
                 };
-                least = least.min(before + rest);
+                at = end;
+                if end < place {
+                    least = least.min(before + self.count_pieces_of(bytes, end, &[place]));
+                }
             }
         }
-        least
+        (before, least.min(before))
     }
 
     /// A place in text before which no end of it that has at most `budget` tokens starts: `far` the
@@ -280,17 +307,6 @@ impl Bpe {
             .rev()
             .find(|&len| self.table().id_of(&bytes[place - len..place]).is_some())
             .unwrap_or(0)
-    }
-
-    /// How many bytes the first `count` tokens of a pre-token have.
-    fn bytes_of_first(&self, piece: &[u8], count: usize) -> usize {
-        let mut ids = Ids::default();
-        self.give_pieces(piece, 0, &[piece.len()], &mut ids);
-        ids.0
-            .iter()
-            .take(count)
-            .map(|&id| self.table().token(id).map_or(0, <[u8]>::len))
-            .sum()
     }
 
     /// The bytes of the longest token that starts at `place`.

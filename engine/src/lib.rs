@@ -15,6 +15,7 @@ mod merge;
 pub mod output;
 pub mod parallel;
 pub mod pipeline;
+mod prefixes;
 #[cfg(feature = "panic-probe")]
 mod probe;
 #[cfg(feature = "python")]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.splitting import Chunk, SplitOptions, split
 from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.errors import (
@@ -41,6 +42,14 @@ options = st.builds(
 @given(encodings, texts | repeated, options)
 def test_chunks_fit_and_nothing_is_lost(name: str, text: str, options: SplitOptions) -> None:
     check(name, text, options)
+
+
+@given(encodings, texts | repeated, options)
+def test_a_long_pre_token_is_looked_into(name: str, text: str, options: SplitOptions) -> None:
+    """The core's rule for pre-tokens that are too long to try all of, on texts short enough to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Measure, "near", 0)
+        check(name, text, options)
 
 
 @pytest.mark.slow

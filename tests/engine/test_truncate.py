@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.truncating import truncated
 from bytepair_engine.errors import (
     BudgetTooSmall,
@@ -43,6 +44,31 @@ def test_the_longest_that_fits_is_kept(
     allow: bool,
 ) -> None:
     check(name, text, most, keep, level, marker, allow)
+
+
+@given(encodings, repeated, budgets, st.sampled_from(["start", "end"]), levels)
+def test_a_long_pre_token_is_looked_into(
+    name: str, text: str, most: int, keep: Literal["start", "end"], level: Level
+) -> None:
+    """The core's rule for pre-tokens that are too long to try all of, on texts short enough to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Measure, "near", 0)
+        check(name, text, most, keep, level, "", False)
+
+
+@pytest.mark.parametrize(
+    "text", [" " * 5000, "x" * 5000, "\u0301" * 3000, "\u3042A" * 2000, "1" * 5000, "\n!" * 3000]
+)
+def test_endless_texts_are_cut_where_the_definition_says(text: str) -> None:
+    encoding = get_encoding("o200k_base")
+    start = encoding.truncate(text, 20)
+    longer = range(len(start) + 1, len(start) + 200)
+    assert encoding.count(start) <= 20
+    assert all(encoding.count(text[:end]) > 20 for end in longer)
+    end = encoding.truncate(text, 20, keep="end")
+    longer = range(len(end) + 1, len(end) + 200)
+    assert encoding.count(end) <= 20
+    assert all(encoding.count(text[-length:]) > 20 for length in longer)
 
 
 @pytest.mark.slow

@@ -7,8 +7,12 @@ use super::guard::released;
 use super::text::utf8;
 use crate::bpe::Bpe;
 
-/// Marks (place, settled, count), and the place beyond.
-pub(super) type Found = Option<(Vec<(usize, usize, usize)>, Option<usize>)>;
+/// Marks (place, settled, count), the place beyond, and counts by place.
+pub(super) type Found = Option<(
+    Vec<(usize, usize, usize)>,
+    Option<usize>,
+    Vec<(usize, usize)>,
+)>;
 
 /// See `Bpe::fit_start`.
 pub(super) fn fit_start(
@@ -26,9 +30,13 @@ pub(super) fn fit_start(
         let marks = fit.marks.iter();
         let marks = marks.map(|mark| (places.at(mark.place), settled.at(mark.settled), mark.count));
         let marks = marks.collect();
+        let mut cuts = CodePoints::of(utf8);
+        let counts = fit.counts.iter();
+        let counts = counts.map(|&(place, count)| (cuts.at(place), count));
         Some((
             marks,
             fit.beyond.map(|place| CodePoints::of(utf8).at(place)),
+            counts.collect(),
         ))
     })
 }

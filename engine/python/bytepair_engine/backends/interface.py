@@ -95,12 +95,13 @@ class Fits(Protocol):
 
     def fit_start(
         self, text: str, budget: int, is_complete: bool, near: int, /
-    ) -> tuple[list[tuple[int, int, int]], int | None] | None:
+    ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None:
         """Where the longest start is.
 
         Returns (place, settled, count) of places from which counts go on (see
-        `context.measure.Mark`), and the place at and after which no cut text fits, or None where
-        the whole text fits. None for all of it if `text` is not complete, and too short to know.
+        `context.measure.Mark`); the place at and after which no cut text fits, or None where the
+        whole text fits; and the counts of some texts that are cut before that, by place. None for
+        all of it if `text` is not complete, and too short to know.
         """
 
     def fit_end(self, text: str, budget: int, /) -> int:

@@ -95,6 +95,8 @@ class Measure:
         # The core does the same faster, and for text without split points; it knows ordinary text.
         self._fits: Final[Fits | None] = None if self._names.longest else encoding.fits
         self._characters = _CHARACTERS
+        # What the core counted last: from which place, and up to which ones.
+        self._counts: tuple[int, dict[int, int]] = 0, {}
 
     def count(self, text: str, limit: int | None = None) -> int:
         """The tokens of a text by itself, or `limit` + 1."""
@@ -166,7 +168,8 @@ class Measure:
             is_complete = start + length >= len(self.text)
             found = self._fits.fit_start(window, budget, is_complete, self.near)
             if found is not None:
-                marks, beyond = found
+                marks, beyond, counts = found
+                self._counts = start, {start + at: count for at, count in counts}
                 # The next search begins with a bit more than this one needed.
                 needed = len(window) if beyond is None else beyond
                 self._characters = min(_MOST_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
@@ -228,6 +231,9 @@ class Measure:
 
     def to(self, marks: list[Mark], place: int, suffix: str = "") -> int:
         """The tokens from the first mark of `forwards` to `place`, with `suffix` after it."""
+        start, counts = self._counts
+        if not suffix and start == marks[0].place and place in counts:
+            return counts[place]
         mark = self.mark_before(marks, place)
         text = self.text[mark.place : place] + suffix
         if mark is marks[0]:
