@@ -27,7 +27,8 @@ def page(site: RunningServer, open_page: OpenPage) -> Page:
 
 def drawn(page: Page, kind: str) -> list[str]:
     """The texts of the pieces of a kind."""
-    return page.locator(f"#cut-text > .{kind}").all_text_contents()
+    texts: list[str] = page.locator(f"#cut-text > .{kind}").all_text_contents()
+    return texts
 
 
 def test_what_is_kept_is_what_truncate_keeps(page: Page) -> None:
