@@ -30,12 +30,11 @@ LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 #: compiled core, which has its tables.
 UNICODE_VERSION: Final = "" if _core is None else _core.BREAKS_UNICODE_VERSION
 
-_OTHER_ENDS: Final = "\n\v\f\x85\u2028\u2029"
-_LINE_END: Final = rf"(?:\r\n|\r|(?<!\r)\n|[{_OTHER_ENDS[1:]}])"
-_ENDS: Final[dict[Level, regex.Pattern[str]]] = {
-    "line": regex.compile(_LINE_END),
-    "paragraph": regex.compile(rf"(?<=[\r{_OTHER_ENDS}][ \t]*){_LINE_END}"),
-}
+#: What a blank line is made of.
+_BLANK: Final = " \t\r\n\v\f\x85\u2028\u2029"
+
+#: `str.splitlines` ends a line after these too.
+_NO_LINE_ENDS: Final = ("\x1c", "\x1d", "\x1e")
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,9 @@ _BACK: Final = 512
 
 #: How many characters `down` and `up` look at first.
 _BLOCK: Final = 64
+
+#: As many, where line ends are looked for.
+_LINE_BLOCK: Final = 2048
 
 #: How many characters more than asked for are looked at, so that the next question is answered.
 _MORE: Final = 64
@@ -114,14 +116,8 @@ class Borders:
             return ()
         if level == "code_point":
             return range(start + 1, end + 1)
-        if level in _ENDS:
-            # A CR LF may start before and end after the place.
-            first, last = max(0, start - 1), min(end + 1, len(self._text))
-            matches = _ENDS[level].finditer(self._text, first, last)
-            ends = [match.end() for match in matches if start < match.end() <= end]
-            if end == len(self._text) and ends[-1:] != [end]:
-                ends.append(end)
-            return ends
+        if level in ("line", "paragraph"):
+            return self._lines(start, end, only_after_blank=level == "paragraph")
         first, last, ends = self._found.get(level, (0, 0, []))
         if start < first or end > last:
             ends, last = self._find(level, start, end)
@@ -129,7 +125,7 @@ class Borders:
 
     def down(self, level: Level, place: int, start: int = 0) -> Iterator[int]:
         """The borders of a level at or before a place and after `start`, descending."""
-        block = _BLOCK
+        block = _BLOCK if level in _RULES else _LINE_BLOCK
         while place > start:
             first = max(start, place - block)
             yield from reversed(self.between(level, first, place))
@@ -161,6 +157,39 @@ class Borders:
             before = bisect_right(ends, place)
             known = ends[before - 1] if before else first
         return max(known, match.start() if match and match.start() <= place else 0)
+
+    def _lines(self, start: int, end: int, *, only_after_blank: bool) -> list[int]:
+        """The ends of lines after `start` and up to `end`; or only of those that are blank, and
+        follow a line end."""
+        text = self._text
+        # A CR LF may start before a place, or end after it.
+        place = start - 1 if start and text[start - 1 : start + 1] == "\r\n" else start
+        is_blank = only_after_blank and self._ends_line_before(place)
+        ends = []
+        for line in text[place : end + 1].splitlines(keepends=True):
+            place += len(line)
+            if place > end:
+                break
+            if line.endswith(_NO_LINE_ENDS) or line == line.rstrip("\r\n\v\f\x85\u2028\u2029"):
+                is_blank = False
+                continue
+            if not only_after_blank or (is_blank and not line.strip(_BLANK)):
+                ends.append(place)
+            is_blank = True
+        if end == len(text) and ends[-1:] != [end]:
+            ends.append(end)
+        return ends
+
+    def _ends_line_before(self, place: int) -> bool:
+        """Whether nothing but spaces and tabs stands between a place and the line end before it."""
+        back = _BACK
+        while place:
+            first = max(0, place - back)
+            rest = self._text[first:place].rstrip(" \t")
+            if rest or first == 0:
+                return rest[-1:] in tuple("\r\n\v\f\x85\u2028\u2029")
+            back *= 4
+        return False
 
     def _find(self, level: Level, start: int, end: int) -> tuple[list[int], int]:
         if not UNICODE_VERSION:

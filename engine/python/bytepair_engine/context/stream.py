@@ -24,8 +24,11 @@ from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: What a paragraph's end looks at before it.
-_LINE_END_BEFORE: Final = regex.compile(r"(?r)(?:\r\n|[\r\n\v\f\x85\u2028\u2029])[ \t]*")
+#: What a paragraph's end looks at before it, and before a CR whose LF comes next.
+_LINE_END_BEFORE: Final = regex.compile(r"(?r)(?:\r\n|[\r\n\v\f\x85\u2028\u2029])[ \t]*\r?")
+
+#: The levels whose borders depend on the text before them. A chunk's end may be one of any.
+_RESTARTED: Final[tuple[Level, ...]] = ("grapheme", "word", "sentence")
 
 #: How many characters more are waited for after a look that found nothing.
 _MORE: Final = 256
@@ -79,11 +82,6 @@ class StreamChunker:
         self._options: Final = options
         self._rejected: Final = special_names(rejected)
         self._names: Final = special_names(known | rejected)
-        self._levels: Final[set[Level]] = {"grapheme", *options.levels} & {
-            "grapheme",
-            "word",
-            "sentence",
-        }
         self._max_pending: Final = max_pending_bytes
         self._utf8: Final = Utf8Decoder("strict")
         self._lock: Final = Lock()
@@ -209,7 +207,7 @@ class StreamChunker:
 
     def _let_go(self, text: str, borders: Borders) -> None:
         """Keep what the borders after the next chunk's start depend on."""
-        self._restarts = {level: borders.restart(level, self._start) for level in self._levels}
+        self._restarts = {level: borders.restart(level, self._start) for level in _RESTARTED}
         line_end = _LINE_END_BEFORE.match(text, 0, self._start)
         first = min(self._start, *self._restarts.values())
         if line_end is not None:
