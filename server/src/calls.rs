@@ -252,8 +252,8 @@ impl Calls {
         may_go_on
     }
 
-    /// Answer a unary call. False: its connection has too many unsent bytes, so the call has to
-    /// fail.
+    /// Answer a unary call, or fail it where its connection would have more than `most` unsent bytes:
+    /// whether it was answered.
     pub fn answer(
         &self,
         id: u64,
@@ -261,6 +261,7 @@ impl Calls {
         headers: Pairs,
         trailers: Pairs,
         most: usize,
+        overloaded: &Failure,
     ) -> bool {
         let peer = match self.slots.lock().get(&id) {
             Some(Slot {
@@ -270,6 +271,11 @@ impl Calls {
         };
         let unsent = peer.unsent.load(Relaxed);
         if unsent > 0 && unsent + data.len() > most {
+            let failure = Failure {
+                trailers,
+                ..overloaded.clone()
+            };
+            self.command(id, Command::Fail(failure));
             return false;
         }
         let message = Unsent::count(data, peer);

@@ -186,33 +186,24 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
             .await;
     }
     let unread = peer.unread_calls.fetch_add(1, Relaxed);
-    let _counted = Unread(peer);
+    let waiting = Unread(peer);
     let deadline = deadline(&parts.headers);
-    let refused = if unread >= shared.settings.max_unread_calls {
-        Some(Failure {
-            code: RESOURCE_EXHAUSTED,
-            message: "too many large messages of this connection wait to be read".into(),
-            ..Failure::default()
-        })
+    let admitted = if unread >= shared.settings.max_unread_calls {
+        Err(shared.settings.overloaded.clone())
     } else {
-        None
+        let opened = Opened {
+            method: method.number,
+            peer: peer.clone(),
+            headers: parts.headers.clone(),
+            query: None,
+            is_json: is_json(&parts.headers),
+            deadline,
+            message: None,
+            size: size.unwrap_or(shared.settings.max_message_bytes),
+        };
+        admission(&shared.calls, opened, deadline).await
     };
-    let admitted = match refused {
-        Some(failure) => Err(failure),
-        None => {
-            let opened = Opened {
-                method: method.number,
-                peer: peer.clone(),
-                headers: parts.headers.clone(),
-                query: None,
-                is_json: is_json(&parts.headers),
-                deadline,
-                message: None,
-                size: size.unwrap_or(shared.settings.max_message_bytes),
-            };
-            admission(&shared.calls, opened, deadline).await
-        }
-    };
+    drop(waiting); // from now on its message is read, and gives its window back
     match admitted {
         Ok((guard, rejected)) => {
             if let Some(deadline) = deadline {

@@ -99,7 +99,6 @@ impl Incoming {
 struct Transport {
     server: Arc<Server>,
     calls: Arc<Calls>,
-    max_unsent_bytes: usize,
     max_abandoned_per_second: u32,
     stop: Mutex<Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>>,
 }
@@ -144,7 +143,6 @@ impl Transport {
             })
             .collect::<PyResult<_>>()?;
         let protocols = Protocols::new(methods, calls.clone(), &settings);
-        let max_unsent_bytes = settings.max_unsent_bytes;
         let max_abandoned_per_second = settings.max_abandoned_per_second;
         let shared = Arc::new(Shared {
             peers: Peers::new(settings.max_buffered_bytes),
@@ -158,7 +156,6 @@ impl Transport {
         Ok(Transport {
             server,
             calls,
-            max_unsent_bytes,
             max_abandoned_per_second,
             stop: Mutex::default(),
         })
@@ -257,14 +254,16 @@ impl Transport {
     }
 
     #[pyo3(signature = (number, message, trailers, headers = Vec::new()))]
-    fn answer(&self, number: u64, message: &[u8], trailers: Pairs, headers: Pairs) -> bool {
+    fn answer(&self, number: u64, message: &[u8], trailers: Pairs, headers: Pairs) {
+        let settings = &self.server.shared.settings;
         self.calls.answer(
             number,
             message.to_vec(),
             headers,
             trailers,
-            self.max_unsent_bytes,
-        )
+            settings.max_unsent_bytes,
+            &settings.overloaded,
+        );
     }
 
     #[pyo3(signature = (number, trailers, headers = Vec::new()))]
@@ -352,6 +351,7 @@ fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
             .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
     };
     let age = seconds("max_connection_age_seconds")?;
+    let overloaded = get("overloaded")?;
     Ok(Settings {
         max_connections: number("max_connections")?,
         max_connections_per_address: number("max_connections_per_address")?,
@@ -368,6 +368,12 @@ fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
         max_connection_age: (!age.is_zero()).then_some(age),
         keepalive_interval: seconds("keepalive_seconds")?,
         keepalive_timeout: seconds("keepalive_timeout_seconds")?,
+        overloaded: Failure {
+            code: overloaded.get_item("code")?.extract()?,
+            message: overloaded.get_item("message")?.extract()?,
+            details: overloaded.get_item("details")?.extract()?,
+            ..Failure::default()
+        },
         cors_origins: get("cors_origins")?.extract()?,
     })
 }

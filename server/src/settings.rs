@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::call::Failure;
+
 /// Everything that does not change while the transport runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -21,7 +23,7 @@ pub struct Settings {
     pub max_message_bytes: usize,
     /// A unary message of at most this many bytes is read before the caller is admitted.
     pub read_ahead_bytes: usize,
-    /// Unary calls of one connection whose large messages wait unread.
+    /// Unary calls of one connection whose large messages wait unread to be admitted.
     pub max_unread_calls: usize,
     /// Bytes of answers that one connection has not taken yet.
     pub max_unsent_bytes: usize,
@@ -34,6 +36,8 @@ pub struct Settings {
     /// An idle connection is probed this often, and closed when it does not answer.
     pub keepalive_interval: Duration,
     pub keepalive_timeout: Duration,
+    /// How a call fails whose connection has as much under way as it may.
+    pub overloaded: Failure,
     /// Origins whose pages may call; empty: none. `*` stands for any.
     pub cors_origins: Vec<String>,
 }

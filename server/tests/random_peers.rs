@@ -48,6 +48,10 @@ fn settings(random: &mut Random) -> Settings {
         max_connection_age: Some(Duration::from_secs(20)),
         keepalive_interval: Duration::from_secs(10),
         keepalive_timeout: Duration::from_secs(3),
+        overloaded: Failure {
+            code: 8,
+            ..Failure::default()
+        },
         cors_origins: vec!["*".into()],
     }
 }
@@ -126,12 +130,16 @@ impl Handlers {
                     ("x-request-id".into(), "1".into()),
                     ("bad name".into(), "\n".into()),
                 ];
-                if self
-                    .calls
-                    .answer(id, data, vec![], trailers, MAX_UNSENT_BYTES)
-                {
-                    self.open.remove(&id);
-                }
+                // It is over, whether it is answered or fails.
+                self.calls.answer(
+                    id,
+                    data,
+                    vec![],
+                    trailers,
+                    MAX_UNSENT_BYTES,
+                    &Failure::default(),
+                );
+                self.open.remove(&id);
             }
             4 | 5 => {
                 if self

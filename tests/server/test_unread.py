@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import socket
 import struct
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import bytepair_engine
 from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair_server.admission.limiter import RETRY_SECONDS
+from bytepair_server.transport.interface import Limits
 from conftest import Serve
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from support import http2
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, decode_config
@@ -113,3 +117,37 @@ def test_streams_whose_answers_nobody_reads_are_bounded_whatever_they_are_sent(
         other = Talk(server.stub.DecodeStream)  # whose answers are small whatever it sends
         other.say(decode_config())
         assert other.say(DecodeRequest(ids=[15339, 15339])).text == "hellohello"
+
+
+def test_calls_of_a_connection_that_wait_unread_are_bounded_and_the_next_is_overloaded(
+    serve: Serve,
+) -> None:
+    server = serve("--transport", "native", "--max-in-flight", "1", "--max-queue-seconds", "60")
+    waiting = Limits().max_unread_calls
+    beginning = http2.message(b"", length=MIB)
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        # One is read, and waits for the rest; as many as may be wait behind it.
+        for stream in range(1, 2 * (waiting + 2), 2):
+            link.sendall(
+                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+                + http2.frame(http2.DATA, 0, stream, beginning)
+            )
+            if stream == 1:
+                server.wait_for_metric("bytepair_in_flight", 1)
+        refused: set[int] = set()
+        fields: dict[bytes, bytes] = {}
+        for kind, stream, payload, decoder in http2.frames(link):
+            if kind == http2.HEADERS:
+                refused.add(stream)
+                fields |= dict(decoder.decode(payload, raw=True))
+            if b"grpc-status-details-bin" in fields:  # in the trailers
+                break
+    assert refused == {2 * waiting + 3}
+    assert fields[b"grpc-status"] == b"8"
+    encoded = fields[b"grpc-status-details-bin"]
+    status = status_pb2.Status.FromString(b64decode(encoded + b"=" * (-len(encoded) % 4)))
+    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
+    assert any(each.Unpack(info) for each in status.details)
+    assert any(each.Unpack(retry) for each in status.details)
+    assert (info.reason, info.domain) == ("OVERLOADED", "bytepair")
+    assert retry.retry_delay.ToTimedelta().total_seconds() == RETRY_SECONDS

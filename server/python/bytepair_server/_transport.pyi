@@ -75,7 +75,7 @@ class Transport:
         message: bytes,
         trailers: Sequence[tuple[str, str]],
         headers: Sequence[tuple[str, str]] = ...,
-    ) -> bool: ...
+    ) -> None: ...
     def begin(
         self,
         number: int,

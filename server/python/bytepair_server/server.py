@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2
 
 from bytepair_server import catalog
 from bytepair_server.admission.executor import Executor
-from bytepair_server.admission.limiter import Limiter
+from bytepair_server.admission.limiter import RETRY_SECONDS, Limiter
 from bytepair_server.auth import callers, credentials, tls
 from bytepair_server.auth.policy import Policy
 from bytepair_server.auth.quotas import Quotas
@@ -25,6 +25,7 @@ from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
+from bytepair_server.errors import Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
@@ -33,6 +34,7 @@ from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, reflection
 from bytepair_server.transport.health import Health
@@ -285,11 +287,12 @@ class Server:
         settings, tls = self._settings, self._tls
         make = choice.choose(settings.transport, address)
         material = None if tls is None else tls.material
+        overloaded = failure_of(Overloaded(RETRY_SECONDS, "calls and answers of this connection"))
+        assert overloaded is not None  # it is in the table
+        limits = Limits.of(settings, overloaded.for_transport())
         files = playground.files() if playground.is_on(settings, self._callers) else ()
         try:
-            transport = make(
-                methods, Limits.of(settings), self._log_fault, self._log_evicted, material, files
-            )
+            transport = make(methods, limits, self._log_fault, self._log_evicted, material, files)
         except OSError as error:
             raise ConfigurationError(f"tls_cert_file: {error}") from None
         if tls is not None:

@@ -226,7 +226,7 @@ class Limits:
         max_header_bytes: Of one header list.
         max_message_bytes: Of one message, compressed and not.
         read_ahead_bytes: Unary messages up to this size are read before their call is admitted.
-        max_unread_calls: Of one connection, whose larger messages wait unread.
+        max_unread_calls: Of one connection, whose larger messages wait unread to be admitted.
         max_unsent_bytes: Of answers that one connection has not taken.
         max_buffered_bytes: Of messages that are not whole, and of answers that were not taken, of
             all connections together.
@@ -234,6 +234,8 @@ class Limits:
         max_connection_age_seconds: Then a connection gets GOAWAY; 0: never.
         keepalive_seconds: An idle connection is probed this often.
         keepalive_timeout_seconds: And closed when it does not answer for so long.
+        overloaded: How a call fails beyond the two bounds of one connection, on calls that wait
+            unread and on unsent bytes.
         cors_origins: Pages of these origins may call; "*" for any.
     """
 
@@ -252,12 +254,14 @@ class Limits:
     max_connection_age_seconds: float = 0.0
     keepalive_seconds: float = 60.0
     keepalive_timeout_seconds: float = 20.0
+    overloaded: Status = Status(8, "this connection has too many calls or answers that wait")
     cors_origins: Sequence[str] = ()
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def of(cls, settings: Settings, overloaded: Status) -> Limits:
         """What the settings say of peers."""
         return cls(
+            overloaded=overloaded,
             max_connections=settings.max_connections,
             max_connections_per_address=settings.max_connections_per_address,
             handshake_seconds=settings.handshake_seconds,

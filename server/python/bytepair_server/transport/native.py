@@ -38,8 +38,8 @@ STOP_SECONDS: Final = 1.0
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
 _ENDED, _EVICTED = _transport.ENDED, _transport.EVICTED
-#: gRPC's numbers.
-_RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
+#: gRPC's number.
+_INTERNAL = 13
 
 
 class NativeTransport:
@@ -210,9 +210,7 @@ class _NativeCall:
 
     def answer(self, message: bytes, trailers: Trailers = (), headers: Trailers = ()) -> None:
         self.is_over = True
-        if not self._native.answer(self._number, message, list(trailers), list(headers)):
-            unsent = "this connection has too many answers that it has not taken"
-            self._native.fail(self._number, _RESOURCE_EXHAUSTED, unsent, [], list(trailers))
+        self._native.answer(self._number, message, list(trailers), list(headers))
 
     def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
         self.is_over = True
