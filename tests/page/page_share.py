@@ -105,6 +105,20 @@ def test_the_python_of_a_chat_counts_it(page: Page) -> None:
     expect(page.locator("#chat-status b")).to_have_text(f"{ran.stdout.decode().strip()} tokens")
 
 
+@pytest.mark.parametrize(
+    ("tab", "how", "shown"),
+    [("Cut", "truncate", ""), ("Cut", "split", "[Chunk("), ("Findings", "", "Inspection(")],
+)
+def test_the_python_of_other_tabs_is_answered(page: Page, tab: str, how: str, shown: str) -> None:
+    page.get_by_role("tab", name=tab).click()
+    if how:
+        page.locator("#cut-how").select_option(how)
+    ran = subprocess.run(
+        [sys.executable, "-c", shared(page, "python")], capture_output=True, check=True, timeout=60
+    )
+    assert shown in ran.stdout.decode()
+
+
 def test_what_is_shown_is_copied(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site, permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Share").click()
