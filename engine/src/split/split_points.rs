@@ -1,7 +1,7 @@
 //! Where ordinary text can be cut so that its parts split as the whole does.
 //!
-//! The rules are those that the published patterns have in common, of the local ones that
-//! `docs/streaming.md` proves: each looks at the two characters beside it alone.
+//! The rules are those that the published patterns have in common, of the local ones that the
+//! Python package's `streaming/split_points.py` proves: each looks at two characters alone.
 
 use super::class::*;
 

@@ -1,8 +1,35 @@
 r"""Where a text that is not complete can be split: the safe split points of each split pattern.
 
-A position p of a text is a *safe split point* if, whatever text follows, encoding what stands
-before p and what stands after it separately gives the ids of the whole. docs/streaming.md
-has the definition and the lemma on which the rules below rest.
+A position p of a text t is a *safe split point* if s(t + c) = s(t[:p]) + s(t[p:] + c) for every
+continuation c, where s splits a text into pre-tokens (`reference.split`). All published patterns
+have three properties, which can be read off them:
+
+1. No alternative looks behind: what is matched from a position on does not depend on what stands
+   before it.
+2. Only white space looks ahead: the only assertions are `$` and `(?!\S)`, and each follows a run of
+   `\s`.
+3. Nothing overlaps: matches follow one another, and what no alternative matches (DeepSeek alone has
+   such characters) is a piece up to the next match.
+
+**Lemma.** If p is an end of a pre-token of t + c for every c, and the character before p is not
+white space, then p is a safe split point.
+
+*Right side.* By 1 and 3 the matches after p are those of the text that starts at p. *Left side.*
+Compare the run of the pattern over t[:p] with that over t + c. An attempt to match chooses the
+first alternative, in the pattern's order, that succeeds. One that consumes only characters before
+p and meets no assertion at p succeeds in the one text exactly if it does in the other. One that
+would consume more fails in t[:p], and was not chosen in t + c, as p is an end there. An assertion
+can only be met at p right after white space, by 2, and the character before p is none. So the
+choices before p are the same. ∎
+
+The same holds where the character before p is white space but belongs to a pre-token that contains
+something else (line ends that punctuation takes along): a run of white space that starts in an
+earlier pre-token cannot pass that something else, and within this pre-token the alternatives for
+white space come after the one that was chosen.
+
+For several splits in sequence (DeepSeek) a piece of an earlier split is a whole text for the next
+one, so an end of a piece of an earlier split is a safe split point whatever stands before it; for a
+position inside such a piece the lemma applies to the piece.
 
 It remains to find positions that are ends for every continuation. Write L, M, N, P, S for the
 Unicode categories, *X* for a character that is neither white space nor L nor N (so M is in X), *nl*

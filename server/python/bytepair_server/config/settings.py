@@ -1,6 +1,6 @@
 """The settings: one frozen object, verified once at start.
 
-`sources.py` fills it from flags, variables and a file; `docs/configuration.md` describes it.
+`loader.py` fills it from flags, variables and a file; `docs/configuration.md` describes it.
 Every default is a named constant with its unit.
 """
 
@@ -37,7 +37,7 @@ DEFAULT_MAX_CHUNKS: Final = 65_536
 DEFAULT_MAX_ALLOWED_SPECIAL: Final = 2048
 #: Calls that are read, computed or wait for a thread.
 DEFAULT_MAX_IN_FLIGHT: Final = 256
-#: Ten times those in flight, and more.
+#: Sixteen times those in flight.
 DEFAULT_MAX_QUEUED: Final = 4096
 #: One core answers `DEFAULT_MAX_QUEUED` calls of 100 KB in about this time.
 DEFAULT_MAX_QUEUE_SECONDS: Final = 4.0
@@ -45,7 +45,7 @@ DEFAULT_MAX_QUEUE_SECONDS: Final = 4.0
 DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
 #: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming.md).
 DEFAULT_MAX_OPEN_STREAMS: Final = 4096
-#: 5 min: models think for long, but not so long.
+#: 5 min: longer than models pause between tokens.
 DEFAULT_STREAM_IDLE_SECONDS: Final = 300.0
 #: Stop strings of one stream. The usual API of models takes 4.
 DEFAULT_MAX_STOP_STRINGS: Final = 64
@@ -65,9 +65,9 @@ DEFAULT_MAX_CONNECTIONS: Final = 4096
 DEFAULT_MAX_CONNECTIONS_PER_ADDRESS: Final = 0
 #: 256 MiB: four times the requests in flight, as ids take up to four times their text.
 DEFAULT_MAX_BUFFERED_BYTES: Final = 1 << 28
-#: Far above what clients that change their minds do.
+#: Far above what ordinary clients cancel.
 DEFAULT_MAX_ABANDONED_PER_SECOND: Final = 1000
-#: Hands are shaken within a few round trips; gRPC itself would wait for 120 s.
+#: A handshake takes a few round trips; gRPC itself would wait for 120 s.
 DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
 #: 0: a connection may live for ever.
 DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
@@ -109,13 +109,13 @@ class Settings(CallerSettings):
     )
     transport: Literal["auto", "native", "grpcio"] = Field(
         default="auto",
-        description="What carries calls: native (HTTP in Rust: gRPC, Connect with JSON, and "
-        "gRPC-Web on one port), or grpcio (the gRPC library: gRPC alone, slower, to be put behind "
-        "a proxy). auto: native, but grpcio at a Unix socket and where native is not built.",
+        description="What carries calls: native (gRPC, Connect with JSON, and gRPC-Web on one "
+        "port) or grpcio (gRPC alone, slower, to be put behind a proxy). auto: native, but grpcio "
+        "at a Unix socket and where native is not built.",
     )
     cors_origins: Names = Field(
         default=(),
-        description="Web pages of these origins may call, separated by commas; * for any. "
+        description="Origins of web pages that may call, separated by commas; * for any. "
         "Native transport only.",
     )
     playground: Literal["auto", "on", "off"] = Field(
@@ -133,8 +133,8 @@ class Settings(CallerSettings):
     )
     serve_without_bad_encodings: bool = Field(
         default=False,
-        description="Start although an encoding cannot be loaded or fails its self-test, and "
-        "serve the others. Off: such a server does not start.",
+        description="Start without the encodings that cannot be loaded or fail their self-test. "
+        "Off: such a server does not start.",
     )
     allow_reference_backend: bool = Field(
         default=False,
@@ -189,8 +189,8 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_QUEUE_SECONDS,
         ge=0,
         le=3600,
-        description="Time that a call is queued, at most half of the time until its deadline; then "
-        "it is rejected with OVERLOADED. 0: no queue.",
+        description="Longest time that a call is queued, at most half of the time to its deadline; "
+        "then it is rejected with OVERLOADED. 0: no queue.",
     )
     max_in_flight_bytes: Whole = Field(
         default=DEFAULT_MAX_IN_FLIGHT_BYTES,
@@ -232,8 +232,8 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_STREAMS_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes of messages and text that all streams together may hold, where one "
-        "holds more than inline_max_bytes; beyond it OVERLOADED.",
+        description="Bytes that all streams with more than inline_max_bytes may hold together; "
+        "beyond it OVERLOADED.",
     )
     max_metadata_bytes: Whole = Field(
         default=DEFAULT_MAX_METADATA_BYTES,
@@ -251,7 +251,7 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_CONNECTIONS,
         ge=1,
         le=1 << 20,
-        description="Connections at once; more are closed before a byte of them is read.",
+        description="Connections at once; more are closed unread.",
     )
     max_connections_per_address: Whole = Field(
         default=DEFAULT_MAX_CONNECTIONS_PER_ADDRESS,
@@ -264,23 +264,21 @@ class Settings(CallerSettings):
         default=DEFAULT_MAX_BUFFERED_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes of messages that are not whole yet and of answers that their callers "
-        "have not taken, of all connections together. Beyond it the connection with the most is "
-        "closed. Native transport only.",
+        description="Bytes of incomplete messages and unread answers of all connections together. "
+        "Beyond it the connection with the most is closed. Native transport only.",
     )
     max_abandoned_per_second: Whole = Field(
         default=DEFAULT_MAX_ABANDONED_PER_SECOND,
         ge=0,
         le=1 << 20,
-        description="Calls of one connection in a second that are given up before their answer, or "
-        "have no valid credentials; a connection with more is closed. 0: no limit. Native "
-        "transport only.",
+        description="Calls of one connection in a second that are cancelled or have no valid "
+        "credentials; a connection with more is closed. 0: no limit. Native transport only.",
     )
     handshake_seconds: Seconds = Field(
         default=DEFAULT_HANDSHAKE_SECONDS,
         ge=0.1,
         le=3600,
-        description="Time that a new connection gets for TLS and the start of HTTP/2.",
+        description="Time for the TLS handshake and the start of HTTP/2 of a new connection.",
     )
     max_connection_age_seconds: Seconds = Field(
         default=DEFAULT_MAX_CONNECTION_AGE_SECONDS,
@@ -292,13 +290,14 @@ class Settings(CallerSettings):
         default=DEFAULT_GRACE_SECONDS,
         ge=0,
         le=3600,
-        description="Time that running calls get to finish after SIGTERM.",
+        description="Time for running calls to finish after SIGTERM.",
     )
     inline_max_bytes: Whole = Field(
         default=DEFAULT_INLINE_MAX_BYTES,
         ge=0,
         le=1 << 20,
-        description="Requests up to this size are computed at once, larger ones on a thread.",
+        description="Requests up to this size are computed on the event loop, larger ones on a "
+        "thread.",
     )
     work_threads: Whole = Field(
         default=DEFAULT_WORK_THREADS,
@@ -328,13 +327,13 @@ class Settings(CallerSettings):
         default=DEFAULT_CACHE_BYTES,
         ge=0,
         le=MAX_CACHE_BYTES,
-        description="Memory of each encoding's cache of words that it has met. 0: no cache.",
+        description="Memory of each encoding's cache of seen words. 0: no cache.",
     )
     log_format: Literal["json", "console"] = Field(
         default="json", description="Log lines for machines (json) or people (console), on stderr."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least level that is logged."
+        default="info", description="The lowest level that is logged."
     )
     log_calls: Literal["debug", "info"] = Field(
         default="debug", description="The level of the line that is logged for each call."

@@ -34,7 +34,7 @@ def configure(
 
     Args:
         log_format: "json": one object a line; "console": for people.
-        level: The least level that is logged; of libraries, warnings and worse.
+        level: The lowest level that is logged; of libraries, warnings and errors.
         stream: Where lines go.
         worker: The number of this process among several, which every line names; None for a
             process of its own.
