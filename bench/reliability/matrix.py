@@ -2,7 +2,7 @@
 
     make reliability
 
-Prints one table. docs/reliability.md holds its last output. Each fault has servers of its own,
+Prints one table. docs/reliability.md holds its last result. Each fault has servers of its own,
 and two bystanders, who count 1 KiB over and over with the project's client and its retries.
 """
 

@@ -3,7 +3,20 @@
 A publisher's model may hold special tokens, and may have merges that make one. To text they do not
 exist: it never becomes the id of what is not allowed, whatever the merges say. So an answer differs
 from the publisher's where the publisher's holds the id of a special token, and nowhere else; a
-pipeline for which that cannot be said is refused. docs/formats.md has the proof.
+pipeline for which that cannot be said is rejected.
+
+**Theorem.** Let no special token that merging makes, and no id that stands for text without a
+token, be half of a merge to an ordinary token, and none be a unit. Then a piece becomes the same
+with and without the special tokens, or with them an id of one.
+
+*Proof.* Let the model with them give none for a piece. It did not take the piece whole as one. As
+nothing ordinary is merged from a special token, a part that is one stays one, or becomes another:
+so there never was one. Each merge was thus one that there is without them, too; all merges without
+them are among those with them, so each was the best of those as well; and the units are the same. ∎
+
+A pipeline is also rejected where the model may make the token of text that does not spell it once
+normalised: where a step puts one of its characters into text (as the mark for a space), where it
+starts or ends with `prefix` or `suffix`, or where its bytes are not its spelling.
 """
 
 from __future__ import annotations
