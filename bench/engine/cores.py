@@ -27,7 +27,7 @@ from bench.engine.quiet import quiet_rounds
 
 NAME = "o200k_base"
 QUIET_ROUNDS = 5
-#: What a round takes at least, so that what others did in it can be told.
+#: What a round takes at least, so that the work of others in it can be seen.
 LEAST_SECONDS = 0.25
 
 Work = Callable[[Encoding, str], object]

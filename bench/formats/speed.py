@@ -82,7 +82,7 @@ def file_of(name: str) -> Path:
 
 
 def peer_of(file: Path) -> Encode:
-    """The publisher's library, on text that spells no special token."""
+    """The publisher's library, on text that contains no special token."""
     if file.suffix == ".model":
         from sentencepiece import SentencePieceProcessor
 

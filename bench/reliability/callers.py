@@ -35,7 +35,7 @@ def start_load(
     cores: Collection[int] = (),
 ) -> subprocess.Popen[str]:
     """Callers of Count, in a process of their own, on any core; or on some, where it gives way, so
-    that whoever is watched waits for the server and not for them."""
+    that those who are watched wait for the server and not for them."""
     numbers = map(str, (text_bytes, at_once, seconds))
     command = [sys.executable, "-m", "bench.reliability.load", server.target, *numbers]
     with on_cores(cores):

@@ -252,7 +252,7 @@ def large_inputs() -> Row:
 
 
 def overload(text_bytes: int) -> Row:
-    """Ten times the callers that are let in at once, who call again as soon as they are told
+    """Ten times the callers that are let in at once, who call again as soon as they are answered
     anything, beside what the server does for as many as keep it busy."""
     *for_load, core = sorted(os.sched_getaffinity(0))
     for_load = for_load or [core]  # apart, or the server would be slow because its load is quick
@@ -288,7 +288,7 @@ def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
 
 
 def cancelled_work() -> Row:
-    """Texts of many megabytes that their callers give up."""
+    """Texts of many megabytes whose calls are cancelled."""
     text = "".join(chr(0x4E00 + i * 7919 % 20000) for i in range(30 * MIB))
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
     given_up, freed = 0, 0.0

@@ -95,7 +95,7 @@ def outcome(client: TokenizerClient, ids: list[int], text: str) -> str:
 
 
 def stream(target: str, streams: int) -> Counter[str]:
-    """The outcomes of so many streams, some of them at one time."""
+    """The outcomes of a number of streams, some of them at one time."""
     with TokenizerClient(target, encoding=ENCODING) as client:
         ids = client.encode(TEXT)[:IDS]
         text = client.decode(ids)

@@ -29,7 +29,7 @@ def rows(quick: bool) -> list[Row]:
 
 
 def one(server: Server, size: int, in_flight: int) -> Row:
-    """So many calls under way, for some time."""
+    """A number of calls in flight, for some time."""
     before = server.ended()
     found = measure(
         server,

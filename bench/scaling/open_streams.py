@@ -31,7 +31,7 @@ def rows(quick: bool) -> list[Row]:
 
 
 def one(number: int) -> Row:
-    """So many streams: idle, then busy."""
+    """A number of streams: idle, then busy."""
     with service(1, SERVER_CORE) as server:
         warm = Connection(server.port)
         open_streams(warm, WARM_STREAMS)

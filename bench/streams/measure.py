@@ -180,7 +180,7 @@ def counting(port: int) -> Iterator[None]:
 
 
 def count_for_ever(port: int) -> None:
-    """Keep so many Counts in flight."""
+    """Keep a number of Counts in flight."""
     text = (PROSE * (COUNT_BYTES // len(PROSE)))[:COUNT_BYTES]
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -33,7 +33,7 @@ pub struct Bpe {
     fingerprint: String,
 }
 
-/// The text spells a special token that is disallowed.
+/// The text contains a special token that is disallowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecialFound {
     pub token: String,

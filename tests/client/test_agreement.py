@@ -1,4 +1,4 @@
-"""The client and the engine give the same counts and ids, whatever special tokens a text spells."""
+"""Client and engine give the same counts and ids, whatever special tokens a text contains."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_untrusted_text_is_text_or_refused_unless_told_otherwise(
 ) -> None:
     """transformers #47853, SGLang #30962, wordchipper #369, splintr, gigatoken #57: special
     tokens recognised by default. aider #1240, curator #178, kotaemon #311: a count that
-    failed on them. The encoding has every token that the text spells."""
+    failed on them. The encoding has every token that the text contains."""
     client = clients(server.target, encoding="o200k_harmony")
     plain = oracle("o200k_harmony").encode_ordinary(ATTACK)
     assert client.count(ATTACK) == len(plain)

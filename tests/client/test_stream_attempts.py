@@ -21,7 +21,7 @@ CANCELLED = refuse(grpc.StatusCode.CANCELLED)
 
 
 def refuse_after(requests_read: int) -> StreamAnswer:
-    """A stream that takes so many requests, or all, and fails before it has answered one."""
+    """A stream that takes a number of requests, or all, and fails before it has answered one."""
 
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         deque(islice(requests, requests_read), maxlen=0)

@@ -32,7 +32,7 @@ def framing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 def oracle(text: str) -> list[int]:
     judged = judge(DATA)
-    judged.encode_special_tokens = True  # those that the text spells stay text
+    judged.encode_special_tokens = True  # those that the text contains stay text
     ids: list[int] = judged.encode(text).ids
     return ids
 

@@ -35,7 +35,7 @@ input()
 
 @pytest.fixture
 def variables() -> dict[str, str]:
-    """What is told to Ray: that nobody else may give it work, and nobody hears of it."""
+    """Ray's settings: no other work, and no usage reports."""
     return clean_environment(
         RAY_USAGE_STATS_ENABLED="0",
         RAY_AUTH_MODE="token",

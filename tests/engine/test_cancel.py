@@ -123,5 +123,5 @@ def test_what_was_cancelled_leaves_right_answers_behind(encoding: Encoding) -> N
 def test_blocks_do_not_nest() -> None:
     with CancelScope(), pytest.raises(RuntimeError, match="nest"), CancelScope():
         pass
-    with CancelScope():  # the outer block's end was told
+    with CancelScope():  # the outer block has ended
         pass

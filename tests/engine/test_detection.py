@@ -1,4 +1,4 @@
-"""What a file is, is told from its content; and what it is not, from the declaration."""
+"""The format of a file comes from its content, and an error from its declaration."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ ATTACKS = {
 
 @pytest.mark.parametrize("source", ATTACKS)
 def test_untrusted_text_has_no_control_tokens(backend: BackendName, source: str) -> None:
-    """Not even where the vocabulary has every token that the text spells."""
+    """Not even where the vocabulary has every token that the text contains."""
     spec = EncodingSpec(name="chat", extends="cl100k_base", special_tokens=CHAT)
     encoding, text = load_encoding(spec, backend=backend), ATTACKS[source]
     plain = get_encoding("cl100k_base", backend=backend).encode_ordinary(text)

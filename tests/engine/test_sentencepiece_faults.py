@@ -101,7 +101,7 @@ def long_unused(message: Any) -> None:
         (piece(9, piece="<0x4G>", type=6), r"pieces\[9\].piece is '<0x4G>', which names no byte"),
         (piece(9, piece="<0x41>", type=6), "byte_fallback is false, and 1 bytes have a piece"),
         (bytes_and_no_fallback, "byte_fallback is true, and 0 bytes have a piece"),
-        (charsmap(b"abc"), "precompiled_charsmap is no such map: its trie has"),
+        (charsmap(b"abc"), "precompiled_charsmap is no such map: its trie says"),
         (charsmap(b"\x08\0\0\0" + bytes(8)), "precompiled_charsmap is no such map"),
         (denormaliser, "denormalizer_spec has rules"),
         (silent_unknown, "unk_surface is empty"),
@@ -192,7 +192,7 @@ A = 0x161
     ("table", "problem"),
     [
         (trie(ROOT, bytes(9 * 2**20)), "more than"),
-        (trie(ROOT)[:2052], "its trie has 2048 bytes by its own account"),
+        (trie(ROOT)[:2052], "its trie says 2048 bytes"),
         (trie({**ROOT, A: unit(0x61, A ^ 0x100)}), "unit 353 of its trie leads back to itself"),
         (trie({**ROOT, A: unit(0x61, A, ends_key=True)}), "unit 353 of its trie has no value"),
         (trie({**ROOT, A: unit(0x61, 0x800, ends_key=True)}), "unit 353 of its trie has no value"),

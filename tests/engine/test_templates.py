@@ -59,7 +59,7 @@ def test_a_framed_text_is_that_of_tokenizers(
     data = framed(kind, PROCESSORS[processor])
     encoding, oracle = load(data, tmp_path, backend), judge(data)
     assert (encoding.pipeline is None) == (kind == RANKS)
-    oracle.encode_special_tokens = True  # those that the text spells stay text
+    oracle.encode_special_tokens = True  # those that the text contains stay text
     expected = [oracle.encode(text).ids for text in TEXTS]
     for text, ids in zip(TEXTS, expected, strict=True):
         assert encoding.encode(text, **AS_TEXT) == ids

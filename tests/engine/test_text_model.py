@@ -231,7 +231,7 @@ def test_what_stands_for_text_without_a_token_may_be_special(
     load_json: Callable[[dict[str, Any]], Encoding],
 ) -> None:
     """`tokenizers` trains byte tokens as special ones only, and most files call the unknown token
-    one. They say what a text has no token for; text that spells them is text."""
+    one. They say what a text has no token for; text that contains them is text."""
     root = file_of("<unk>", [], model={"unk_token": "<unk>", "byte_fallback": True})
     vocabulary = {c: i for i, c in enumerate("<unk>0x41 ")}
     for token in ("<unk>", "<0x41>", "<u", "nk>", "<0x", "41>", "<0", "1>"):

@@ -279,7 +279,7 @@ def test_every_encoding_takes_of_the_machine_what_the_settings_say() -> None:
     catalog = load(settings, Path())
     taken = [entry.encoding.resources for entry in catalog.entries]
     assert taken == [Resources(cache_bytes=1 << 20, threads=3)] * 2
-    # Unless told otherwise a call has one thread: the others are for other calls.
+    # By default a call has one thread: the others are for other calls.
     assert load(Settings(**names), Path()).entries[0].encoding.resources.threads == 1
 
 

@@ -34,7 +34,7 @@ def full_disk() -> Iterator[int]:
 
 @contextmanager
 def unread_pipe() -> Iterator[int]:
-    """What takes nothing, and has whoever writes wait."""
+    """A peer that reads nothing, so that writers wait."""
     reading, writing = os.pipe()
     try:
         os.set_blocking(writing, False)
@@ -118,7 +118,7 @@ def test_a_worker_that_cannot_be_started_is_started_later(
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
     os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
     line = server.wait_for_log("a worker cannot be started")
-    assert line["tried_again_in_seconds"] > 0
+    assert line["retry_in_seconds"] > 0
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
     server.wait_for_metric("bytepair_workers", 2)
     # It still hears of those that end, and of signals.

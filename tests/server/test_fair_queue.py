@@ -99,7 +99,7 @@ def test_a_queue_that_was_empty_owes_nobody_anything() -> None:
 
 @pytest.mark.parametrize("rivals", [1, 8, 2 * REMEMBERED, None])
 def test_who_asks_for_much_is_not_starved_by_ever_other_flows(rivals: int | None) -> None:
-    """Of eight rivals who wait all along the next comes as one goes: one of so many in rotation, or
+    """Of eight rivals who wait all along the next comes as one goes: one of many in rotation, or
     each a new one."""
     queue = FairQueue[tuple[str, int]]()
     for number in range(1000):

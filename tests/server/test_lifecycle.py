@@ -25,7 +25,7 @@ from bytepair_server import catalog
 from bytepair_server.config import loader
 from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
-from bytepair_server.observability.startup_message import banner
+from bytepair_server.observability.startup_message import startup_message
 from bytepair_server.server import Server, stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -168,7 +168,7 @@ def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
         failed = running.result()
     assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
-    assert server.wait_for_log("cut off calls that outlasted grace_seconds")["calls"] == 1
+    assert server.wait_for_log("ended calls that still ran after grace_seconds")["calls"] == 1
 
 
 def test_a_second_signal_ends_the_grace_time(serve: Serve) -> None:
@@ -279,7 +279,7 @@ def test_a_person_is_told_how_to_try_it_over_tls() -> None:
         tls_key_file="a.pem",
         tls_client_ca_file="a.pem",
     )
-    shown = banner(
+    shown = startup_message(
         settings, catalog.load(settings, Path()), "0.0.0.0:1", "", "https://localhost:1/"
     )
     assert (

@@ -250,7 +250,7 @@ def hold(limiter: Limiter) -> None:
 Step = Callable[[Limiter], None]
 BOUNDS: dict[str, tuple[Step, Step]] = {
     "streams open": (Limiter.enter_stream, Limiter.leave_stream),
-    "bytes of streams in hand": (hold, lambda limiter: limiter.hold(-1)),
+    "bytes held for streams": (hold, lambda limiter: limiter.hold(-1)),
 }
 
 

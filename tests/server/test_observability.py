@@ -82,7 +82,7 @@ def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
     wait_for("bytepair_cancelled_total", 2, rpc="Count")
     assert running.result().count > 0
     assert server.metric("bytepair_in_flight") == 0
-    # And as nothing else: who gave up is no failure of the server.
+    # And as nothing else: a cancelled call is no failure of the server.
     assert server.metric("bytepair_requests_total", rpc="Count", code="CANCELLED") == 2
     assert server.metric("bytepair_errors_total", rpc="Count") == 0
 

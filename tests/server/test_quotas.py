@@ -69,7 +69,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 
 def sized(size: int) -> tokenizer_pb2.CountRequest:
-    """A request whose message has so many bytes."""
+    """A request whose message has this many bytes."""
     empty = tokenizer_pb2.CountRequest(encoding="gpt-4")
     text = size - empty.ByteSize() - 2
     request = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a" * text)

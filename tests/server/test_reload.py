@@ -83,7 +83,7 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
     assert "hunter2" not in server.raw_log
     file.unlink()
     os.mkfifo(file)  # of which nothing ever comes
-    assert "is no file" in wait(server, KEPT, 4)["error"]
+    assert "is not a file" in wait(server, KEPT, 4)["error"]
     assert takes(server, "new")
 
     replace(file, keys_toml(chat="newest"))
@@ -217,7 +217,7 @@ def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
 
         # One with which every client would hang up, and its key.
         old.server(until=YESTERDAY).write(tmp_path)
-        assert "no client would take it" in wait(server, KEPT, 2)["error"]
+        assert "every client would reject it" in wait(server, KEPT, 2)["error"]
         new_pair.write(tmp_path)
         wait(server, RELOADED, 2)
 

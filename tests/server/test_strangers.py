@@ -1,4 +1,4 @@
-"""What whoever reaches the port can have the server hold, without being anybody."""
+"""What unauthenticated callers can make the server hold."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_stream_that_outlasts_the_grace_time_is_told_after_what_was_certain(
         assert failed is not None
         assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
-    assert server.wait_for_log("cut off calls that outlasted grace_seconds")["calls"] == 2
+    assert server.wait_for_log("ended calls that still ran after grace_seconds")["calls"] == 2
 
 
 @pytest.mark.parametrize("in_time", [True, False])

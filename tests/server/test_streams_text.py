@@ -183,7 +183,7 @@ def test_an_encoding_whose_borders_are_not_known_cannot_be_streamed_into(
     permissive: RunningServer,
 ) -> None:
     permissive.wait_for_log(
-        "EncodeStream and CountStream refuse this encoding: its pattern is none of the named ones",
+        "EncodeStream and CountStream reject this encoding: its split pattern is not a named one",
         encoding="odd",
     )
     for failed in (

@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 def oracle(name: str, text: str) -> list[int]:
     judged = judge(DATA[name])
-    judged.encode_special_tokens = True  # those that the text spells stay text
+    judged.encode_special_tokens = True  # those that the text contains stay text
     ids: list[int] = judged.encode(text).ids
     return ids
 

@@ -61,7 +61,7 @@ def test_encode_answers_as_protobuf_would(
 def test_batches_answer_as_protobuf_would(
     server: RunningServer, texts: list[str], as_text: bool
 ) -> None:
-    """With REJECT an item that spells a special token has an error of its own."""
+    """With REJECT an item that contains a special token has an error of its own."""
     actions = text_pb2.DISALLOWED_SPECIAL_REJECT, text_pb2.DISALLOWED_SPECIAL_AS_TEXT
     shared: dict[str, Any] = {
         "encoding": "gpt-4",

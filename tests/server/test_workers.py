@@ -273,7 +273,7 @@ def test_no_worker_outlives_its_supervisor(serve: Serve) -> None:
 
 
 def test_nor_one_that_was_killed_before_it_had_heard_all(serve: Serve) -> None:
-    """Then the other end is told of a reset and not of an end."""
+    """Then the other end gets a reset and not an end."""
     server = serve(*TWO)
     pids = workers_of(server)
     for pid in pids:
@@ -306,7 +306,7 @@ def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 def test_the_supervisor_gives_up_where_no_worker_comes_to_serve() -> None:
     ended = start("--transport", "grpcio", GRPC_POLL_STRATEGY="there is no such strategy")
     assert ended.returncode == 3
-    assert "no worker comes to serve: giving up" in ended.stderr
+    assert "no worker could start: the server ends" in ended.stderr
     assert '"event": "serving"' not in ended.stderr
 
 

@@ -84,7 +84,7 @@ def borders(text: str, level: Level) -> list[int]:
 
 
 def inside_special(text: str, names: Sequence[str]) -> set[int]:
-    """The places inside a special token that a text spells."""
+    """The places inside a special token that a text contains."""
     pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"[^\s\S]"
     found = re.finditer(pattern, text)
     return {place for match in found for place in range(match.start() + 1, match.end())}

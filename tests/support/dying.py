@@ -13,7 +13,7 @@ from time import sleep
 
 @contextmanager
 def killing_its_reader(fifo: Path) -> Iterator[None]:
-    """A named pipe: whoever opens it to read is killed, as by the system when memory is out."""
+    """A named pipe: its reader is killed, as by the system when memory is out."""
     os.mkfifo(fifo)
 
     def kill() -> None:

@@ -1,6 +1,6 @@
 """Clients that mean harm, or are broken.
 
-Each takes an address and goes on until it is told to stop; each returns how much it has sent.
+Each takes an address and goes on until it is stopped; each returns how much it has sent.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class RunningServer:
             return "".join(self._lines)
 
     def wait_for_log(self, event: str, *, times: int = 1, **values: object) -> dict[str, Any]:
-        """Wait until so many lines say `event` with such values; the last of them.
+        """Wait until `number` lines have `event` with such values; the last of them.
 
         Raises:
             RuntimeError: The server ended, or time ran out, before it did.

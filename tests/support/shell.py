@@ -25,7 +25,7 @@ def command(*arguments: str | Path, largest_file: int | None = None) -> list[str
 
 
 class Shell:
-    """Runs the command in a folder, told by variables which server and encoding to use."""
+    """Runs the command in a folder, with variables for server and encoding."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder = folder

@@ -102,6 +102,6 @@ def overlapping(words: list[str], rng: random.Random) -> str:
 
 def by_rank(encoding: Encoding, words: list[str]) -> str:
     """Tokens from the last rank down: the merges of a window come in the order that is worst for
-    whoever takes the lowest first."""
+    who merges the lowest first."""
     ranked = sorted(words, key=encoding.encode_single_token, reverse=True)
     return "".join(ranked)

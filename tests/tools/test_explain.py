@@ -47,7 +47,7 @@ def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
     text = "Hello, naïve 🙂 <|endoftext|>"
     for name in ("gpt2", "gpt-4"):
         encoding = get_encoding(name)
-        told = "the text spells the special token <|endoftext|>, which is ordinary text here"
+        told = "the text contains the special token <|endoftext|>, which is ordinary text here"
         found = json.loads(shell("explain", text, "--encoding", name, "--json", errors=told))
         ids, starts = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
         assert [token["id"] for token in found["tokens"]] == ids

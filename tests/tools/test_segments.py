@@ -99,7 +99,7 @@ def test_a_document_without_white_space_is_one_block() -> None:
 
 
 def test_every_character_has_the_script_that_unicode_gives_it() -> None:
-    """But for what is not assigned, and one character of two scripts at once."""
+    """Except for what is not assigned, and one character of two scripts at once."""
     characters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
     none = regex.compile(r"\p{Script=Unknown}|\p{Script=Katakana_Or_Hiragana}|\p{Script=Common}")
     scripts = {script_of(c) for c in none.sub("", characters)[::7]}

@@ -112,7 +112,7 @@ def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
     parts = ("0.parquet", "1.parquet", "2.parquet")
     twice = "1-again.parquet: the same part of the same counts as 1.parquet"
     shell(*train, *parts, "1-again.parquet", status=1, errors=twice)
-    unordered = "order of first sight is not known across the 3 parts"
+    unordered = "order of first occurrence is not known across the 3 parts"
     shell(*train, *parts, "--ties", "first-seen", status=1, errors=unordered)
     shell(*train, *parts, "a.parquet")
 

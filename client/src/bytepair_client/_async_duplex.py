@@ -60,7 +60,7 @@ class Duplex(Generic[Response]):
             return None
 
     async def write(self, request: bytes) -> bool:
-        """Send a request. Returns False if the call has ended: the reader is told how."""
+        """Send a request. Returns False if the call has ended: the reader gets the status."""
         try:
             await self._call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):

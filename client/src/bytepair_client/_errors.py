@@ -126,7 +126,7 @@ class FingerprintMismatch(RequestRefused, ValueError):
 
 
 class SpecialTokenInText(RequestRefused, ValueError):
-    """The text spells a special token that is neither allowed nor read as ordinary text."""
+    """The text contains a special token that is neither allowed nor read as ordinary text."""
 
     REASON = "SPECIAL_TOKEN_IN_TEXT"
 

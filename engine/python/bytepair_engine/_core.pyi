@@ -172,7 +172,7 @@ class PretokenCounts:
         counts; the latter two as little-endian 64-bit numbers. None if a count is over 2**63 - 1.
         """
     def buckets(self, number: int) -> list[PretokenCounts]:
-        """In so many parts, by the pre-tokens' bytes alone, each in the same order."""
+        """Split into parts by the pre-tokens' bytes alone, each in the same order."""
     @property
     def unique_bytes(self) -> int: ...
     @property

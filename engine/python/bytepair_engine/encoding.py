@@ -30,7 +30,7 @@ class Encoding(ContextMethods):
     threads; the native backend works without the interpreter's lock. `get_encoding` and
     `load_encoding` make them. They pickle, and cost next to nothing in forked workers.
 
-    Two options of the encoding methods say what a special token that `text` spells becomes,
+    Two options of the encoding methods say what a special token that `text` contains becomes,
     with the meaning that tiktoken gives them:
 
     - `allowed_special`: the special tokens that become their id; "all" for every one. Of
@@ -39,11 +39,11 @@ class Encoding(ContextMethods):
       token that is not allowed. It is looked for in the whole text before anything else.
 
     A special token in neither is ordinary text. The defaults allow none; those of encoding disallow
-    all, and those of counting none, so that counting never fails on what a text spells.
+    all, and those of counting none, so that counting never fails on what a text contains.
 
     A third one, `add_special_tokens`, puts the tokens of `template` around the ids of each text,
     as the option of that name does in `tokenizers`. The caller asks for them and not the text, so
-    they need not be in `allowed_special`: text that spells them gives none.
+    they need not be in `allowed_special`: text that contains them gives none.
 
     Attributes:
         name: The canonical name, or the one that the declaration gives.
@@ -155,7 +155,7 @@ class Encoding(ContextMethods):
         return self.template.around(ids) if add_special_tokens else ids
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """As `encode` with every special token that `text` spells as ordinary text."""
+        """As `encode` with every special token that `text` contains as ordinary text."""
         none = self._special_sets.none
         return self._backend.encode(text, none, none)
 
@@ -303,7 +303,7 @@ class Encoding(ContextMethods):
         return total if limit is None else min(total, limit + 1)
 
     def spells_special(self, text: Text, *, allowed_special: SpecialTokens = frozenset()) -> bool:
-        """Whether a text spells a special token that is not allowed: one that `encode` takes as
+        """Whether a text contains a special token that is not allowed: one that `encode` takes as
         text, or refuses, by `disallowed_special`. It is not encoded for that.
 
         Args:

@@ -3,7 +3,7 @@
     BytepairError
     ├── UnknownEncoding      (LookupError)  no such encoding or alias
     ├── VocabularyError      (ValueError)   a table or a declaration is not what it must be
-    ├── SpecialTokenFound    (ValueError)   the text spells a special token that is not allowed
+    ├── SpecialTokenFound    (ValueError)   the text contains a special token that is not allowed
     ├── InvalidUnicode       (ValueError)   a lone surrogate in text, or strict decoding of bytes
     ├── UnknownTokenId       (LookupError)  an id that the encoding does not have
     ├── UnknownToken         (LookupError)  bytes that are not one token
@@ -69,7 +69,7 @@ class VocabularyError(BytepairError, ValueError):
 
 
 class SpecialTokenFound(BytepairError, ValueError):
-    """The text spells a special token that the caller disallowed.
+    """The text contains a special token that the caller disallowed.
 
     Attributes:
         token: The special token.
@@ -83,7 +83,7 @@ class SpecialTokenFound(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the text spells the special token {self.token!r} at byte {self.byte_offset}; "
+            f"the text contains the special token {self.token!r} at byte {self.byte_offset}; "
             f"allow it by allowed_special={{{self.token!r}}}, or encode it as ordinary text "
             "by disallowed_special=()"
         )

@@ -42,7 +42,7 @@ class Inspection:
         known_pattern: The name of the pattern that goes with a published rank file; None for
             another file.
         steps: What is done to text, one line for each step; () where `encoding` is None.
-        always_found: Tokens that text which spells them always becomes, though no request asks
+        always_found: Tokens that text which contains them always becomes, though no request asks
             for it: added tokens that the file does not call special.
     """
 

@@ -104,7 +104,7 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
     names = {token_id: token for token, token_id in builtin.special_tokens.items()}
     for token, token_id in spec.special_tokens.items():
         if names.setdefault(token_id, token) != token and token not in builtin.special_tokens:
-            # Whoever may use one would use the other.
+            # Permission to use one would be permission to use the other.
             raise VocabularyError(
                 f"encoding {spec.name!r}",
                 f"special token {token!r} has id {token_id}, which {names[token_id]!r} has",

@@ -8,7 +8,7 @@ use crate::vocabulary::special::SpecialSet;
 /// The chunks in order, found one after the other; none is empty, and joined they are the text.
 ///
 /// Ordinary text between two allowed special tokens is split by itself, so that it may be cut
-/// wherever it has a split point; what spells a special token is never cut.
+/// wherever it has a split point; a special token in it is never cut.
 pub struct Chunks<'a> {
     text: &'a str,
     allowed: &'a SpecialSet,

@@ -5,7 +5,7 @@ const LABEL: u32 = 0x8000_00ff;
 const ENDS_KEY: u32 = 0x100;
 const VALUE: u32 = 0x7fff_ffff;
 
-/// As in the sentencepiece package: only so many of the keys that start at one place are seen.
+/// As in the sentencepiece package: only a bounded number of the keys that start at one place is seen.
 const MAX_KEYS_AT_ONE_PLACE: usize = 32;
 
 /// A compiled map.

@@ -68,7 +68,7 @@ impl NameSet {
     }
 }
 
-/// A text spells a special token that is disallowed once it is normalised.
+/// A text contains a special token that is disallowed once it is normalised.
 struct SpelledOnceNormalised;
 
 /// What a pipeline consists of.

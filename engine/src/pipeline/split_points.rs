@@ -18,7 +18,7 @@ use crate::vocabulary::hash::fold;
 /// Bits for each pair of characters that is in some token: then a cut that is missed is rare.
 const BITS_FOR_EACH: usize = 16;
 
-/// So many pairs are gathered before those that are there twice go.
+/// Pairs that are gathered before duplicates are removed.
 const AT_ONCE: usize = 1 << 22;
 
 /// Pairs of characters that stand next to each other in some token. A pair that does not may be

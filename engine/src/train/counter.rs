@@ -101,7 +101,7 @@ impl Counter {
         for (word, count) in counts {
             let hash = hash_of(word);
             self.tables[0][(hash >> SHARD_SHIFT) as usize].add(word, hash, count, self.bytes);
-            // So many bytes are refused when they come to be merged.
+            // More bytes are rejected when they are to be merged.
             let bytes = (word.len() as u64).saturating_mul(count);
             self.bytes = self.bytes.saturating_add(bytes);
         }

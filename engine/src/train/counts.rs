@@ -1,4 +1,4 @@
-//! The result of counting: every pre-token once, with its count, in the order of first sight.
+//! The result of counting: every pre-token once, with its count, in the order of first occurrence.
 
 use super::word_table::{WordTable, hash_of};
 

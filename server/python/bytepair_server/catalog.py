@@ -169,7 +169,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
         raise ConfigurationError(
             "allow_reference_backend (off): the engine's compiled core is missing, and the "
             "pure-Python one is some hundred times slower; install a bytepair-engine wheel, or "
-            "set allow_reference_backend to serve all the same"
+            "set allow_reference_backend to serve without it"
         )
     return catalog
 

@@ -73,7 +73,7 @@ def _check(configuration: Configuration) -> Catalog:
     known = callers.load(settings, base_dir)
     tls.load(settings, base_dir)
     playground.is_on(settings, known)
-    # Whoever checks wants to know of each that is bad, whatever the server would do.
+    # --check-config reports every bad encoding, whatever the server would do.
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     loaded = catalog.load(strict, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)

@@ -29,7 +29,7 @@ from bytepair_server.errors import Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup_log import announce
+from bytepair_server.observability.startup_log import log_start
 from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import UnaryHandlers
@@ -241,7 +241,7 @@ class Server:
             self._transport.drain()
         cut_off = await self._limiter.drain(self._settings.grace_seconds)
         if cut_off:
-            self._log.warning("cut off calls that outlasted grace_seconds", calls=cut_off)
+            self._log.warning("ended calls that still ran after grace_seconds", calls=cut_off)
 
     def hurry(self) -> None:
         """End the grace time of `drain` now."""
@@ -331,7 +331,7 @@ class Server:
         if self._inherited is not None:
             self._inherited.serving()
             return
-        announce(
+        log_start(
             self._log,
             self._configuration,
             self._callers,
@@ -385,7 +385,7 @@ def stop_signals(
         stopping.set()
 
     caught_signals = [signal.SIGTERM, signal.SIGINT]
-    # Whoever started the server with nohup wants it to outlive the terminal.
+    # A server started with nohup is to outlive the terminal.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         caught_signals.append(signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in caught_signals}

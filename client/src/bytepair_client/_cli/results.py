@@ -60,7 +60,7 @@ class Result:
 
 
 class Results:
-    """The results of all inputs. One that fails is told and passed over, as wc does."""
+    """The results of all inputs. One that fails is reported and skipped, as by wc."""
 
     def __init__(self, as_json: bool) -> None:
         self.status = ExitStatus.OK

@@ -116,7 +116,7 @@ def count_chat_batch(
         format_options: The format's own options.
         limit: As for `count`, for each chat by itself.
         encoding: Name or alias; None for the client's.
-        disallowed_special: () to count control tokens that text spells as text, "all" to fail.
+        disallowed_special: () to count control tokens that text contains as text, "all" to fail.
         return_exceptions: As for `encode_batch`, like `progress`.
         progress: Called with the number of chats that are done, after each request.
         expected_fingerprint: What the encoding must be.

@@ -63,7 +63,7 @@ def count_chat(
         format_options: The format's own options.
         limit: As for `count`.
         encoding: Name or alias; None for the client's.
-        disallowed_special: () to count control tokens that text spells as text, "all" to fail.
+        disallowed_special: () to count control tokens that text contains as text, "all" to fail.
         expected_fingerprint: What the encoding must be.
         expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds; None for no deadline.
@@ -121,7 +121,7 @@ def encode_chat(
         current_date: Such as "2026-11-23", where the format writes one.
         format_options: The format's own options.
         encoding: Name or alias; None for the client's.
-        disallowed_special: "all" to fail where text spells a control token, () to take it as text.
+        disallowed_special: "all" to fail where text contains a control token, () for text.
         expected_fingerprint: What the encoding must be.
         expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds; None for no deadline.
@@ -190,7 +190,7 @@ def fit_chat(
         current_date: Such as "2026-11-23", where the format writes one.
         format_options: The format's own options.
         encoding: Name or alias; None for the client's.
-        disallowed_special: () to count control tokens that text spells as text, "all" to fail.
+        disallowed_special: () to count control tokens that text contains as text, "all" to fail.
         expected_fingerprint: What the encoding must be.
         expected_format_fingerprint: What the format must be; "" for any.
         timeout: Seconds; None for no deadline.

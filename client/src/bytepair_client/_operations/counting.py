@@ -59,7 +59,7 @@ def count(
         limit: At least 0. Counting may stop once there are known to be more tokens than this;
             the answer is then `limit` + 1. None: count all.
         encoding: Name or alias; None for the client's.
-        allowed_special: Special tokens that count as one where the text spells them.
+        allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: For the others: () to count them as the ordinary text that they
             are, or "all" to fail with SpecialTokenInText, as `encode` does by default.
         add_special_tokens: Whether to count the tokens that frame a text too, as for `encode`.
@@ -132,7 +132,7 @@ def count_batch(
         texts: Each a string of any length, or Segments; read as requests are made.
         limit: As for `count`, for each text by itself.
         encoding: As for `count`, like the two that follow.
-        allowed_special: Special tokens that count as one where the text spells them.
+        allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
         add_special_tokens: Whether to count the tokens that frame each text too.
         return_exceptions: As for `encode_batch`, like `progress`.

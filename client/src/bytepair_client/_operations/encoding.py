@@ -72,7 +72,7 @@ def encode(
             and never become control tokens, and `special("<|name|>")`, which each give one.
         encoding: Name or alias; None for the client's.
         allowed_special: Special tokens that a plain `text` may turn into control tokens where
-            it spells them, or "all": every one that the server lets this caller use.
+            it contains them, or "all": every one that the server lets this caller use.
         disallowed_special: For the others: "all" to fail with SpecialTokenInText, or () to
             read them as ordinary text.
         add_special_tokens: True: put the tokens around the text that frame one in this

@@ -95,7 +95,7 @@ def split(
         level: The coarsest border to cut at, see `truncate`. A chunk that would be less than half
             full ends at a finer one.
         encoding: As for `truncate`, like all that follow.
-        allowed_special: Special tokens that count as one where the text spells them.
+        allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
         add_special_tokens: Whether to count the tokens that frame each chunk too.
         expected_fingerprint: What the encoding must be.
@@ -159,7 +159,7 @@ def split_stream(
         overlap_tokens: The most tokens that a chunk shares with the one before it.
         level: The coarsest border to cut at.
         encoding: Name or alias; None for the client's.
-        allowed_special: Special tokens that count as one where the text spells them.
+        allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
         add_special_tokens: Whether to count the tokens that frame each chunk too.
         expected_fingerprint: What the encoding must be.

@@ -188,7 +188,7 @@ def count_stream(
         pieces: As for `encode_stream`.
         limit: As for `count`. No more pieces are taken once it is exceeded.
         encoding: As for `count`, like all that follow.
-        allowed_special: Special tokens that count as one where the text spells them.
+        allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
         add_special_tokens: Whether to count the tokens that frame a text too.
         expected_fingerprint: What the encoding must be.

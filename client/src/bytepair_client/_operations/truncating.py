@@ -68,7 +68,7 @@ def truncate(
             "word", "sentence", "line" or "paragraph".
         marker: Put where text was left out, and counted, such as " …".
         encoding: Name or alias; None for the client's.
-        allowed_special: Special tokens that count as one where the text spells them.
+        allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
         add_special_tokens: Whether to count the tokens that frame a text too.
         expected_fingerprint: What the encoding must be.
@@ -119,7 +119,7 @@ def truncate_batch(
         level: Where texts may be cut.
         marker: Put where text was left out, and counted.
         encoding: Name or alias; None for the client's.
-        allowed_special: Special tokens that count as one where a text spells them.
+        allowed_special: Special tokens that count as one where a text contains them.
         disallowed_special: () to count the others as ordinary text, "all" to fail.
         add_special_tokens: Whether to count the tokens that frame each text too.
         return_exceptions: As for `encode_batch`, like `progress`.

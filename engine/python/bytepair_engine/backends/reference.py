@@ -124,7 +124,7 @@ def merge(piece: bytes, ranks: Mapping[bytes, int], *, until: int = 1) -> list[b
     Args:
         piece: The pre-token's UTF-8.
         ranks: Token to rank; holds every single byte.
-        until: Stop at so many parts: 2 shows what a token is merged from.
+        until: Stop at this number of parts: 2 shows what a token is merged from.
     Returns:
         Tokens whose concatenation is `piece`; [] for b"".
 

@@ -53,7 +53,7 @@ def sentencepiece_pipeline(
         data: The file, uncompressed.
         source: Its name, for errors.
         also_special: User-defined symbols that a request must allow, like control symbols;
-            otherwise text that spells one always becomes it.
+            otherwise text that contains one always becomes it.
     Raises:
         VocabularyError: It is no model, or none that can be served exactly.
     """

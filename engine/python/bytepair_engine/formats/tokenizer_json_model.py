@@ -143,7 +143,7 @@ def _halves(node: Node) -> list[str]:
 
 
 def _check_bytes(node: Node, halves: list[str]) -> None:
-    """A token that is not written as bytes is never text, and need only be shown; but whoever
+    """A token that is not written as bytes is never text, and need only be shown; but whatever
     merges one means something else."""
     if read_bytes("".join(halves)) is None:
         index = next(i for i, half in enumerate(halves) if read_bytes(half) is None)

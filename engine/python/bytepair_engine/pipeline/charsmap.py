@@ -52,9 +52,7 @@ class CharsMapTable:
         if len(table) > MAX_TABLE_BYTES:
             raise CharsMapFault(f"it has more than {MAX_TABLE_BYTES} bytes")
         if len(table) <= 4 or size % 4 or not size or 4 + size >= len(table):
-            raise CharsMapFault(
-                f"its trie has {size} bytes by its own account, and the map has {len(table)}"
-            )
+            raise CharsMapFault(f"its trie says {size} bytes, and the map has {len(table)}")
         self._units = array("I", table[4 : 4 + size])
         if byteorder == "big":
             self._units.byteswap()

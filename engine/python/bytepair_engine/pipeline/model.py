@@ -114,8 +114,8 @@ class Merger(Generic[P]):
 
         Args:
             parts: Values, and where each starts.
-            merged: Told of each merge: the indices in `parts` of its left and its right part (that
-                of a merged part is the one of its left), its priority and its result.
+            merged: Called at each merge: the indices in `parts` of its left and its right part
+                (that of a merged part is the one of its left), its priority and its result.
         """
         values: list[P | None] = [value for value, _ in parts]
         following = [*range(1, len(values)), -1]

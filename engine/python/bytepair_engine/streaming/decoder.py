@@ -358,7 +358,7 @@ def _stop_matcher(stop: Collection[str], empty: T, *, include_stop: bool) -> Sto
     if isinstance(stop, str):
         raise InvalidOption("stop", "must be a collection of strings, not one string")
     if "" in stop:
-        raise InvalidOption("stop", "holds an empty string, which every text holds")
+        raise InvalidOption("stop", "holds an empty string")
     if not stop:
         return None
     try:

@@ -17,7 +17,7 @@ from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: How many bytes of text a stream holds, unless told otherwise.
+#: How many bytes of text a stream holds, by default.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 
 #: How many encodings' split points are kept for streams to come.
@@ -72,7 +72,7 @@ class _TextStream:
         if points is None:
             raise InvalidOption(
                 "encoding",
-                f"{encoding.name!r} cannot be streamed into: its split pattern is none of the "
+                f"{encoding.name!r} cannot be streamed into: its split pattern is not one of the "
                 "named ones, and it is not known where a text can be cut for it",
             )
         if max_pending_bytes < 1:
@@ -191,7 +191,7 @@ class StreamEncoder(_TextStream):
         Returns:
             The ids that became certain; [] for none.
         Raises:
-            SpecialTokenFound: The text spells a disallowed special token. The offset counts
+            SpecialTokenFound: The text contains a disallowed special token. The offset counts
                 from the start of the text; ids before it may have been given.
             InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
             PieceTooLong: More than `max_pending_bytes` of text can only be encoded together.

@@ -109,7 +109,7 @@ class Encoding:
         """Encode text. Surrogate pairs become their character, lone surrogates U+FFFD.
 
         Raises:
-            ValueError: The text spells a disallowed special token.
+            ValueError: The text contains a disallowed special token.
         """
         return self._on_text(
             text,
@@ -133,7 +133,7 @@ class Encoding:
 
         Raises:
             UnicodeEncodeError: The text holds a surrogate, as in tiktoken.
-            ValueError: The text spells a disallowed special token.
+            ValueError: The text contains a disallowed special token.
         """
         import numpy as np
 
@@ -328,6 +328,6 @@ def _from_parts(
 def raise_disallowed_special_token(token: str) -> NoReturn:
     """Raise tiktoken's error for a disallowed special token."""
     raise ValueError(
-        f"the text spells the disallowed special token {token!r}: allow it by "
+        f"the text contains the disallowed special token {token!r}: allow it by "
         f"allowed_special={{{token!r}}}, or take it as text by disallowed_special=()"
     ) from None

@@ -15,7 +15,7 @@ from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.special_names import SpecialNames
 
-#: What is counted at once: so many characters of texts together, on all threads.
+#: Characters of texts that are counted at once, on all threads.
 BATCH_CHARACTERS: Final = 8 * 2**20
 #: A text of more is cut where its pre-tokens allow it, so that all threads have a part.
 PART_CHARACTERS: Final = 2**20
@@ -44,7 +44,7 @@ class Counting:
 
         Args:
             pattern: The split pattern, resolved; None to count each text as one pre-token.
-            threads: At most so many, in [0, 1024]; 0 for one for each core that the process may
+            threads: In [0, 1024]; 0 for one for each core that the process may
                 use.
             memory_bytes: What the counts may take before they are written to a temporary file, as
                 a sorted run; the runs are merged in the end, so the counts stay exact. None for
@@ -120,7 +120,7 @@ class Counting:
         self._open.add_counts(counts)
 
     def add_columns(self, words: _Column, offsets: _Column, counts: _Column) -> None:
-        """Add counts that come as columns, as Arrow has them, in the order of first sight.
+        """Add counts that come as columns, as Arrow has them, in the order of first occurrence.
 
         Args:
             words: The pre-tokens, one after the other.
@@ -139,7 +139,7 @@ class Counting:
             )
 
     def counts(self) -> _core.PretokenCounts:
-        """What was counted so far, in the order of first sight.
+        """What was counted so far, in the order of first occurrence.
 
         Raises:
             OSError: A run cannot be read.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Phase = Literal["count", "merge", "done"]
 
-#: How long a step may take: so soon an interrupt is noticed, and progress told.
+#: How long a step may take: so soon an interrupt is noticed, and progress reported.
 STEP_SECONDS: Final = 0.1
 
 
@@ -86,7 +86,7 @@ def merge_counts(
     """Train on counted pre-tokens, on the native core.
 
     Args:
-        counts: The pre-tokens in the order of first sight, which "first-seen" goes by.
+        counts: The pre-tokens in the order of first occurrence, which "first-seen" goes by.
         report: Called some ten times a second; what it raises ends the training.
     Returns:
         The merges. The same counts and settings always give the same ones.

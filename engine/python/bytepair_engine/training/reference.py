@@ -88,7 +88,7 @@ def train_reference(
     """Train.
 
     Args:
-        counts: How often each pre-token stands, in the order of first sight.
+        counts: How often each pre-token stands, in the order of first occurrence.
         tokens: How many tokens there are to be, with the 256 bytes.
         byte_order: The bytes in the order of their ids.
         min_frequency: How often a pair must stand to be merged, from 1.
@@ -101,7 +101,7 @@ def train_reference(
     bytes_of = [bytes([byte]) for byte in byte_order]
     merges: list[Merge] = []
     while len(bytes_of) < tokens:
-        stands: dict[tuple[int, int], int] = {}  # in the order of first sight
+        stands: dict[tuple[int, int], int] = {}  # in the order of first occurrence
         for word, n in words:
             for pair in pairwise(word):
                 stands[pair] = stands.get(pair, 0) + n

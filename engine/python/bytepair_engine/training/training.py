@@ -41,7 +41,7 @@ def train(
 
     Args:
         corpus: Texts, each a unit across whose ends nothing merges; or pre-tokens and how often
-            each stands, in the order of first sight. A corpus that is one string is refused.
+            each stands, in the order of first occurrence. A corpus that is one string is refused.
         vocab_size: How many tokens there are to be: the 256 bytes, the merges and the special
             tokens, at least 256 + len(special_tokens).
         pattern: A name of `patterns.PATTERNS` or a regular expression; None to let merges go

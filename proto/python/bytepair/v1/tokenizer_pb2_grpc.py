@@ -65,7 +65,7 @@ class TokenizerServiceStub(object):
     FINGERPRINT_MISMATCH, before any work.
 
     `allowed_special` names the special tokens that `text` may turn into control tokens where
-    it spells them. The single entry "ALL" means every one within the caller's ceiling; any
+    it contains them. The single entry "ALL" means every one within the caller's ceiling; any
     other entry beyond the ceiling, or that the encoding does not have, is
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
     that match at one place wins.
@@ -73,7 +73,7 @@ class TokenizerServiceStub(object):
     `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
     and after the ids of each text, empty text included; segments are one text. Each of them must be
     within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
-    entry in `allowed_special`: text that spells them gives none. An encoding with an empty template
+    entry in `allowed_special`: text that contains them gives none. An encoding with an empty template
     gets nothing added.
 
     Every response names the canonical `encoding` that answered and its `fingerprint`, so
@@ -201,7 +201,7 @@ class TokenizerServiceServicer(object):
     FINGERPRINT_MISMATCH, before any work.
 
     `allowed_special` names the special tokens that `text` may turn into control tokens where
-    it spells them. The single entry "ALL" means every one within the caller's ceiling; any
+    it contains them. The single entry "ALL" means every one within the caller's ceiling; any
     other entry beyond the ceiling, or that the encoding does not have, is
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
     that match at one place wins.
@@ -209,7 +209,7 @@ class TokenizerServiceServicer(object):
     `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
     and after the ids of each text, empty text included; segments are one text. Each of them must be
     within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
-    entry in `allowed_special`: text that spells them gives none. An encoding with an empty template
+    entry in `allowed_special`: text that contains them gives none. An encoding with an empty template
     gets nothing added.
 
     Every response names the canonical `encoding` that answered and its `fingerprint`, so
@@ -457,7 +457,7 @@ class TokenizerService(object):
     FINGERPRINT_MISMATCH, before any work.
 
     `allowed_special` names the special tokens that `text` may turn into control tokens where
-    it spells them. The single entry "ALL" means every one within the caller's ceiling; any
+    it contains them. The single entry "ALL" means every one within the caller's ceiling; any
     other entry beyond the ceiling, or that the encoding does not have, is
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
     that match at one place wins.
@@ -465,7 +465,7 @@ class TokenizerService(object):
     `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
     and after the ids of each text, empty text included; segments are one text. Each of them must be
     within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
-    entry in `allowed_special`: text that spells them gives none. An encoding with an empty template
+    entry in `allowed_special`: text that contains them gives none. An encoding with an empty template
     gets nothing added.
 
     Every response names the canonical `encoding` that answered and its `fingerprint`, so

@@ -148,7 +148,7 @@ class Limiter:
     def check_held(self) -> None:
         """Raises Overloaded if all streams together hold more than they may."""
         if self._streams_bytes > self._max_streams_bytes:
-            raise Overloaded(RETRY_SECONDS, "bytes of streams in hand")
+            raise Overloaded(RETRY_SECONDS, "bytes held for streams")
 
     def track(self) -> asyncio.Task[Any]:
         """Let `drain` cancel the current task, until it is given to `untrack`."""

@@ -140,15 +140,15 @@ def _check(place: str, chain: bytes) -> None:
         isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curves)
     ):
         raise ConfigurationError(
-            f"{place}: gRPC takes no such key; make one for RSA, or EC with P-256 or P-384"
+            f"{place}: gRPC does not support this key; make one for RSA, or EC with P-256 or P-384"
         )
     now = datetime.now(UTC)
     if not _is_valid(own, now):
-        raise ConfigurationError(f"{place}: {_validity(own, now)}: no client would take it")
+        raise ConfigurationError(f"{place}: {_validity(own, now)}: every client would reject it")
 
 
 def _check_authorities(place: str, bundle: bytes) -> None:
-    """Raises ConfigurationError for authorities, or clients' own certificates, of which none is
+    """Raises ConfigurationError for authorities, or clients' own certificates, none of which is
     valid: gRPC would hang up on every client without a word. Some may be: they are replaced in
     turn."""
     from cryptography import x509  # as above
@@ -160,7 +160,7 @@ def _check_authorities(place: str, bundle: bytes) -> None:
     now = datetime.now(UTC)
     if not any(_is_valid(each, now) for each in found):
         raise ConfigurationError(
-            f"{place}: {_validity(found[0], now)}: no client's certificate would be taken"
+            f"{place}: {_validity(found[0], now)}: every client certificate would be rejected"
         )
 
 

@@ -95,7 +95,7 @@ def contents(place: str, path: Path) -> bytes:
     """
     try:
         if path.exists() and not path.is_file():
-            raise ConfigurationError(f"{place}: is no file")
+            raise ConfigurationError(f"{place}: is not a file")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
         reason = getattr(error, "strerror", None) or str(error)

@@ -25,7 +25,7 @@ from bytepair_server.config.types import split_address
 #: A client is dropped that takes longer than this to send its whole request, or to read the
 #: whole page.
 SOCKET_TIMEOUT_SECONDS: Final = 5.0
-#: So many connections are open at once; a further one takes the place of the oldest.
+#: Connections that are open at once; a further one replaces the oldest.
 MAX_CONNECTIONS: Final = 64
 #: The wait before the next connection, where one could not be taken for want of descriptors.
 ACCEPT_AGAIN_SECONDS: Final = 0.1

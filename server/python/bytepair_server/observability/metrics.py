@@ -89,7 +89,7 @@ class Metrics:
             )
         )
         self.input_bytes: Final = self._counter(
-            "input_bytes", "UTF-8 bytes of text that were taken in.", by_encoding
+            "input_bytes", "UTF-8 bytes of text in calls that were answered.", by_encoding
         )
         self.tokens: Final = self._counter(
             "tokens", "Token ids that were answered, counted or decoded.", by_encoding
@@ -189,7 +189,7 @@ class Metrics:
                 family.refresh()
 
     def forget(self, block: Block) -> None:
-        """Take note that the process of a block is gone: what it counted stays."""
+        """Record that the process of a block has ended; its counts stay."""
         for family in self.families:
             if isinstance(family, Gauge):
                 family.forget(block)
@@ -274,7 +274,7 @@ class RpcMetrics:
         metrics.seconds.labels(rpc, encoding).observe(seconds)
 
     def cancelled(self, encoding: str, seconds: float) -> None:
-        """Count a call that its caller gave up."""
+        """Count a cancelled call."""
         self._metrics.requests.labels(self._rpc, encoding, "CANCELLED").inc()
         self._metrics.cancelled.labels(self._rpc).inc()
         self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)

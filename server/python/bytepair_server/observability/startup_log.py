@@ -13,11 +13,11 @@ from bytepair_server.auth.tls import Tls
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
 from bytepair_server.observability import logs
-from bytepair_server.observability.startup_message import banner, target
+from bytepair_server.observability.startup_message import startup_message, target
 from bytepair_server.playground import playground
 
 
-def announce(
+def log_start(
     log: logs.Log,
     configuration: Configuration,
     known: Callers,
@@ -46,13 +46,15 @@ def announce(
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
     for name, pin in loaded.unpinned.items():
         log.warning(
-            "this file is not pinned: a replaced file would be served too", encoding=name, add=pin
+            "this file is not pinned: add this line, so that a replaced file is rejected",
+            encoding=name,
+            add=pin,
         )
     for entry in loaded.entries:
         if not can_stream(entry.encoding):
             log.warning(
-                "EncodeStream and CountStream refuse this encoding: its pattern is none of the "
-                "named ones",
+                "EncodeStream and CountStream reject this encoding: its split pattern is not a "
+                "named one",
                 encoding=entry.name,
             )
     for variable, meant in configuration.ignored_variables.items():
@@ -74,5 +76,5 @@ def announce(
         playground=page or "off",
     )
     if settings.log_format == "console":
-        sys.stdout.write(banner(settings, loaded, grpc_address, http_address, page))
+        sys.stdout.write(startup_message(settings, loaded, grpc_address, http_address, page))
         sys.stdout.flush()

@@ -12,7 +12,7 @@ from bytepair_server.config.settings import Settings
 
 #: What to try, where it is served: a name that people know.
 _MODEL: Final = "gpt-4o"
-_BANNER: Final = """
+_TEXT: Final = """
 bytepair serves {names}
   gRPC   {grpc_address}
   HTTP   {http_address}
@@ -40,7 +40,7 @@ def target(settings: Settings, grpc_address: str) -> str:
     return f"localhost:{port}" if is_localhost else f"{host}{colon}{port}"
 
 
-def banner(
+def startup_message(
     settings: Settings, catalog: Catalog, grpc_address: str, http_address: str, page: str
 ) -> str:
     """The block of text for the console.
@@ -57,7 +57,7 @@ def banner(
     mutual = settings.tls_client_ca_file is not None
     served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
     http = f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none"
-    return _BANNER.format(
+    return _TEXT.format(
         names=", ".join(entry.name for entry in catalog.entries),
         grpc_address=grpc_address,
         http_address=http,

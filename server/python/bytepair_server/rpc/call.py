@@ -50,7 +50,7 @@ class Call:
             nothing is traced.
         computed: When its answer was computed; likewise, and None for streams.
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
-        input_bytes: UTF-8 bytes of text that were taken in.
+        input_bytes: UTF-8 bytes of text in calls that were answered.
         tokens: Ids that were answered, counted or decoded.
         started: When it came, by `perf_counter`.
         policy: What the special-token policy did: "allowed" where the call may use some, "as_text"

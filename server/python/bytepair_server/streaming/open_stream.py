@@ -15,7 +15,7 @@ class OpenStream:
     """One open stream: when something last came through it, and what it holds.
 
     Attributes:
-        active_at: The event loop's time of the last message. Whoever reads one sets it: the
+        active_at: The event loop's time of the last message. The reader sets it: the
             look at the clock is all that a message costs here.
         idle: It is being cancelled for having been idle.
     """

@@ -12,7 +12,7 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
 
-#: Most configurations are shorter. A longer one may name so many special tokens or stop
+#: Most configurations are shorter. A longer one may name many special tokens or stop
 #: strings that compiling them takes milliseconds.
 _CONFIG_INLINE_MAX_BYTES: Final = 1024
 
@@ -67,10 +67,10 @@ class Session(ABC):
 
     @abstractmethod
     def end(self) -> bytes | None:
-        """Take note that no message follows. As `take`."""
+        """Record that no message follows. As `take`."""
 
     def abandon(self) -> bytes | None:
-        """Take note that the stream is cut off.
+        """Record that the stream is cut off.
 
         Returns:
             An answer with what is certain now; None for nothing.

@@ -8,7 +8,7 @@ from typing import Final
 from bytepair_engine import Encoding
 
 
-class Sight:
+class SpecialTokenDetector:
     """Looks at a text piece by piece; what is found in it is still encoded as text."""
 
     __slots__ = ("_allowed", "_encoding", "_kept", "_tail")

@@ -16,7 +16,7 @@ from bytepair_server.rpc import wire, wire_fields, wire_ids
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
-from bytepair_server.streaming.special_detector import Sight
+from bytepair_server.streaming.special_detector import SpecialTokenDetector
 
 _Config = (
     stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class TextSession(Session):
     """What streams of text have in common. Nothing that is held is certain."""
 
-    __slots__ = ("_sight", "_stream")
+    __slots__ = ("_detector", "_stream")
 
     _REQUEST: ClassVar[Any]
     _DEFAULT_ACTION: ClassVar[int]
@@ -35,7 +35,7 @@ class TextSession(Session):
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._stream: Any = None  # StreamEncoder, StreamCounter or StreamChunker
-        self._sight: Sight | None = None
+        self._detector: SpecialTokenDetector | None = None
         # The first message may need a pattern of a thousand special tokens: not on the loop.
         self.inline_max_bytes = -1
 
@@ -61,9 +61,9 @@ class TextSession(Session):
                 entry = self._configure(request.config)
         kind = request.WhichOneof("piece")
         piece = "" if kind is None else getattr(request, kind)
-        if self._sight is not None and self._sight.finds(piece):
+        if self._detector is not None and self._detector.finds(piece):
             self.call.policy["as_text"] = None
-            self._sight = None
+            self._detector = None
         answer = self._guarded(lambda: self._feed(piece, entry))
         self.held = self._stream.pending_bytes
         # What comes next can set free what is held.
@@ -83,12 +83,12 @@ class TextSession(Session):
         if not can_stream(entry.encoding):
             raise InvalidField(
                 "encoding",
-                f"texts cannot be streamed into {entry.name}: it is not known where they can be "
-                "cut for its split pattern",
+                f"texts cannot be streamed into {entry.name}: it is not known where its "
+                "split pattern allows them to be split",
             )
         self._stream = self._open(entry, rule, config)
         if not rule.disallowed:
-            self._sight = Sight(entry.encoding, rule.allowed)
+            self._detector = SpecialTokenDetector(entry.encoding, rule.allowed)
         return entry
 
     def _guarded(self, step: Callable[[], T]) -> T:

@@ -190,7 +190,7 @@ class Gauge(_Family):
             self.set(self._function())
 
     def forget(self, block: Block) -> None:
-        """Take note that the process of a block is gone."""
+        """Record that the process of a block has ended."""
         for at in block.places(self.name).values():
             block.cells[at] = 0.0
 
@@ -213,7 +213,7 @@ class Distribution:
         self._bounds: Final = bounds
 
     def observe(self, value: float) -> None:
-        """Take note of a value."""
+        """Record a value."""
         self._cells[self._at] += value
         self._cells[self._at + 1 + bisect_left(self._bounds, value)] += 1
 

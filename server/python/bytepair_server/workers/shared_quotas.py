@@ -81,7 +81,7 @@ class QuotaStore:
         self.lock: Final = None if processes == 1 else os.memfd_create("quotas")
 
     def be(self, number: int) -> None:
-        """Take note which of the processes this is, from 0."""
+        """Record the number of this process, from 0."""
         self._number = number
 
     def forget(self, number: int) -> None:

@@ -25,7 +25,7 @@ from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs
 from bytepair_server.observability.http import Pages, listen, serve_on_loop, shown_address
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup_log import announce
+from bytepair_server.observability.startup_log import log_start
 from bytepair_server.playground import playground
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
@@ -35,7 +35,7 @@ from bytepair_server.workers.worker import LoopFactory
 
 #: Exit status where no worker ever came to serve.
 EXIT_WORKERS: Final = 3
-#: So many may die before the first one serves.
+#: How many may die before the first one serves.
 MOST_EARLY_DEATHS: Final = 3
 #: A worker that served for so long was well: its death is not one of a row.
 STEADY_SECONDS: Final = 10.0
@@ -117,12 +117,12 @@ class Supervisor:
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
         self._quota_store: Final = QuotaStore(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
-        # Whoever started the server with nohup wants it to outlive the terminal.
+        # A server started with nohup is to outlive the terminal.
         outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         hangup = () if outlives else (signal.SIGHUP,)
         self._caught_signals: Final = (signal.SIGTERM, signal.SIGINT, *hangup)
         self._draining = False
-        self._announced = False
+        self._log_startd = False
         self._asking: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[int] | None = None
 
@@ -170,7 +170,7 @@ class Supervisor:
                 "a worker cannot be started",
                 worker=place.number,
                 error=error.strerror,
-                tried_again_in_seconds=wait,
+                retry_in_seconds=wait,
             )
 
     def _fork(self, place: _Worker) -> None:
@@ -230,8 +230,8 @@ class Supervisor:
             place.answered.set()
         if worker.SERVING in said:
             place.serving = True
-            if not self._announced and all(each.serving for each in self._workers):
-                self._announce()
+            if not self._log_startd and all(each.serving for each in self._workers):
+                self._log_start()
 
     def _reap(self) -> None:
         for place in self._workers:
@@ -262,13 +262,13 @@ class Supervisor:
         self._log.error(
             "a worker ended", worker=place.number, pid=pid, status=status, replaced_in_seconds=wait
         )
-        if not self._announced and not any(each.serving for each in self._workers):
+        if not self._log_startd and not any(each.serving for each in self._workers):
             deaths = sum(each.deaths_in_a_row for each in self._workers)
             if status == worker.EXIT_CONFIGURATION:
                 self._give_up(status)
                 return
             if deaths >= MOST_EARLY_DEATHS:
-                self._log.critical("no worker comes to serve: giving up", deaths=deaths)
+                self._log.critical("no worker could start: the server ends", deaths=deaths)
                 self._give_up(EXIT_WORKERS)
 
     @staticmethod
@@ -347,9 +347,9 @@ class Supervisor:
 
     # Odds and ends
 
-    def _announce(self) -> None:
-        self._announced = True
-        announce(
+    def _log_start(self) -> None:
+        self._log_startd = True
+        log_start(
             self._log,
             self._configuration,
             self._callers,

@@ -1,7 +1,7 @@
 """One worker process, forked by the supervisor.
 
 The two have a pair of sockets, on which each says things of one byte. Where the socket ends
-the supervisor is gone, and the worker drains.
+the supervisor has ended, and the worker drains.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(
         _leave_supervisor(control.fileno(), *([] if quotas.lock is None else [quotas.lock]))
         quotas.be(number)
         if core is not None and not cores.pin(core):
-            log.warning("cannot be kept on a core of its own", core=core)
+            log.warning("the worker cannot be pinned to its core", core=core)
         inherited = Inherited(
             grpc_address, loaded, metrics, quotas, work_threads, lambda: _say(control, SERVING)
         )
@@ -122,7 +122,7 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
         if not said:
             loop.remove_reader(control)
             if not stopping.is_set():
-                log.error("the supervisor is gone")
+                log.error("the supervisor ended")
             stopping.set()
         if ALIVE in said:
             metrics.refresh()
@@ -133,7 +133,7 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
             server.hurry()
 
     loop.add_reader(control, heard)
-    # Whoever ends one worker wants another in its place.
+    # A worker that is ended is replaced.
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     return await server.run(stopping)
 
@@ -142,4 +142,4 @@ def _say(control: socket.socket, what: bytes) -> None:
     try:
         control.send(what)
     except OSError:
-        """The supervisor is gone, which `heard` notices."""
+        """The supervisor has ended, which `heard` notices."""

@@ -77,7 +77,7 @@ NO_TEXTS: Final = "no texts were given: --on"
 class Texts:
     """How often each token was produced on texts.
 
-    Special tokens are allowed, so that one which a text spells is counted as itself.
+    Special tokens are allowed, so that one which a text contains is counted as itself.
 
     Attributes:
         produced: Id to how often.

@@ -27,7 +27,7 @@ from bytepair_tools.texts.options import (
 #: The exit status where a limit is exceeded.
 EXCEEDED: Final = 3
 
-#: How many tokens of each check are listed, unless told otherwise; JSON has all.
+#: How many tokens of each check are listed, by default; JSON has all.
 DEFAULT_MOST: Final = 10
 
 _DESCRIPTION: Final = """\
@@ -49,7 +49,7 @@ exit status: 0; 1 if something was rejected; 2 for wrong usage; 3 if a limit is 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much of a check is no failure: so many tokens, or such a share of them."""
+    """How much of a check is no failure: a number of tokens, or a share of them."""
 
     value: float
     is_share: bool

@@ -44,7 +44,7 @@ class Vocabulary:
         encoding: The encoding.
         tokens: Its ordinary tokens, by id.
         derivations: How they are merged.
-        always_found: Added tokens that any text which spells them becomes though no request
+        always_found: Added tokens that any text which contains them becomes though no request
             allows them: id to spelling.
     """
 

@@ -24,7 +24,7 @@ from bytepair_tools.shared.failure import INTERRUPTED, USAGE, Failure
 from bytepair_tools.texts.documents import what_was_not_utf8
 from bytepair_tools.texts.options import add_document_options, documents_of
 
-#: So many files of counts are written unless told otherwise: each is added up in memory at once.
+#: Files of counts that are written by default; each is added up in memory at once.
 DEFAULT_BUCKETS = 16
 MAX_BUCKETS = 4096
 
@@ -150,7 +150,7 @@ def parser() -> argparse.ArgumentParser:
         default=DEFAULT_BUCKETS,
         metavar="N",
         help="how many files of counts to write, each of which a worker holds in memory; with 1 "
-        "the order of first sight is kept, for --ties first-seen (%(default)s)",
+        "the order of first occurrence is kept, for --ties first-seen (%(default)s)",
     )
     for task, summary, what in (
         ("encode", "write the token ids of all documents", "its token ids, a list column 'ids'"),

@@ -71,7 +71,7 @@ def add_up(job: Job, folder: Path, bucket: int) -> Outcome:
             outcomes.append(_add(counting, job, path, bucket))
         counts = counting.counts()
     settings, total = job.settings, Outcome.total(outcomes)
-    # What is told of documents is told once, as a training adds up what all parts say.
+    # Reports on documents are made once: a training adds up those of all parts.
     outcome = Outcome() if bucket else total
     outcome = replace(outcome, text_bytes=counts.total_bytes)
     counted = Counted(

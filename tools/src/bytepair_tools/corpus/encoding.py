@@ -50,7 +50,7 @@ def encode_partition(job: Job, folder: Path, number: int) -> Outcome:
                 result, found = encode(texts)
             except _Refused as refused:
                 place = f"{name}, document {rows + refused.number}"
-                raise Failure(f"{place}: {_told(refused.error)}") from None
+                raise Failure(f"{place}: {_message(refused.error)}") from None
             group.append(_beside(kept, COLUMNS[job.task], result))
             rows, held, tokens = rows + len(texts), held + found, tokens + found
             text_bytes += sum(len(text.encode()) for text in texts)
@@ -81,11 +81,11 @@ class _Refused(Exception):
         self.error = error
 
 
-def _told(error: BytepairError) -> str:
+def _message(error: BytepairError) -> str:
     if not isinstance(error, SpecialTokenFound):
         return str(error)
     return (
-        f"it spells the special token {error.token!r} at byte {error.byte_offset}; "
+        f"it contains the special token {error.token!r} at byte {error.byte_offset}; "
         "--allowed-special makes that a control token, and --disallowed-special as-text takes all "
         "as ordinary text"
     )

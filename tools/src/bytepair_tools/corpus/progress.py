@@ -22,7 +22,7 @@ class Progress:
         self._started = monotonic()
 
     def begin(self, phase: str, total: int) -> None:
-        """A phase begins, in which so many partitions or buckets are to be done."""
+        """A phase of `total` partitions or buckets begins."""
         self._phase, self._total, self._done = phase, total, 0
         self._started = monotonic()
         self._show()

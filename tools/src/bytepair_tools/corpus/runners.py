@@ -146,7 +146,7 @@ class RayCluster:
                 for reference in done:
                     yield running.pop(reference), _checked(ray.get(reference))
         except ray.exceptions.RayTaskError:
-            raise  # a bug, which is told as such
+            raise  # a bug, which is reported as one
         except ray.exceptions.RayError as error:
             raise Failure(f"{_DIED} ({type(error).__name__})") from None
 

@@ -1,7 +1,7 @@
 """The checkpoint of a training that was stopped: the counts so far, and where reading stopped.
 
 A checkpoint is one file: a line of JSON, then a line for each pre-token in the order of first
-sight, its bytes in base64, a space, its count. The merges are not in it: they follow from the
+occurrence, its bytes in base64, a space, its count. The merges are not in it: they follow from the
 counts, always the same, in a fraction of the time that counting takes.
 """
 

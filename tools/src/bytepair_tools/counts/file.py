@@ -1,8 +1,8 @@
 """Pre-token counts in Parquet: written by counting, read by training.
 
-A row is a pre-token, as bytes, and how often it stands; rows are in the order of first sight. The
-file's metadata says what was counted, so that counts of other pre-tokens are refused. Counts of one
-corpus may be in several files, which then are the parts of one *run*: all of them, or none.
+A row is a pre-token, as bytes, and how often it occurs; rows are in the order of first occurrence.
+The file's metadata says what was counted, so that counts of other pre-tokens are rejected. Counts
+of one corpus may be in several files, which then are the parts of one *run*: all of them, or none.
 """
 
 from __future__ import annotations

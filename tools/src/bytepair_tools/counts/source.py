@@ -24,7 +24,7 @@ class CountFiles:
 
     Attributes:
         names: Files, and folders, which stand for all `*.parquet` in them; in the order of first
-            sight.
+            occurrence.
         pattern: What the pre-tokens must have been split by, resolved; None for nothing.
         folder: Where temporary files go.
         wanted: How many ordinary tokens the training is to end with.
@@ -97,7 +97,7 @@ class CountFiles:
             if counted.parts > 1:
                 if self.ties == "first-seen":
                     raise Failure(
-                        f"{path}: the order of first sight is not known across the "
+                        f"{path}: the order of first occurrence is not known across the "
                         f"{counted.parts} parts of a run; count into one, or train by "
                         "'--ties lowest'"
                     )

@@ -34,7 +34,7 @@ def schema() -> pyarrow.Schema:
 
 
 def tables(counts: PretokenCounts) -> Iterator[pyarrow.Table]:
-    """Counts as Arrow has them, so many rows at once."""
+    """Counts as Arrow batches of a bounded number of rows."""
     for start in range(0, len(counts), GROUP_ROWS):
         yield table(counts, start, start + GROUP_ROWS)
 

@@ -31,7 +31,7 @@ from bytepair_tools.texts.options import FILES_HELP, add_document_options, docum
 _DESCRIPTION: Final = """\
 Count the tokens of texts in one encoding or in several, side by side: by file, and by script or
 by what each document says of itself. More bytes per token is denser; fewer tokens per word, and
-more whole words, cut less. Special tokens that a text spells are ordinary text.
+more whole words, cut less. Special tokens that a text contains are ordinary text.
 """
 
 _EPILOG: Final = """\

@@ -22,7 +22,7 @@ from bytepair_tools.shared.files import write_whole
 from bytepair_tools.shared.visible import visible, visible_bytes
 from bytepair_tools.texts.options import natural_number
 
-#: How many tokens are listed, unless told otherwise; JSON and the page have all.
+#: How many tokens are listed, by default; JSON and the page have all.
 DEFAULT_MOST: Final = 200
 
 _DESCRIPTION: Final = """\
@@ -97,7 +97,7 @@ def _text(argument: str | None) -> str | None:
 
 def _token_id(explainer: Explainer, token: str, text: str | None, pieces: Sequence[Piece]) -> int:
     """The token that --token means: a number in the list of the text's tokens, or an id where there
-    is no text; or else what a token spells."""
+    is no text; or else a token's text."""
     if not token.isascii() or not token.isdecimal():
         return explainer.token_id(token)
     number = int(token)
@@ -133,8 +133,8 @@ def _notes(encoding: Encoding, text: str | None, pieces: Sequence[Piece]) -> Ite
     for token, token_id in encoding.special_tokens.items():
         if text is not None and token in text and token_id not in found:
             yield (
-                f"the text spells the special token {visible(token)}, which is ordinary text here; "
-                f"--allowed-special makes it a control token"
+                f"the text contains the special token {visible(token)}, which is ordinary text "
+                f"here; --allowed-special makes it a control token"
             )
 
 

@@ -16,7 +16,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.shared.failure import Failure
 
-#: A longer text is refused: nobody looks at so many tokens one by one.
+#: The most tokens that are explained one by one; a longer text is rejected.
 MOST_TOKENS: Final = 20_000
 
 Kind = Literal["token", "byte", "special", "unknown"]

@@ -22,7 +22,7 @@ MOST_LISTED: Final = 20
 
 _DESCRIPTION: Final = """\
 Say what vocabulary files are, what they hold, and what is done to text; and print the lines of
-a server's configuration file that serve them. The format is told from the content, never from
+a server's configuration file that serve them. The format is detected from the content, never from
 the name; a file may be gzip. Nothing is asked of a server.
 """
 
@@ -138,8 +138,8 @@ def _notes(found: Inspection) -> Iterator[str]:
         yield f"Not yet complete: {found.missing}."
     suspects = [token for token in found.always_found if re.match(r"[<\[{|].*[>\]}|]$", token)]
     if suspects:
-        yield "Text that spells one of these becomes it without being asked for, as the publisher's"
-        yield "library does it; if one of them controls the model, name it in also_special:"
+        yield "Text that contains one of these becomes it, as in the publisher's library; if one"
+        yield "controls the model, name it in also_special:"
         yield f"{_listed(suspects)}"
 
 

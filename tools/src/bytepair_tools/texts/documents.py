@@ -61,7 +61,7 @@ class Documents:
         """
         if self.by is not None and self.format_of(name) in ("text", "lines"):
             raise Failure(f"{shown(name)}: plain text has no {self.by!r} by which to group")
-        with _told(name):
+        with _named(name):
             if self.format_of(name) == "parquet":
                 yield from self._rows(name)
                 return
@@ -87,7 +87,7 @@ class Documents:
             if name == STANDARD_INPUT:
                 is_known = False
                 continue
-            with _told(name):
+            with _named(name):
                 size += Path(name).stat().st_size
             is_text = self.format_of(name) in ("text", "lines")
             is_known &= is_text and Path(name).suffix not in _COMPRESSED
@@ -115,8 +115,8 @@ class Documents:
         read = 0
         chunk = b"a first one"
         while chunk:
-            # Whoever takes the pieces would see errors that `read` does not.
-            with _told(name):
+            # Otherwise the pieces would raise errors that `read` does not.
+            with _named(name):
                 chunk = file.read(CHUNK_BYTES)
             state = decoder.getstate()
             try:
@@ -224,7 +224,7 @@ def _not_utf8(name: str, offset: int) -> Failure:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _named(name: str) -> Iterator[None]:
     """Failures of reading, as the command tells them."""
     try:
         yield

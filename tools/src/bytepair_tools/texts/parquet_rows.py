@@ -13,7 +13,7 @@ from bytepair_tools.texts.opening import STANDARD_INPUT, shown
 if TYPE_CHECKING:
     import pyarrow
 
-#: So many rows are held at once.
+#: Rows that are held at once.
 ROWS: Final = 1024
 
 
