@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,15 @@ def test_every_fault_is_found(shell: Shell, tmp_path: Path, faulty: str) -> None
     assert '  266  "\\xff\\xfe"  its bytes are in no UTF-8\n' in table
     assert '  263  "abcd"  merging stops at 3 parts\n' in table
     assert "  and 11 more: --most N lists N, --json all\n" in table
+
+
+def test_what_a_check_finds_is_a_setting_of_the_server(shell: Shell, faulty: str) -> None:
+    usual = ("audit", faulty, "--flag", "incomplete")
+    expected = ids(b"\xe6\x97", b"\xff\xfe", b"a\x82")
+    assert tomllib.loads(shell(*usual)) == {"flagged_tokens": {"faulty": expected}}
+    both = tomllib.loads(shell(*usual, "--flag", "only-whole"))
+    assert both == {"flagged_tokens": {"faulty": sorted([*expected, IDS[b"abcd"]])}}
+    shell("audit", faulty, "--flag", "unused", status=1, errors="--flag unused: this check cannot")
 
 
 def test_what_needs_no_texts_is_judged_without(shell: Shell, faulty: str) -> None:

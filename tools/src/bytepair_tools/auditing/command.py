@@ -39,6 +39,7 @@ vocabulary of bytes has them. Without --on, only checks that need no texts run.
 _EPILOG: Final = """\
 examples:
   bytepair audit o200k_base --on texts/*.txt
+  bytepair audit r50k_base --on texts/*.txt --flag unused >> bytepair-server.toml
   bytepair audit mine/bytepair.toml --on held-out.jsonl.gz --max-unused 20% --max-unreachable 0
 
 docs/evaluation.md defines each check.
@@ -83,10 +84,16 @@ def run(args: argparse.Namespace) -> int:
     }
     vocabulary, texts, checks = _audit(args)
     for check in checks:
-        if check.name in limits and check.findings is None:
+        if check.findings is not None:
+            continue
+        if check.name in limits:
             raise Failure(f"--max-{check.name}: this check cannot run: {check.why_not}")
+        if check.name in args.flag:
+            raise Failure(f"--flag {check.name}: this check cannot run: {check.why_not}")
     exceeded = [c for c in checks if c.name in limits and limits[c.name].is_exceeded(c)]
-    if args.json:
+    if args.flag:
+        sys.stdout.write(_flagged(vocabulary.encoding.name, checks, args.flag))
+    elif args.json:
         fields = _fields(vocabulary, texts, checks, exceeded)
         sys.stdout.write(json.dumps(fields) + "\n")
     else:
@@ -204,6 +211,12 @@ def _fields(
     }
 
 
+def _flagged(name: str, checks: Sequence[Check], wanted: Sequence[str]) -> str:
+    """The tokens that some checks found, as the server's setting `flagged_tokens`, in TOML."""
+    found = {f.id for check in checks if check.name in wanted for f in check.findings or ()}
+    return f"[flagged_tokens]\n{json.dumps(name)} = {sorted(found)}\n"
+
+
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.id,
@@ -225,6 +238,15 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("encoding", metavar="ENCODING", help=ENCODING_HELP)
     parser.add_argument("--on", nargs="+", default=[], metavar="FILE", help=FILES_HELP)
     parser.add_argument("--json", action="store_true", help="print JSON, with every token")
+    parser.add_argument(
+        "--flag",
+        action="append",
+        choices=[*TITLES],
+        default=[],
+        metavar="CHECK",
+        help="print only the tokens that this check finds, as the server's setting flagged_tokens; "
+        "may be repeated",
+    )
     parser.add_argument(
         "--most",
         type=natural_number,
