@@ -198,6 +198,13 @@ def test_streams_and_failures_are_spans_without_text(
     [(stream, attributes)] = spans["bytepair.v1.TokenizerService/CountStream"]
     assert attributes["bytepair.tokens"] > 0
     assert not stream.parent_span_id
+    [(compute, attributes)] = (
+        each for each in spans["compute"] if each[0].parent_span_id == stream.span_id
+    )
+    assert stream.start_time_unix_nano <= compute.start_time_unix_nano
+    assert compute.end_time_unix_nano <= stream.end_time_unix_nano
+    took = (compute.end_time_unix_nano - compute.start_time_unix_nano) / 1e9
+    assert 0 < attributes["bytepair.compute_seconds"] <= took + 1e-6
     [(failed, attributes)] = spans["bytepair.v1.TokenizerService/Count"]
     assert attributes["rpc.response.status_code"] == "NOT_FOUND"
     assert attributes["bytepair.reason"] == "UNKNOWN_ENCODING"

@@ -58,12 +58,15 @@ class Times(NamedTuple):
     Attributes:
         started: It came.
         admitted: It was admitted; None if it never was.
-        computed: Its answer was computed; None if it was not, or is a stream.
+        computed: Its last answer was computed; None if it was not.
+        stream_seconds: Of a stream, how much of the time from `admitted` to `computed` its messages
+            were computed; None for a unary call.
     """
 
     started: float
     admitted: float | None
     computed: float | None
+    stream_seconds: float | None
 
 
 def parent_of(header: str | None) -> Parent | None:
@@ -134,7 +137,10 @@ class Tracer:
             start_span("admission", within, start_time=started).end(admitted)
             if times.computed is not None:
                 computed = offset + round(times.computed * 1e9)
-                start_span("compute", within, start_time=admitted).end(computed)
+                compute = start_span("compute", within, start_time=admitted)
+                if times.stream_seconds is not None:
+                    compute.set_attribute("bytepair.compute_seconds", times.stream_seconds)
+                compute.end(computed)
         span.end(ended)
         found = span.get_span_context()
         return Parent(f"{found.trace_id:032x}", f"{found.span_id:016x}")

@@ -48,7 +48,9 @@ class Call:
         peer: Its connection, as gRPC named it at first: later it may know of none.
         admitted: When it was admitted, by `perf_counter`, for traces; None if it was not, or
             nothing is traced.
-        computed: When its answer was computed; likewise, and None for streams.
+        computed: When its answer was computed; of a stream the last one. Likewise.
+        stream_seconds: How long the messages of a stream were computed, in seconds; None for
+            unary calls, and where nothing is traced.
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
         input_bytes: UTF-8 bytes of text in calls that were answered.
         tokens: Ids that were answered, counted or decoded.
@@ -69,6 +71,7 @@ class Call:
         "policy",
         "request_id",
         "started",
+        "stream_seconds",
         "tokens",
     )
 
@@ -82,6 +85,7 @@ class Call:
         self.caller = ""
         self.admitted: float | None = None
         self.computed: float | None = None
+        self.stream_seconds: float | None = None
         self.encoding = NO_ENCODING
         self.input_bytes = 0
         self.tokens = 0

@@ -164,7 +164,7 @@ class Outcomes:
         span = tracer.record(
             self._method,
             headers if _parent(incoming) else {},
-            traces.Times(call.started, call.admitted, call.computed),
+            traces.Times(call.started, call.admitted, call.computed, call.stream_seconds),
             code,
             lambda: {
                 "rpc.system.name": "connectrpc" if incoming.is_json else "grpc",

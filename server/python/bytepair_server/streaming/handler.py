@@ -25,7 +25,7 @@ from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
-from bytepair_server.streaming.session import Session
+from bytepair_server.streaming.session import Session, timed
 from bytepair_server.streaming.split import SplitSession
 from bytepair_server.streaming.text import CountSession, EncodeSession
 from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
@@ -87,6 +87,7 @@ class StreamHandlers:
         self._executor: Final = executor
         self._max_message_bytes: Final = max_message_bytes
         self._idle_seconds: Final = idle_seconds
+        self._is_traced: Final = tracer is not None
         self._outcomes: Final = partial(
             Outcomes,
             limiter=limiter,
@@ -106,6 +107,8 @@ class StreamHandlers:
 
     def _handler(self, rpc: str) -> Handler:
         session_class, outcomes = SESSIONS[rpc], self._outcomes(f"{SERVICE_NAME}/{rpc}")
+        if self._is_traced:
+            session_class = timed(session_class)
 
         async def handle(incoming: StreamCall) -> None:
             call, limiter = outcomes.begin(incoming), self._limiter

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Final
 
 from bytepair_server.errors import InConfig, InvalidField
@@ -77,6 +78,35 @@ class Session(ABC):
         """
         self.over = True
         return None
+
+
+def timed(session_class: type[Session]) -> type[Session]:
+    """The same sessions, which note in their call when and how long messages are computed."""
+
+    class Timed(session_class):  # type: ignore[misc, valid-type]
+        __slots__ = ()
+
+        def take(self, raw: bytes) -> bytes | None:
+            with _noted(self.call):
+                answer: bytes | None = super().take(raw)
+                return answer
+
+        def end(self) -> bytes | None:
+            with _noted(self.call):
+                answer: bytes | None = super().end()
+                return answer
+
+    return Timed
+
+
+@contextmanager
+def _noted(call: Call) -> Iterator[None]:
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        call.computed = perf_counter()
+        call.stream_seconds = (call.stream_seconds or 0.0) + call.computed - started
 
 
 def check_config(has_config: bool, is_first: bool) -> None:
