@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import bytepair_engine
 import pytest
@@ -35,6 +36,15 @@ def test_scanners_split_as_the_reference(name: str) -> None:
     tokens = bytepair_engine.get_encoding("cl100k_base").token_byte_values()
     for text in random_texts(random.Random(seed), tokens, 300):
         assert core.split(text) == split(text, PATTERNS[name]), text
+
+
+def test_punctuation_among_kana_ends_where_the_kana_end() -> None:
+    """DeepSeek isolates Han and kana first, so that a line end is never in a piece with them."""
+    core = _core_of(PATTERNS["deepseek_v3"])
+    characters = "\u30a0\u30fb\u309b\u3040\u30ff\u4e00\u9fa5\u9fa6\u3001.a1 \n\r\u0301"
+    for size in (1, 2, 3):
+        for text in map("".join, product(characters, repeat=size)):
+            assert core.split(text) == split(text, PATTERNS["deepseek_v3"]), ascii(text)
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -8,6 +8,7 @@ use super::class::*;
 
 const PUNCTUATION_OR_SYMBOL: ClassSet = ClassSet::of(&[PUNCTUATION, SYMBOL]);
 const LETTER_OR_MARK: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
+const LINE_ENDS: ClassSet = ClassSet::of(&[NEWLINE]);
 const NEVER_PREFIX: ClassSet =
     ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, PUNCTUATION, SYMBOL]);
 
@@ -70,10 +71,7 @@ impl Segment<'_> {
         let body = start + (first.code_point == 0x20) as usize;
         let end = self.run(body, PUNCTUATION_OR_SYMBOL);
         if end > body {
-            let newlines = self.text[end..]
-                .iter()
-                .take_while(|&&b| b == b'\r' || b == b'\n');
-            return Some(end + newlines.count());
+            return Some(self.run(end, LINE_ENDS));
         }
         self.whitespace_end(start)
     }
