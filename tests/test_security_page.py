@@ -64,6 +64,7 @@ def made(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @needs_openssl
 def test_certificates_that_are_made_so_are_taken(made: Path) -> None:
     config = f'builtin_encodings = ["o200k_base"]\n{TOML[1]}'

@@ -39,6 +39,7 @@ def test_text_to_ids_and_back(client: TokenizerClient, text: str) -> None:
     assert client.decode_bytes(expected) == text.encode()
 
 
+@pytest.mark.slow
 def test_batches_are_their_items_in_order(client: TokenizerClient) -> None:
     expected = [oracle("o200k_base").encode(text) for text in TEXTS]
     assert client.encode_batch(TEXTS) == expected

@@ -248,6 +248,7 @@ def test_strict_decoding_fails_after_the_text_before(client: TokenizerClient) ->
     assert error.byte_offset == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_a_text_in_pieces_gives_the_ids_of_the_whole(client: TokenizerClient, name: str) -> None:
     seed = random.randrange(2**32)

@@ -159,6 +159,7 @@ def test_a_worker_that_dies_costs_its_partition_alone(
     assert table("apart") == table("at-once")
 
 
+@pytest.mark.slow
 def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
     counting = ("corpus", "count", "corpus/a.parquet", "--workers", "1", "--output", "out")
     shell(*counting, "--encoding", "gpt2")

@@ -16,6 +16,7 @@ from support.oracle import oracle
 encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
 
 
+@pytest.mark.slow
 @given(encodings, texts | repeated, texts)
 def test_stable_tokens_stay_whatever_follows(name: str, text: str, more: str) -> None:
     """Law I4, and the counts of I3."""

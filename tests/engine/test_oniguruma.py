@@ -105,6 +105,7 @@ def test_hard_texts(pattern: str) -> None:
         assert ours(pattern, text) == oracle(pattern, text), text
 
 
+@pytest.mark.slow
 def test_random_patterns() -> None:
     """As far as both take them."""
     rng, compared = random.Random(7), 0

@@ -40,6 +40,7 @@ options = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(encodings, texts | repeated, options)
 def test_chunks_fit_and_nothing_is_lost(name: str, text: str, options: SplitOptions) -> None:
     check(name, text, options)

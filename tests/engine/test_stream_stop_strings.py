@@ -294,6 +294,7 @@ def cpu_seconds(text: str, cancel_after: float | None) -> float:
     return spent
 
 
+@pytest.mark.slow
 def test_the_search_ends_in_the_middle_of_a_large_text() -> None:
     """Its own CPU time is compared with that of the whole text: no clock of the wall."""
     text = " " * (16 << 20)

@@ -93,6 +93,7 @@ def test_each_item_of_a_batch_has_its_outcome(server: RunningServer) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(texts | repeated, st.integers(1, 20), st.integers(0, 50))
 def test_split_and_its_stream_agree(
     server: RunningServer, text: str, most: int, overlap: int
@@ -147,6 +148,7 @@ def test_chunks_before_a_fault_come_first(server: RunningServer) -> None:
     assert read(error.value).reason == "BUDGET_TOO_SMALL"
 
 
+@pytest.mark.slow
 def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
     text = f"é\u200b {END} ＜|endoftext|> "
     answer = server.stub.Inspect(

@@ -182,6 +182,7 @@ def test_an_id_of_no_whole_character_over_and_over_is_not_held(server: RunningSe
 # gRPC in Python
 
 
+@pytest.mark.slow
 def test_two_servers_do_not_share_a_port(server: RunningServer) -> None:
     """grpc #28867: SO_REUSEPORT gives each of them some connections, and nobody notices."""
     ended = subprocess.run(

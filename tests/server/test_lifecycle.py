@@ -241,6 +241,7 @@ def test_signals_are_as_before_after_the_server() -> None:
         getLogger().handlers[:] = handlers
 
 
+@pytest.mark.slow
 def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
     flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--reflection")
     with subprocess.Popen(
@@ -291,6 +292,7 @@ def test_a_person_is_told_how_to_try_it_over_tls() -> None:
     assert "  page   https://localhost:1/ " in shown
 
 
+@pytest.mark.slow
 def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "table.tiktoken").write_text("YQ== 0\n", encoding="utf-8")
     declared = f"""

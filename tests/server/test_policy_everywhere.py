@@ -134,6 +134,7 @@ def attacks(draw: st.DrawFn) -> tuple[str, list[str]]:
     return name, draw(st.lists(piece, max_size=8))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(attack=attacks())
 def test_what_allows_nothing_gets_no_control_token_and_its_own_text_back(

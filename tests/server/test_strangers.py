@@ -87,6 +87,7 @@ def test_a_name_that_no_service_has_is_not_kept(keyed: RunningServer) -> None:
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+@pytest.mark.slow
 def test_whole_requests_of_health_are_answered_however_many_come_at_once(
     keyed: RunningServer,
 ) -> None:
@@ -125,6 +126,7 @@ def watch(channel: grpc.Channel) -> Any:
     return call
 
 
+@pytest.mark.slow
 def test_watches_of_health_are_bounded_and_those_that_end_make_room(keyed: RunningServer) -> None:
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:

@@ -7,6 +7,7 @@ import os
 import signal
 import warnings
 
+import pytest
 from bytepair_server.workers.shared_metrics import OTHER, Block, Counter, Gauge, Histogram
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def test_a_histogram_is_as_prometheus_client_s(values: list[float]) -> None:
         assert math.isclose(actual[key], value), key
 
 
+@pytest.mark.slow
 def test_what_there_is_no_room_for_is_counted_together() -> None:
     """No call fails for it, and the total stays right."""
     block = Block()

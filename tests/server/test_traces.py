@@ -238,6 +238,7 @@ def test_without_the_extra_the_log_says_what_to_install(tmp_path: Path) -> None:
         server.wait_for_log("no traces are sent: install bytepair-server[otel]")
 
 
+@pytest.mark.slow
 def test_opentelemetry_is_not_imported_where_traces_are_off() -> None:
     code = "import sys, bytepair_server.server; print('opentelemetry' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

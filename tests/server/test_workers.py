@@ -303,6 +303,7 @@ def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 def test_the_supervisor_gives_up_where_no_worker_comes_to_serve() -> None:
     ended = start("--transport", "grpcio", GRPC_POLL_STRATEGY="there is no such strategy")
     assert ended.returncode == 3

@@ -98,6 +98,7 @@ def test_a_large_document_is_read_in_parts(tmp_path: Path) -> None:
     assert reports[-1] == counts.bytes
 
 
+@pytest.mark.slow
 def test_the_same_data_in_two_formats_is_one_command(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(DATA, indent=2))
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(DATA))

@@ -60,6 +60,7 @@ def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
     assert json.loads(shell("explain", "", "--encoding", "gpt2", "--json"))["tokens"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "a.model"])
 def test_the_character_that_tokens_share_is_shown(shell: Shell, tmp_path: Path, name: str) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))

@@ -98,6 +98,7 @@ def test_a_document_without_white_space_is_one_block() -> None:
     assert blocks[0].stretches["Han"] == Spans([0], [4500], 1500)
 
 
+@pytest.mark.slow
 def test_every_character_has_the_script_that_unicode_gives_it() -> None:
     """Except for what is not assigned, and one character of two scripts at once."""
     characters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
