@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-from playwright.sync_api import Page, expect
-from support.browsing import OpenPage
+from playwright.sync_api import expect
+from support.browsing import OpenPage, violations
 from support.serving import RunningServer
 
-AXE = Path(__file__).resolve().parents[2] / "build/page/node_modules/axe-core/axe.min.js"
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 PHONE = {"width": 360, "height": 740}
 TABS = ("Tokens", "Compare", "Merges", "Cut", "Findings", "Chat")
-
-
-def violations(page: Page) -> list[Any]:
-    """What axe-core finds: the rule, and the elements."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("(rules) => axe.run({runOnly: rules})", RULES)
-    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -45,9 +45,12 @@ def test_trees_are_those_of_the_engine(page: Page) -> None:
         page.locator("#merges-view .t").first.click()
         (root,) = derivations.of(ENCODING.decode_single_token_bytes(expected[0]))
         status = page.locator("#tree-status")
+        size = len(ENCODING.decode_single_token_bytes(expected[0]))
+        if size == 1:
+            expect(status).to_have_text(f"Token {expected[0]} is not merged.")
+            continue
         expect(status).to_contain_text(f"Token {expected[0]} is made of")
         assert drawn(page.locator(".tree > ul > li")) == tree(root)
-        size = len(ENCODING.decode_single_token_bytes(expected[0]))
         expect(page.locator(".steps li")).to_have_count(size)
         expect(page.locator(".steps mark")).to_have_count(size - 1)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
+import unicodedata
 import zlib
 from typing import Any
 
 import pytest
 from bytepair_engine import get_encoding
+from bytepair_server.playground.playground import files
+from bytepair_tools.shared.visible import visible
 from conftest import Serve
 from playwright.sync_api import Page, expect
 from support.browsing import OpenPage, becomes, ids
@@ -108,3 +112,31 @@ def test_names_of_the_server_stay_text(serve: Serve, open_page: OpenPage, tmp_pa
     page.locator("#text").fill("a<script>alert(2)</script>b")
     expect(page.locator(".t.special")).to_have_text("<script>alert(2)</script>")
     is_clean(page)
+
+
+def test_what_is_hidden_on_a_page_is_hidden_on_a_terminal(
+    site: RunningServer, open_page: OpenPage
+) -> None:
+    """Pages name these characters; terminals escape them. Unassigned ones differ by version."""
+    page = open_page(site)
+    module = next(file.path for file in files() if file.path.endswith("/visible.js"))
+    named = page.evaluate(
+        """async ([path, most]) => {
+            const { spoken } = await import(path);
+            const named = [];
+            for (let code = 0; code < most; code++) {
+                if (code >= 0xd800 && code < 0xe000) continue;
+                const character = String.fromCodePoint(code);
+                if (spoken(character) !== character) named.push(code);
+            }
+            return named;
+        }""",
+        [module, sys.maxunicode + 1],
+    )
+    escaped = {
+        code
+        for code in [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]
+        if visible(chr(code)).startswith("\\") and chr(code) != "\\"
+    }
+    differing = {chr(code) for code in escaped.symmetric_difference(named)}
+    assert {unicodedata.category(each) for each in differing} <= {"Cn"}

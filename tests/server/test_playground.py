@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from bytepair_server.playground import playground
-from bytepair_tools.explanation import page as explain_page
 from conftest import Serve
 from support.keys import keys_toml
 from support.serving import RunningServer, run_to_end
@@ -134,15 +133,6 @@ def test_modules_import_only_what_is_served() -> None:
         if file.path.endswith(".js"):
             imported = re.findall(r'from "\./([^"]+)"', file.content.decode())
             assert set(imported) <= names, file.path
-
-
-def test_tokens_look_as_those_of_bytepair_explain() -> None:
-    colours = re.compile(r"\.c(\d) \{\s*background: (#\w+);\s*\}")
-    (style,) = (file for file in playground.files() if file.path.endswith(".css"))
-    explained = Path(str(explain_page.__file__)).read_text(encoding="utf-8")
-    shown = colours.findall(style.content.decode())
-    assert len(shown) == 6
-    assert shown == colours.findall(explained)
 
 
 def test_it_can_be_turned_off(serve: Serve) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 #: Opens a page: `open_page(server, "#…", viewport=…)`.
 OpenPage = Callable[..., "Page"]
 WAIT_SECONDS = 20.0
+AXE = Path(__file__).resolve().parents[2] / "build/page/node_modules/axe-core/axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 #: Each label ends with the id.
 _IDS = "(all) => all.map((each) => Number(/id (\\d+)/.exec(each.ariaLabel)[1]))"
 _TEXTS = "(all) => all.map((each) => each.textContent)"
@@ -39,6 +42,13 @@ def becomes(page: Page, read: Callable[[], object], expected: object) -> None:
     while (found := read()) != expected:
         assert monotonic() < until, f"{found!r} is not {expected!r}"
         page.wait_for_timeout(20)
+
+
+def violations(page: Page) -> list[Any]:
+    """What axe-core finds: the rule, and the elements."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("(rules) => axe.run({runOnly: rules})", RULES)
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]]
 
 
 def enter(page: Page, text: str) -> None:

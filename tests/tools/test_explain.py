@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import random
 import re
@@ -12,9 +13,11 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bytepair_engine import get_encoding
+from bytepair_engine.context.inspecting import inspect
 from bytepair_tools.explanation.text import Colour, wants_colour
 from bytepair_tools.shared.visible import visible, visible_bytes
 from support.hard_text import random_character
@@ -29,14 +32,6 @@ HOSTILE = (
 )
 #: What may not reach a terminal or a page: it acts, or it hides.
 ACTING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-#: All that a page is made of: nothing that loads, runs or styles.
-_TAGS = {
-    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "code", "div", "a", "br"),
-    *("section", "b", "span", "ul", "li", "table", "tr", "th", "td"),
-}
-_ATTRIBUTES = {
-    *("lang", "charset", "http-equiv", "content", "name", "class", "dir", "href", "title", "id"),
-}
 
 
 def acting(text: str) -> set[str]:
@@ -47,8 +42,7 @@ def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
     text = "Hello, naïve 🙂 <|endoftext|>"
     for name in ("gpt2", "gpt-4"):
         encoding = get_encoding(name)
-        told = "the text contains the special token <|endoftext|>, which is ordinary text here"
-        found = json.loads(shell("explain", text, "--encoding", name, "--json", errors=told))
+        found = json.loads(shell("explain", text, "--encoding", name, "--json"))
         ids, starts = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
         assert [token["id"] for token in found["tokens"]] == ids
         assert [token["start"] for token in found["tokens"]] == starts
@@ -80,8 +74,6 @@ def test_the_character_that_tokens_share_is_shown(shell: Shell, tmp_path: Path, 
     listed = shell(*usual)
     assert listed.count('"🦄"') == sum("🦄" in token["shared"] for token in tokens)
     assert "part of" not in shell("explain", "plain", "--encoding", name)
-    shell(*usual, "--html", "a.html")
-    assert "part of 🦄" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_the_merges_of_one_token(shell: Shell) -> None:
@@ -180,24 +172,33 @@ def test_when_colours_are_written(
 
 
 class Page(HTMLParser):
-    """What a browser would see: tags with their attributes, and the text between them."""
+    """The elements of a page, each with its attributes and the text in it."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.shown: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None], str]] = []
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append(("", {}, ""))
 
     def handle_data(self, data: str) -> None:
-        self.shown.append(data)
+        if self.elements:
+            tag, attributes, text = self.elements[-1]
+            self.elements[-1] = (tag, attributes, text + data)
+
+    @property
+    def data(self) -> Any:
+        """What the page's script draws."""
+        return json.loads(next(text for _, a, text in self.elements if a.get("id") == "data"))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "a.model", "a.json"])
-def test_a_page_shows_the_same_and_nothing_of_a_text_acts(
+def test_a_page_holds_the_same_and_nothing_of_a_text_acts(
     shell: Shell, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
@@ -207,28 +208,63 @@ def test_a_page_shows_the_same_and_nothing_of_a_text_acts(
     tokens = json.loads(shell(*usual, "--json"))["tokens"]
     written = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert acting(written) == set()
-    page = Page(written)
-    assert {tag for tag, _ in page.tags} <= _TAGS
-    assert {key for _, attributes in page.tags for key in attributes} <= _ATTRIBUTES
-    policy = next(a["content"] for _, a in page.tags if "http-equiv" in a)
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
-    links = [a["href"] for tag, a in page.tags if tag == "a" and "class" in a]
-    assert links == [f"#t{token['id']}" for token in tokens]
-    trees = [str(a["id"]) for tag, a in page.tags if tag == "section"]
-    assert sorted(trees) == sorted({f"t{token['id']}" for token in tokens})
-    shown = "".join(page.shown)
-    for token in tokens:
-        assert token["token"] in shown
+    # Another text changes nothing but the data.
+    shell("explain", "x", "--encoding", name, "--html", "x.html")
+    page, other = Page(written), Page((tmp_path / "x.html").read_text(encoding="utf-8"))
+    for one, two in zip(page.elements, other.elements, strict=True):
+        assert one[:2] == two[:2]
+        assert one[2] == two[2] or one[1].get("id") == "data"
+    assert [token["id"] for token in page.data["tokens"]] == [token["id"] for token in tokens]
+    data = [base64.b64decode(token["data"]).hex() for token in page.data["tokens"]]
+    assert data == [token["data"] for token in tokens]
+    assert page.data["text"] == HOSTILE
+    assert set(page.data["trees"]) == {str(token["id"]) for token in tokens}
+
+
+def test_a_page_may_run_its_own_script_and_load_nothing(shell: Shell, tmp_path: Path) -> None:
+    shell("explain", "a", "--encoding", "gpt2", "--html", "a.html")
+    elements = Page((tmp_path / "a.html").read_text(encoding="utf-8")).elements
+    policy = next(a["content"] for _, a, _ in elements if "http-equiv" in a)
+    digests = {
+        tag: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for tag, a, text in elements
+        if tag in ("style", "script") and a.get("id") != "data"
+    }
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{digests['script']}'; "
+        f"style-src 'sha256-{digests['style']}'; base-uri 'none'; form-action 'none'"
+    )
+    assert not {"src", "href", "style", "onload"} & {key for _, a, _ in elements for key in a}
 
 
 def test_a_page_for_one_token(shell: Shell, tmp_path: Path) -> None:
     shell("explain", "a bc", "--encoding", "gpt2", "--token", "1", "--html", "a.html")
     chosen = get_encoding("gpt2").encode("a bc")[1]
-    page = Page((tmp_path / "a.html").read_text(encoding="utf-8"))
-    classes = {a["id"]: a["class"] for tag, a in page.tags if tag == "section"}
-    assert [i for i, style in classes.items() if style == "tree chosen"] == [f"t{chosen}"]
-    lists = [tag for tag, _ in page.tags if tag in ("ul", "li")]
-    assert lists.count("li") == sum(2 * len(t) - 1 for t in (b" bc",))
+    data = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data
+    assert data["chosen"] == chosen
+    spelled = [base64.b64decode(part[0]) for part in data["trees"][str(chosen)]]
+    assert spelled == [b" ", b"b", b"c", b" b", b" bc"]
+    assert data["trees"][str(chosen)][-1][3:] == [3, 2]
+
+
+def test_findings_are_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
+    text = "\U0001f984 wo\u200brld <|endoftext|> "
+    usual = ("explain", text, "--encoding", "gpt2")
+    found = inspect(get_encoding("gpt2"), text)
+    inspection = json.loads(shell(*usual, "--json"))["inspection"]
+    assert [(each["start"], each["end"], each["code"]) for each in inspection["findings"]] == [
+        (each.start, each.end, each.code.name) for each in found.findings
+    ]
+    assert inspection["stable_tokens"] == found.stable_tokens
+    listed = shell(*usual)
+    assert "4-5         INVISIBLE_CHARACTER    U+200B\n" in listed
+    assert f"{found.stable_tokens} of {found.count} tokens stay whatever text follows" in listed
+    shell(*usual, "--html", "a.html")
+    drawn = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"]
+    # In UTF-16 code units there.
+    assert [each["start"] for each in drawn["findings"]] == [
+        each.start + 1 for each in found.findings
+    ]
 
 
 def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
@@ -239,8 +275,6 @@ def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.tiktoken").write_text("".join(lines))
     usual = ("explain", "a" + "b" * 399, "--encoding", "a.tiktoken", "--pattern", "gpt2")
     assert "… and 702 parts below" in shell(*usual, "--token", "0")
-    shell(*usual, "--html", "a.html")
-    assert "… and 702 parts below" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert len(json.loads(shell(*usual, "--token", "0", "--json"))["token"]["merges"]) == 399
 
 

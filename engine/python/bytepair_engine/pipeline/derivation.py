@@ -8,7 +8,7 @@ it comes of merging its own units, by this tree and no other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ class Part:
             minus a score; None for a unit.
         left: The left one of the two that it was merged from; None for a unit.
         right: The right one.
+        step: Which merge made it, from 0, among all of its token; -1 for a unit.
     """
 
     spelling: bytes
@@ -39,6 +40,7 @@ class Part:
     order: float | None = None
     left: Part | None = None
     right: Part | None = None
+    step: int = -1
 
 
 class Derivations:
@@ -69,9 +71,9 @@ class Derivations:
                 spelling, token_id = self._spelling.get(result, b""), result
             else:
                 spelling, token_id = result, self.model.tokens.get(result, -1)
-            parts[at] = Part(
-                spelling, None if token_id < 0 else token_id, order, parts[at], parts.pop(after)
-            )
+            known = None if token_id < 0 else token_id
+            step = len(units) - len(parts)
+            parts[at] = Part(spelling, known, order, parts[at], parts.pop(after), step)
 
         if by_id:
             # What is no token has an id that no merge has.
@@ -107,6 +109,28 @@ class Derivations:
                 yield from (Part(bytes([b]), model.byte_tokens[b]) for b in spelling)
             else:
                 yield Part(spelling, token_id)
+
+
+def flat(parts: Iterable[Part]) -> list[tuple[Part, int | None, int | None]]:
+    """The parts of trees as one list, however deep they are.
+
+    Args:
+        parts: As `Derivations.of` returns them.
+    Returns:
+        Units in the order of the token, then what each merge makes, in the order of the merges:
+        each with the places in this list of the two parts that it was merged from, None for a unit.
+    """
+    units, merged, waiting = [], [], [*parts][::-1]
+    while waiting:
+        part = waiting.pop()
+        if part.left is None or part.right is None:
+            units.append(part)
+        else:
+            merged.append(part)
+            waiting += [part.right, part.left]
+    every = units + sorted(merged, key=lambda part: part.step)
+    places = {id(part): place for place, part in enumerate(every)}
+    return [(part, places.get(id(part.left)), places.get(id(part.right))) for part in every]
 
 
 def model_of(encoding: Encoding) -> Model:

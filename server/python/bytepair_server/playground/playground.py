@@ -1,7 +1,8 @@
 """Whether the playground is served, and the files that it is made of.
 
-`assets/` holds HTML, CSS and ES modules as browsers run them; there is no build step. Their paths
-contain a hash of all of them, so that browsers may keep them for ever and never mix two versions.
+`assets/` holds HTML, CSS and ES modules as browsers run them, beside those that come from
+`bytepair_engine.web`; there is no build step. Their paths contain a hash of all of them, so that
+browsers may keep them for ever and never mix two versions.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from importlib import resources
 from typing import Final
+
+from bytepair_engine.web import ASSETS
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.config.loader import ConfigurationError
@@ -64,7 +67,7 @@ def is_on(settings: Settings, known: Callers) -> bool:
 def files() -> tuple[File, ...]:
     """The page, at "/", and its assets."""
     folder = resources.files(__package__) / "assets"
-    contents = {
+    contents = dict(ASSETS) | {
         each.name: each.read_bytes()
         for each in sorted(folder.iterdir(), key=lambda each: each.name)
         if each.name.rpartition(".")[2] in _TYPES

@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair_engine import Encoding
+from bytepair_engine.context.inspecting import Inspection, inspect
+from bytepair_engine.pipeline.derivation import flat
+from bytepair_engine.streaming.encoder import can_stream
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.explanation.explanation import Derivation, Explainer, Piece
-from bytepair_tools.explanation.page import page
-from bytepair_tools.explanation.text import piece_lines, text_lines, tree_lines, wants_colour
+from bytepair_tools.explanation.page import MOST_FINDINGS, page
+from bytepair_tools.explanation.text import (
+    finding_lines,
+    piece_lines,
+    text_lines,
+    tree_lines,
+    wants_colour,
+)
 from bytepair_tools.shared.encodings import add_encoding_option, add_file_options, one_encoding
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.shared.files import write_whole
@@ -64,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
             allowed_special=allowed,
             add_special_tokens=args.add_special_tokens,
         )
+    inspection = _inspection(encoding, text)
     chosen = None
     if args.token is not None:
         chosen = explainer.derivation(_token_id(explainer, args.token, text, pieces))
@@ -71,17 +81,23 @@ def run(args: argparse.Namespace) -> int:
         ids = dict.fromkeys(piece.id for piece in pieces) | ({chosen.id: None} if chosen else {})
         derivations = [explainer.derivation(token_id) for token_id in ids]
         first = chosen.id if chosen else None
-        lines = page(encoding, explainer.order_name, pieces, derivations, first)
-        write_whole(args.html, (f"{line}\n".encode() for line in lines))
+        order = explainer.order_name
+        written = page(encoding, order, text or "", pieces, derivations, first, inspection)
+        write_whole(args.html, [written.encode()])
     if args.json:
-        sys.stdout.write(json.dumps(_fields(explainer, pieces, chosen)) + "\n")
+        sys.stdout.write(json.dumps(_fields(explainer, pieces, chosen, inspection)) + "\n")
     elif args.html is None:
-        lines = _lines(args, explainer, text, pieces, chosen)
+        lines = _lines(args, explainer, text, pieces, chosen, inspection)
         sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
-    for line in _notes(encoding, text, pieces):
-        sys.stderr.write(f"bytepair explain: {line}\n")
     return 0
+
+
+def _inspection(encoding: Encoding, text: str | None) -> Inspection | None:
+    """What is found in the text; None where nothing can be looked for in this encoding."""
+    if text is None or not can_stream(encoding):
+        return None
+    return inspect(encoding, text, max_findings=MOST_FINDINGS)
 
 
 def _text(argument: str | None) -> str | None:
@@ -114,6 +130,7 @@ def _lines(
     text: str | None,
     pieces: Sequence[Piece],
     chosen: Derivation | None,
+    inspection: Inspection | None,
 ) -> Iterator[str]:
     if text is not None:
         name = visible(explainer.encoding.name)
@@ -122,24 +139,20 @@ def _lines(
         yield from text_lines(pieces, colour=wants_colour(args.color))
         yield ""
         yield from piece_lines(pieces, explainer.order_name, args.most)
+        if inspection is not None:
+            yield ""
+            yield from finding_lines(inspection, args.most)
     if chosen is not None:
         if text is not None:
             yield ""
         yield from tree_lines(chosen)
 
 
-def _notes(encoding: Encoding, text: str | None, pieces: Sequence[Piece]) -> Iterator[str]:
-    found = {piece.id for piece in pieces if piece.kind == "special"}
-    for token, token_id in encoding.special_tokens.items():
-        if text is not None and token in text and token_id not in found:
-            yield (
-                f"the text contains the special token {visible(token)}, which is ordinary text "
-                f"here; --allowed-special makes it a control token"
-            )
-
-
 def _fields(
-    explainer: Explainer, pieces: Sequence[Piece], chosen: Derivation | None
+    explainer: Explainer,
+    pieces: Sequence[Piece],
+    chosen: Derivation | None,
+    inspection: Inspection | None,
 ) -> dict[str, Any]:
     encoding = explainer.encoding
     return {
@@ -150,6 +163,17 @@ def _fields(
         "token": None
         if chosen is None
         else {"id": chosen.id, **_shown(chosen.data), "merges": _merges(chosen)},
+        "inspection": None
+        if inspection is None
+        else {
+            "findings": [
+                asdict(finding) | {"code": finding.code.name} for finding in inspection.findings
+            ],
+            "totals": {code.name: total for code, total in inspection.totals.items()},
+            "count": inspection.count,
+            "stable_tokens": inspection.stable_tokens,
+            "stable_end": inspection.stable_end,
+        },
     }
 
 
@@ -161,15 +185,15 @@ def _merges(derivation: Derivation) -> list[dict[str, Any]] | None:
     """The merges of a token in the order in which they are made; None where none make it."""
     if len(derivation.parts) != 1:
         return None
-    found = []
-    waiting = [derivation.parts[0]]
-    while waiting:
-        part = waiting.pop()
-        if part.left is not None and part.right is not None:
-            waiting += [part.left, part.right]
-            spelled = [visible_bytes(half.spelling) for half in (part.left, part.right)]
-            found.append((part.order, {"left": spelled[0], "right": spelled[1], "id": part.id}))
-    return [merge for _, merge in sorted(found, key=lambda item: item[0] or 0)]
+    return [
+        {
+            "left": visible_bytes(part.left.spelling),
+            "right": visible_bytes(part.right.spelling),
+            "id": part.id,
+        }
+        for part, _, _ in flat(derivation.parts)
+        if part.left and part.right
+    ]
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,147 +1,135 @@
-"""An explanation as one page of HTML that needs nothing else: no script, no font, no other file.
+"""An explanation as one page of HTML that needs nothing else: no network, no font, no other file.
 
-The text is anybody's. What is shown of it has been made visible first (`visible.py`) and is
-escaped; nothing of it becomes a tag, an attribute's name or a style, and the page's policy lets no
-script run.
+Its style and the code that draws tokens are the playground's, from `bytepair_engine.web`. The text
+is anybody's: it is in the page as JSON in ASCII without "<", drawn as text nodes alone, and the
+page's policy lets nothing run but the one script, and nothing be loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from html import escape
-from typing import Final
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any, Final
 
 from bytepair_engine import Encoding
+from bytepair_engine.context.inspecting import Inspection
+from bytepair_engine.pipeline.derivation import flat
+from bytepair_engine.web import ASSETS
 
 from bytepair_tools.explanation.explanation import Derivation, Piece, order_of, shown_order
-from bytepair_tools.explanation.tree import nodes
-from bytepair_tools.shared.visible import visible, visible_bytes
+from bytepair_tools.shared.visible import visible
 
-_STYLE: Final = """\
-:root { color-scheme: light dark; --line: #8888; --soft: #8882; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
-code, td, .text, .tree { font-family: ui-monospace, Menlo, Consolas, monospace; }
-.text { font-size: 1.1rem; line-height: 2; white-space: pre-wrap; overflow-wrap: anywhere; }
-.text a { color: #111; text-decoration: none; border-radius: 3px; padding: 2px 0; }
-.text a:hover, .text a:focus { outline: 2px solid currentColor; }
-.c0 { background: #a6cee3; } .c1 { background: #fdd49e; } .c2 { background: #b2df8a; }
-.c3 { background: #f4b6c2; } .c4 { background: #d5c7ec; } .c5 { background: #fff3a6; }
-.text a.special { background: #b3001b; color: #fff; }
-table { border-collapse: collapse; } th, td { padding: .15rem .7rem; text-align: left; }
-th { border-bottom: 1px solid var(--line); font-weight: 600; }
-td { white-space: pre-wrap; overflow-wrap: anywhere; }
-td a { color: inherit; text-decoration: none; } td.n, th.n { text-align: right; }
-tr:nth-child(even) { background: var(--soft); } code { overflow-wrap: anywhere; }
-.wide, .tree { overflow-x: auto; }
-.tree { display: none; } .tree:target, .tree.chosen { display: block; }
-body:has(.tree:target) .tree.chosen:not(:target) { display: none; }
-.tree ul { list-style: none; margin: 0; padding-left: 1.6rem; border-left: 1px solid var(--line); }
-.tree > ul { padding-left: 0; border: 0; } .tree li::before { content: "─ "; color: var(--line); }
-.tree > ul > li::before { content: ""; }
-.tree b { background: var(--soft); font-weight: inherit; white-space: pre-wrap; padding: 0 .2em; }
-.tree span, .about, td span { opacity: .7; }
-@media (max-width: 40rem) {
-  body { margin: 1rem auto; } th, td { padding: .15rem .3rem; font-size: .8rem; }
-  .text a { padding: .3rem 0; } .tree ul { padding-left: .6rem; }
-}
-"""
+#: Findings that are drawn; all are counted.
+MOST_FINDINGS: Final = 300
+
+#: Modules that become one need no word of each other.
+_IMPORT: Final = re.compile(r"^import \{[^}]*\} from \"\./[\w.]+\";\n|^export (?=\w)", re.MULTILINE)
 
 
 def page(
     encoding: Encoding,
     order_name: str,
+    text: str,
     pieces: Sequence[Piece],
     derivations: Sequence[Derivation],
     chosen: int | None,
-) -> Iterator[str]:
-    """The lines of the page.
+    inspection: Inspection | None,
+) -> str:
+    """The page.
 
     Args:
         encoding: What the text was encoded into.
         order_name: What the order of a token is: a rank, a priority or a score.
-        pieces: The tokens of the text.
-        derivations: Of each id in `pieces`, once.
+        text: The text; "" for none.
+        pieces: Its tokens.
+        derivations: Of each id in `pieces` and of `chosen`, once.
         chosen: The id of the token whose tree is shown first; None for the first token of several
             parts.
+        inspection: What was found in the text; None if it was not looked for.
     """
-    name = escape(visible(encoding.name))
-    yield "<!DOCTYPE html>"
-    yield '<html lang="en"><head><meta charset="utf-8">'
-    yield (
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-    )
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{len(pieces)} tokens of {name}</title>"
-    yield f"<style>\n{_STYLE}</style></head><body>"
-    size = sum(len(piece.data) for piece in pieces)
-    yield f"<h1>{len(pieces):,} tokens of {name}</h1>"
-    yield (
-        f'<p class="about">{size:,} bytes, {size / max(1, len(pieces)):.2f} bytes per token; '
-        f"fingerprint <code>{escape(encoding.fingerprint)}</code></p>"
-    )
-    yield f'<div class="text" dir="auto">{"".join(map(_span, pieces))}</div>'
-    yield "<h2>How a token is merged</h2>"
-    yield '<p class="about">Choose a token in the text or in the table.</p>'
     if chosen is None:
         chosen = next((d.id for d in derivations if len(d.data) > 1 and d.parts), None)
-    for derivation in derivations:
-        yield from _tree(derivation, is_chosen=derivation.id == chosen)
-    yield "<h2>Tokens</h2>"
-    yield '<div class="wide"><table><tr><th class="n">#<th class="n">byte<th class="n">id'
-    yield f'<th class="n">{order_name}'
-    yield "<th>token<th>bytes</tr>"
-    yield from map(_row, pieces)
-    yield "</table></div></body></html>"
+    data = {
+        "encoding": visible(encoding.name),
+        "fingerprint": encoding.fingerprint,
+        "order": order_name,
+        "special": [{"id": p.id, "token": ""} for p in pieces if p.kind == "special"],
+        "tokens": [_token(piece) for piece in pieces],
+        "trees": {d.id: _parts(d) for d in derivations},
+        "chosen": chosen,
+        "text": text,
+        "findings": None if inspection is None else _findings(text, inspection),
+    }
+    style = ASSETS["tokens.css"].decode()
+    modules = [content for name, content in ASSETS.items() if name.endswith(".js")]
+    own = (resources.files(__package__) / "page.js").read_bytes()
+    script = _IMPORT.sub("", b"".join([*modules, own]).decode())
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": policy,
+        "style": style,
+        "script": script,
+        "data": json.dumps(data).replace("<", "\\u003c"),
+    }
+    template = (resources.files(__package__) / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)@", lambda match: parts[match[1]], template)
 
 
-def _span(piece: Piece) -> str:
-    shown = escape(visible_bytes(piece.data))
-    style = "special" if piece.kind == "special" else f"c{piece.number % 6}"
-    title = f"id {piece.id}, bytes {piece.data.hex(' ')}{escape(_part_of(piece))}"
-    # An escape reads from the left within text that reads from the right.
-    direction = ' dir="ltr"' if "\\" in shown else ""
-    ended = "<br>" if b"\n" in piece.data else ""
-    return f'<a class="{style}" href="#t{piece.id}" title="{title}"{direction}>{shown}</a>{ended}'
+def _source(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _row(piece: Piece) -> str:
-    order = shown_order(piece.order) if piece.kind in ("token", "byte") else piece.kind
-    numbers = (str(piece.number), str(piece.start), str(piece.id), order)
-    cells = [f'<td class="n">{number}' for number in numbers]
-    shown = f'<td><a href="#t{piece.id}">{escape(visible_bytes(piece.data)) or "(nothing)"}</a>'
-    shown += f"<span>{escape(_part_of(piece))}</span>"
-    return f"<tr>{''.join(cells)}{shown}<td>{piece.data.hex(' ')}</tr>"
+def _token(piece: Piece) -> dict[str, Any]:
+    return {
+        "id": piece.id,
+        "start": piece.start,
+        "data": _base64(piece.data),
+        "kind": piece.kind,
+        "order": shown_order(piece.order),
+    }
 
 
-def _part_of(piece: Piece) -> str:
-    return f", part of {visible(piece.shared)}" if piece.shared else ""
+def _parts(derivation: Derivation) -> list[list[Any]]:
+    """As `drawTree` of tree.js takes them."""
+    name = derivation.order_name
+    return [
+        [_base64(part.spelling), part.id, order_of(part, name), left, right]
+        for part, left, right in flat(derivation.parts)
+    ]
 
 
-def _tree(derivation: Derivation, *, is_chosen: bool) -> Iterator[str]:
-    """The tree as lists within lists."""
-    style = "tree chosen" if is_chosen else "tree"
-    shown = f"<b>{escape(visible_bytes(derivation.data))}</b>"
-    yield f'<section class="{style}" id="t{derivation.id}">'
-    yield f"<p>{shown} <span>id {derivation.id}</span>"
-    parts = derivation.parts
-    if len(parts) == 1:
-        level = -1
-        for node in nodes(parts[0]):
-            # Down by one list, or up again by as many as are ended.
-            yield "<ul>" if node.level > level else "</ul>" * (level - node.level)
-            level = node.level
-            part = node.part
-            told = "" if part.id is None else f" id {part.id}"
-            if part.left is not None:
-                told += f" {derivation.order_name} {order_of(part, derivation.order_name)}"
-            told += f" … and {node.hidden} parts below" if node.hidden else ""
-            yield f"<li><b>{escape(visible_bytes(part.spelling))}</b><span>{told}</span>"
-        yield "</ul>" * (level + 1)
-    elif parts:
-        left = " ".join(f"<b>{escape(visible_bytes(part.spelling))}</b>" for part in parts)
-        yield f"<p>Merging its own bytes does not make it; it leaves {left}"
-    else:
-        yield "<p>It is not merged."
-    yield "</section>"
+def _findings(text: str, inspection: Inspection) -> dict[str, Any]:
+    """As `drawFindings` of findings.js takes them."""
+
+    def utf16(place: int) -> int:
+        return len(text[:place].encode("utf-16-le")) // 2
+
+    return {
+        "findings": [
+            {
+                "start": utf16(finding.start),
+                "end": utf16(finding.end),
+                "code": finding.code.name,
+                "tokenId": finding.token_id,
+                "token": finding.token,
+                "codePoint": finding.code_point,
+            }
+            for finding in inspection.findings
+        ],
+        "total": sum(inspection.totals.values()),
+        "count": inspection.count,
+        "stableTokens": inspection.stable_tokens,
+        "stableEnd": utf16(inspection.stable_end),
+    }
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
+from bytepair_engine.context.inspecting import Inspection
+
 from bytepair_tools.explanation.explanation import Derivation, Piece, order_of, shown_order
 from bytepair_tools.explanation.tree import nodes
 from bytepair_tools.shared.table import table
@@ -71,6 +73,27 @@ def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator
     yield from table(heads, rows, left=(4, 5, 6))
     if (more := len(pieces) - most) > 0:
         yield f"and {more:,} more: --most N lists N, --json all"
+
+
+def finding_lines(inspection: Inspection, most: int) -> Iterator[str]:
+    """A row for each finding in the text, of the first `most`, with its place in code points."""
+    yield f"{inspection.stable_tokens:,} of {inspection.count:,} tokens stay whatever text follows"
+    rows = [
+        [
+            f"{finding.start}-{finding.end}",
+            finding.code.name,
+            visible(finding.token)
+            if finding.token is not None
+            else f"U+{finding.code_point:04X}"
+            if finding.code_point is not None
+            else "",
+        ]
+        for finding in inspection.findings[:most]
+    ]
+    if rows:
+        yield from table(["characters", "finding", "what"], rows, left=(0, 1, 2))
+    if (more := sum(inspection.totals.values()) - len(rows)) > 0:
+        yield f"and {more:,} more findings"
 
 
 def tree_lines(derivation: Derivation) -> Iterator[str]:

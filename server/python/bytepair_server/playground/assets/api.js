@@ -1,5 +1,7 @@
 /** Calls of the server that served the page, as JSON (Connect). */
 
+import { bytesOf } from "./tokens.js";
+
 /** A call that failed, or cannot be made. `isTemporary`: the same call may go well later. */
 export class CallError extends Error {
     constructor(message, { code = "", reason = "", isTemporary = false } = {}) {
@@ -71,9 +73,4 @@ function reasonOf({ details = [] }) {
     if (!info?.value) return "";
     const bytes = bytesOf(info.value);
     return bytes[0] === 10 ? new TextDecoder().decode(bytes.subarray(2, 2 + bytes[1])) : "";
-}
-
-/** Bytes of base64. */
-export function bytesOf(base64) {
-    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }

@@ -3,7 +3,8 @@
 import { call, CallError } from "./api.js";
 import { $, fill, h, number, plural } from "./dom.js";
 import { Live } from "./live.js";
-import { Tokens, tokensOfIds } from "./tokens.js";
+import { tokensOfIds } from "./requests.js";
+import { Tokens } from "./tokens.js";
 import { TokenView } from "./view.js";
 
 const DELAY_MS = 80;

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { $, fill, h, number, plural } from "./dom.js";
 import { Live } from "./live.js";
 import { drawRanges } from "./ranges.js";
-import { specialFields } from "./tokens.js";
+import { specialFields } from "./requests.js";
 
 const FIELDS = {
     "cut-how": "how",

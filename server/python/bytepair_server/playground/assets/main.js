@@ -4,7 +4,7 @@ import { call, useKey } from "./api.js";
 import { ChatTab } from "./chat.js";
 import { CutTab } from "./cut.js";
 import { $ } from "./dom.js";
-import { FindingsTab } from "./findings.js";
+import { FindingsTab } from "./inspect.js";
 import { Live } from "./live.js";
 import { MergesTab } from "./merges.js";
 import { shared } from "./share.js";

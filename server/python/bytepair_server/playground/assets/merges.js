@@ -1,11 +1,11 @@
 /** The tab Merges: how a token is merged from its bytes. */
 
-import { $, fill, h, number, plural } from "./dom.js";
+import { $, fill, plural } from "./dom.js";
 import { Live } from "./live.js";
 import { mergedBy, ranksUpTo } from "./ranks.js";
-import { tokensOfText } from "./tokens.js";
+import { tokensOfText } from "./requests.js";
+import { drawTree } from "./tree.js";
 import { TokenView } from "./view.js";
-import { hex, shown, textOf } from "./visible.js";
 
 /** The tab. */
 export class MergesTab {
@@ -78,29 +78,7 @@ export class MergesTab {
                 $("tree-status").textContent = `Fetching ranks: ${Math.round(100 * share)} %`;
         };
         const ranks = await ranksUpTo(encoding, id, signal, said);
-        const { parts, states } = mergedBy(ranks, bytes);
-        $("tree-status").textContent =
-            parts.length > 1
-                ? `Merging its own bytes does not make token ${id}: it leaves ${plural(parts.length, "part")}.`
-                : `Token ${id} is made of ${plural(bytes.length, "byte")} by ${plural(states.length - 1, "merge")}.`;
-        const steps = states.map(({ parts: all, merged }, step) =>
-            h(
-                "li",
-                {},
-                step ? `rank ${number(all[merged].id)}: ` : "bytes: ",
-                ...all.flatMap((part, i) => [label(part, i === merged), " "]),
-            ),
-        );
-        $("tree").replaceChildren(
-            h("h2", {}, "Tree"),
-            h(
-                "div",
-                { class: "tree", tabindex: 0, role: "group", "aria-label": "Tree of merges" },
-                h("ul", {}, ...parts.map(branch)),
-            ),
-            h("h2", {}, "Step by step"),
-            h("ol", { class: "steps", start: 0 }, ...steps),
-        );
+        $("tree-status").textContent = drawTree($("tree"), id, mergedBy(ranks, bytes), "rank");
     }
 }
 
@@ -110,19 +88,4 @@ function longest(tokens) {
     for (const i of tokens.ids.keys())
         if (tokens.slice(i).length > tokens.slice(best).length) best = i;
     return best;
-}
-
-function label({ bytes }, isNew = false) {
-    const text = textOf(bytes);
-    return h(
-        isNew ? "mark" : "b",
-        {},
-        ...(text === null ? [hex(bytes)] : shown(text).filter((node) => node !== "\n")),
-    );
-}
-
-function branch(part) {
-    const said = part.id === undefined ? "" : ` id ${part.id}`;
-    const below = part.left ? [h("ul", {}, branch(part.left), branch(part.right))] : [];
-    return h("li", {}, label(part), h("span", { class: "soft" }, said), ...below);
 }

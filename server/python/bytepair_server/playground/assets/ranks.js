@@ -44,29 +44,31 @@ export async function ranksUpTo(encoding, id, signal, said) {
 
 /**
  * Merge bytes, the pair of the lowest rank first and the leftmost of equals.
- * @returns The parts that are left, each with its tree, and every state on the way.
+ * @returns The bytes, and what each merge makes, as `drawTree` takes them.
  */
 export function mergedBy(ranks, bytes) {
-    let parts = Array.from(bytes, (byte) => ({ bytes: Uint8Array.of(byte), key: keyOf([byte]) }));
-    for (const part of parts) part.id = ranks.get(part.key);
-    const states = [{ parts, merged: -1 }];
+    const parts = Array.from(bytes, (byte) => ({
+        bytes: Uint8Array.of(byte),
+        id: ranks.get(keyOf([byte])),
+    }));
+    let left = [...parts.keys()];
+    const key = (i) => keyOf(parts[i].bytes);
     for (;;) {
         let best = -1;
         let lowest = Infinity;
-        for (let i = 0; i + 1 < parts.length; i++) {
-            const rank = ranks.get(parts[i].key + parts[i + 1].key);
-            if (rank !== undefined && rank < lowest) [best, lowest] = [i, rank];
+        for (let at = 0; at + 1 < left.length; at++) {
+            const rank = ranks.get(key(left[at]) + key(left[at + 1]));
+            if (rank !== undefined && rank < lowest) [best, lowest] = [at, rank];
         }
-        if (best < 0) return { parts, states };
-        const [left, right] = parts.slice(best, best + 2);
-        const bytes = new Uint8Array([...left.bytes, ...right.bytes]);
-        parts = parts.toSpliced(best, 2, {
-            bytes,
-            key: left.key + right.key,
+        if (best < 0) return parts;
+        const [one, other] = left.slice(best, best + 2);
+        parts.push({
+            bytes: new Uint8Array([...parts[one].bytes, ...parts[other].bytes]),
             id: lowest,
-            left,
-            right,
+            order: lowest,
+            left: one,
+            right: other,
         });
-        states.push({ parts, merged: best });
+        left = left.toSpliced(best, 2, parts.length - 1);
     }
 }

@@ -3,7 +3,7 @@
 import { chatRequest } from "./chat.js";
 import { cutRequest } from "./cut.js";
 import { toFragment } from "./state.js";
-import { encodeRequest, parseIds, specialFields } from "./tokens.js";
+import { encodeRequest, parseIds, specialFields } from "./requests.js";
 
 /** The call that the page shows: [method, request, lines of Python]. Throws Error. */
 function shownCall(state, formats) {

@@ -2,7 +2,7 @@
 
 import { $, fill, h, number, plural } from "./dom.js";
 import { Live } from "./live.js";
-import { parseIds, tokensOfIds, tokensOfText } from "./tokens.js";
+import { parseIds, tokensOfIds, tokensOfText } from "./requests.js";
 import { TokenView } from "./view.js";
 
 const MOST_COMPARED = 4;

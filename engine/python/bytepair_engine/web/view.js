@@ -234,7 +234,7 @@ function description(tokens, i) {
     add("id", String(id));
     if (tokens.unknown.has(id)) add("kind", "not an id of this encoding");
     else if (tokens.special.has(id)) add("kind", "control token");
-    else if (tokens.encoding.source === "builtin") add("rank", String(id));
+    else for (const [term, said] of tokens.facts(i)) add(term, said);
     if (text !== null) add("text", ...shown(text));
     add("bytes", hex(bytes) || "none");
     add(

@@ -1,45 +1,11 @@
-/** Tokens: ids, and the bytes that each stands for. */
+/** What the server is asked for tokens. */
 
-import { bytesOf, call, CallError } from "./api.js";
+import { call, CallError } from "./api.js";
+import { bytesOf, Tokens } from "./tokens.js";
 
 const encoder = new TextEncoder();
 /** Items of one BatchDecode: the server's default for the most. */
 const BATCH = 1024;
-
-/** A list of tokens. `starts` has one entry more than `ids`: token i is bytes starts[i] to starts[i+1]. */
-export class Tokens {
-    constructor(ids, starts, bytes, encoding) {
-        Object.assign(this, { ids, starts, bytes, encoding });
-        this.special = new Map(
-            (encoding.specialTokens ?? []).map(({ token, id }) => [id ?? 0, token]),
-        );
-        this.unknown = new Set();
-        this.differs = null;
-    }
-
-    get length() {
-        return this.ids.length;
-    }
-
-    slice(from, to = from + 1) {
-        return this.bytes.subarray(this.starts[from], this.starts[to]);
-    }
-
-    /** Whether tokens i and i+1 share a character. */
-    sharesNext(i) {
-        const at = this.starts[i + 1];
-        return i + 1 < this.length && at > this.starts[i] && (this.bytes[at] & 0xc0) === 0x80;
-    }
-
-    /** The tokens that share characters with token i: [from, to). */
-    group(i) {
-        let from = i;
-        let to = i + 1;
-        while (from > 0 && this.sharesNext(from - 1)) from--;
-        while (this.sharesNext(to - 1)) to++;
-        return [from, to];
-    }
-}
 
 /** The fields of a request that say what special tokens in a text are. */
 export function specialFields(special) {
@@ -61,8 +27,13 @@ export async function tokensOfText(encoding, text, special, signal) {
         signal,
     );
     const bytes = encoder.encode(text);
-    return new Tokens(answer.ids ?? [], [...(answer.offsets ?? []), bytes.length], bytes, encoding);
+    const ids = answer.ids ?? [];
+    return new Tokens(ids, [...(answer.offsets ?? []), bytes.length], bytes, encoding, ranks(encoding, ids));
 }
+
+/** In a table of ranks the id of a token is its rank. */
+const ranks = (encoding, ids) => (i) =>
+    encoding.source.startsWith("builtin") ? [["rank", String(ids[i])]] : [];
 
 const spelled = new Map();
 
@@ -87,7 +58,7 @@ export async function tokensOfIds(encoding, ids, signal) {
     for (const id of ids) starts.push(starts.at(-1) + (known.get(id)?.length ?? 0));
     const bytes = new Uint8Array(starts.at(-1));
     ids.forEach((id, i) => bytes.set(known.get(id) ?? [], starts[i]));
-    const tokens = new Tokens(ids, starts, bytes, encoding);
+    const tokens = new Tokens(ids, starts, bytes, encoding, ranks(encoding, ids));
     for (const id of ids) if (known.get(id) === null) tokens.unknown.add(id);
     return tokens;
 }
