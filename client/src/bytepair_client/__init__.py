@@ -45,8 +45,7 @@ from bytepair_client._errors import (
     UnknownTokenId,
 )
 from bytepair_client._operations.batches import error_of
-from bytepair_client._operations.chat_formats import ChatFormatInfo
-from bytepair_client._operations.describing import EncodingInfo
+from bytepair_client._operations.describing import ChatFormatInfo, EncodingInfo
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._operations.inspecting import Finding, Inspection
 from bytepair_client._operations.splitting import Chunk

@@ -6,11 +6,16 @@ first argument, `defaults`, is the client's; users do not pass it.
 """
 
 from bytepair_client._operations.chat_batches import count_chat_batch
-from bytepair_client._operations.chat_formats import get_chat_format, list_chat_formats
 from bytepair_client._operations.chats import count_chat, encode_chat, fit_chat
 from bytepair_client._operations.counting import count, count_batch
 from bytepair_client._operations.decoding import decode, decode_batch, decode_bytes
-from bytepair_client._operations.describing import get_encoding, health, list_encodings
+from bytepair_client._operations.describing import (
+    get_chat_format,
+    get_encoding,
+    health,
+    list_chat_formats,
+    list_encodings,
+)
 from bytepair_client._operations.encoding import encode, encode_batch, encode_with_offsets
 from bytepair_client._operations.inspecting import inspect
 from bytepair_client._operations.splitting import split, split_stream

@@ -1,4 +1,4 @@
-"""Which encodings the server has, and whether it serves."""
+"""What the server has: encodings and chat formats; and whether it serves."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from bytepair.v1 import encoding_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, encoding_pb2, tokenizer_pb2
 from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
+from bytepair_client._operations.chats import CHAT_SERVICE
 from bytepair_client._operations.common import named_encoding
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
 GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
+LIST_CHAT_FORMATS = Method(
+    f"{CHAT_SERVICE}ListChatFormats", chat_pb2.ListChatFormatsResponse.FromString
+)
+GET_CHAT_FORMAT = Method(f"{CHAT_SERVICE}GetChatFormat", chat_pb2.GetChatFormatResponse.FromString)
 CHECK = Method("/grpc.health.v1.Health/Check", health_pb2.HealthCheckResponse.FromString)
 
 _STATES = {
@@ -56,6 +61,37 @@ class EncodingInfo:
     splitter: str
     template_before: tuple[str, ...] = ()
     template_after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormatInfo:
+    """One chat format, as the server describes it.
+
+    Attributes:
+        name: Its name, such as "harmony".
+        fingerprint: "sha256:" and 64 hexadecimal digits over what decides the rendering.
+        source: What it is a rendering of: a repository, a file, a revision.
+        audience: For which models.
+        is_exact: Whether counts by it can be exact; else they are estimates.
+        encodes: Whether `encode_chat` takes it.
+        control_tokens: Those that structure may put, sorted.
+        roles: The roles of messages.
+        fields: The optional fields of a message that it has, sorted.
+        tools: Whether it can say which tools there are.
+        encodings: The loaded encodings that have what it needs, sorted.
+    """
+
+    name: str
+    fingerprint: str
+    source: str
+    audience: str
+    is_exact: bool
+    encodes: bool
+    control_tokens: tuple[str, ...]
+    roles: tuple[str, ...]
+    fields: tuple[str, ...]
+    tools: bool
+    encodings: tuple[str, ...]
 
 
 def list_encodings(
@@ -100,6 +136,49 @@ def get_encoding(
     )
 
 
+def list_chat_formats(
+    defaults: Defaults, *, timeout: Timeout = NOT_GIVEN
+) -> Call[chat_pb2.ListChatFormatsResponse, list[ChatFormatInfo]]:
+    """Describe every chat format that the server has.
+
+    Args:
+        timeout: Seconds; None for no deadline.
+    Returns:
+        Sorted by name.
+    Raises:
+        TokenizerError: See the tree in the documentation.
+    """
+    return Call(
+        LIST_CHAT_FORMATS,
+        chat_pb2.ListChatFormatsRequest(),
+        chosen_timeout(defaults, timeout),
+        lambda response: [_format_info(each) for each in response.formats],
+    )
+
+
+def get_chat_format(
+    defaults: Defaults,
+    format: str,  # noqa: A002
+    *,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[chat_pb2.GetChatFormatResponse, ChatFormatInfo]:
+    """Describe one chat format.
+
+    Args:
+        format: Its name.
+        timeout: Seconds; None for no deadline.
+    Raises:
+        UnknownChatFormat: The server has none of that name.
+        TokenizerError: See the tree in the documentation.
+    """
+    return Call(
+        GET_CHAT_FORMAT,
+        chat_pb2.GetChatFormatRequest(format=utf8("format", format)),
+        chosen_timeout(defaults, timeout),
+        lambda response: _format_info(response.format),
+    )
+
+
 def health(
     defaults: Defaults, service: str = "", *, timeout: Timeout = NOT_GIVEN
 ) -> Call[health_pb2.HealthCheckResponse, str]:
@@ -137,4 +216,20 @@ def _info(encoding: encoding_pb2.Encoding) -> EncodingInfo:
         splitter=encoding.splitter,
         template_before=tuple(s.token for s in encoding.template_before),
         template_after=tuple(s.token for s in encoding.template_after),
+    )
+
+
+def _format_info(described: chat_pb2.ChatFormat) -> ChatFormatInfo:
+    return ChatFormatInfo(
+        name=described.name,
+        fingerprint=described.fingerprint,
+        source=described.source,
+        audience=described.audience,
+        is_exact=described.accuracy == chat_pb2.ACCURACY_EXACT,
+        encodes=described.encodes,
+        control_tokens=tuple(described.control_tokens),
+        roles=tuple(described.roles),
+        fields=tuple(described.fields),
+        tools=described.tools,
+        encodings=tuple(described.encodings),
     )

@@ -9,10 +9,8 @@ from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, method
 from bytepair_client._operations.common import (
-    set_encoding,
-)
-from bytepair_client._operations.fitting import (
     CODE_POINT,
+    set_encoding,
     set_one_text,
 )
 from bytepair_client._options import (

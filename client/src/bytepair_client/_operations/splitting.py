@@ -11,19 +11,17 @@ from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._operations.common import (
-    copied,
-    has_more_bytes,
-    set_encoding,
-    timeout_for,
-    within,
-)
-from bytepair_client._operations.fitting import (
     CODE_POINT,
     PREFIX,
     Level,
+    copied,
+    has_more_bytes,
+    set_encoding,
     set_one_text,
+    timeout_for,
     tokens,
     wire_level,
+    within,
 )
 from bytepair_client._operations.streaming import (
     Pieces,

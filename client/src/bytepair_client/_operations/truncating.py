@@ -10,12 +10,10 @@ from bytepair.v1 import context_pb2
 from bytepair_client._call import Call, method
 from bytepair_client._operations.batches import Batch, Progress, text_items
 from bytepair_client._operations.common import (
-    copied,
-    set_encoding,
-)
-from bytepair_client._operations.fitting import (
     CODE_POINT,
     Level,
+    copied,
+    set_encoding,
     set_one_text,
     tokens,
     wire_level,
