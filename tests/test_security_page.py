@@ -49,7 +49,7 @@ def test_a_glued_prompt_is_attacked_and_one_of_segments_is_not(
 
 
 @needs_openssl
-def test_a_key_that_is_made_so_is_taken(serve: Serve, tmp_path: Path) -> None:
+def test_a_key_made_by_the_page_s_commands_is_accepted(serve: Serve, tmp_path: Path) -> None:
     shell(SHELL[0], tmp_path)
     server = serve("--api-keys-file", str(tmp_path / "keys.toml"))
     count = f"echo -n 'a b' | bytepair count --target {server.target} --encoding gpt-4"
@@ -66,7 +66,7 @@ def made(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @needs_openssl
-def test_certificates_that_are_made_so_are_taken(made: Path) -> None:
+def test_certificates_made_by_the_page_s_commands_are_accepted(made: Path) -> None:
     config = f'builtin_encodings = ["o200k_base"]\n{TOML[1]}'
     shown = Pair(*((made / name).read_bytes() for name in ("billing.pem", "billing-key.pem")))
     credentials = trusting((made / "ca.pem").read_bytes(), shown)

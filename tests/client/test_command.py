@@ -51,7 +51,7 @@ def test_the_encoding_has_short_names(shell: Shell) -> None:
         assert shell("count", option, "gpt-4o", "a.txt") == f"{len(ids_of(TEXT))} a.txt\n"
 
 
-def test_count_never_fails_on_what_a_text_spells(shell: Shell) -> None:
+def test_count_never_fails_on_what_a_text_contains(shell: Shell) -> None:
     assert shell("count", "end.txt") == f"{len(ids_of(f'the {END}'))} end.txt\n"
     told = "; --disallowed-special as-text reads it as ordinary text"
     shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors="at byte 4")

@@ -63,7 +63,7 @@ def test_every_option_is_in_the_table_with_its_default() -> None:
     assert shown == told
 
 
-def test_every_exit_status_is_told() -> None:
+def test_every_exit_status_is_documented() -> None:
     table = GUIDE.partition("| exit status |")[2].partition("\n\n")[0]
     rows = ", ".join(re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE))
     assert [int(number) for number in rows.split(", ")] == [status.value for status in ExitStatus]

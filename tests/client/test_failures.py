@@ -142,7 +142,7 @@ def test_details_that_say_nothing_leave_the_status(clients: Clients, broken: byt
     assert error.reason is None
 
 
-def test_the_field_of_an_invalid_option_may_be_told_by_bad_request(clients: Clients) -> None:
+def test_the_field_of_an_invalid_option_may_be_in_bad_request(clients: Clients) -> None:
     status = grpc.StatusCode.INVALID_ARGUMENT
     with ScriptedServer(fail(status, "", details=details("INVALID_OPTION", status, {}))) as server:
         error = call_that_fails(clients, server)

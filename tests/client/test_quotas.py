@@ -23,7 +23,7 @@ def refused(reason: str) -> Answer:
 
 
 @pytest.mark.slow
-def test_a_call_waits_as_long_as_it_is_told(clients: Clients) -> None:
+def test_a_call_waits_as_long_as_retry_info_says(clients: Clients) -> None:
     with ScriptedServer(refused("QUOTA_EXCEEDED"), ok) as server:
         client = clients(server.target, encoding="e", wait_for_quota=True)
         began = monotonic()

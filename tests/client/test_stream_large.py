@@ -121,7 +121,7 @@ def test_a_text_of_megabytes_just_works(whole: TokenizerClient) -> None:
     assert whole.decode(expected) == MEGABYTES
 
 
-def test_a_server_that_takes_less_is_asked_by_a_stream(serve: Serve, clients: Clients) -> None:
+def test_a_server_that_takes_less_gets_a_stream(serve: Serve, clients: Clients) -> None:
     server = serve("--max-input-bytes", "1000", "--max-ids", "300")
     client = clients(server.target, encoding="cl100k_base")
     cl100k = bytepair_engine.get_encoding("cl100k_base")

@@ -66,7 +66,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_nothing_is_sent_before_the_first_piece_is_asked_for(clients: Clients) -> None:
+def test_nothing_is_sent_before_the_first_piece_is_requested(clients: Clients) -> None:
     with ScriptedStreams(echo) as server:
         client = clients(server.target, encoding="e")
         model = Model()
@@ -80,7 +80,7 @@ def test_nothing_is_sent_before_the_first_piece_is_asked_for(clients: Clients) -
         assert len(server.metadata) == 1
 
 
-def test_a_stream_has_a_deadline_only_if_it_is_told_one(clients: Clients) -> None:
+def test_a_stream_has_a_deadline_only_if_it_is_given_one(clients: Clients) -> None:
     left: list[float] = []
 
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:

@@ -87,7 +87,7 @@ def test_a_server_that_is_gone_is_passed_over(clients: Clients) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_at_the_target(clients: Clients) -> None:
+def test_no_server_at_the_target(clients: Clients) -> None:
     with ScriptedServer() as server:
         pass
     client = clients(server.target, encoding="e")
@@ -107,7 +107,7 @@ def test_a_deadline_ends_the_wait(clients: Clients, on_the_call: bool) -> None:
     assert isinstance(caught.value, TimeoutError)
 
 
-def test_calls_have_a_deadline_unless_told_otherwise(clients: Clients) -> None:
+def test_calls_have_a_deadline_by_default(clients: Clients) -> None:
     left: list[float] = []  # gRPC says "for ever" by a very large number
 
     def answer(context: grpc.ServicerContext) -> bytes:

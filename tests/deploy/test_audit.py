@@ -96,7 +96,7 @@ def test_crates_are_refused_by_licence_source_and_number() -> None:
     ]
 
 
-def test_a_repository_of_advisories_is_asked_whether_it_is_there(tmp_path: Path) -> None:
+def test_a_missing_repository_of_advisories_is_noticed(tmp_path: Path) -> None:
     assert not answers(f"file://{tmp_path}")
     subprocess.run(["git", "init", "--quiet", "--bare", tmp_path], check=True)
     assert answers(f"file://{tmp_path}")

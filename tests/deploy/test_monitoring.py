@@ -67,7 +67,7 @@ EXPRESSIONS = list(expressions())
 
 
 @pytest.mark.parametrize("expression", [e for _, e in EXPRESSIONS], ids=[p for p, _ in EXPRESSIONS])
-def test_every_series_and_label_that_is_asked_for_is_exported(
+def test_every_series_and_label_that_is_queried_is_exported(
     expression: str, exported: Mapping[str, frozenset[str]]
 ) -> None:
     asked = set(re.findall(r"(?<![\w:])(?:bytepair|process)_\w+", expression))

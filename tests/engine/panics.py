@@ -107,7 +107,7 @@ def test_a_panic_does_not_end_a_process_whose_standard_error_is_closed(encoding:
 
 
 @pytest.mark.parametrize("text", TEXTS[:2], ids=["on the event loop", "on a thread"])
-def test_a_caller_is_told_nothing_but_a_request_id_and_the_server_goes_on(text: str) -> None:
+def test_a_caller_gets_nothing_but_a_request_id_and_the_server_goes_on(text: str) -> None:
     folder = Path(__file__).parents[1] / "support/with_probed_core"
     environment = {
         "PYTHONPATH": str(folder),

@@ -93,7 +93,7 @@ def chat(*texts: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text} for text in texts]
 
 
-def test_pinned_turns_stay_and_the_budget_is_told() -> None:
+def test_pinned_turns_stay_and_the_budget_is_returned() -> None:
     given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
     messages = chat("one", "two", "three", "four")
     assert fit_chat(messages, 13, **given_chat, pinned=[0]).kept == [0, 3]

@@ -115,7 +115,7 @@ def test_harmony_writes_openai_calls_as_messages() -> None:
     ],
 )
 @pytest.mark.parametrize("answered", [True, False])
-def test_harmony_drops_past_analysis_as_asked(rule: Any, kept: str, answered: bool) -> None:
+def test_harmony_drops_past_analysis_as_requested(rule: Any, kept: str, answered: bool) -> None:
     encoding = get_encoding("o200k_harmony")
     said = [("a", "analysis"), ("1", "final"), ("b", "analysis"), ("2", "final")]
     said += [("c", "analysis")] if not answered else []

@@ -30,7 +30,7 @@ RANKS = b"".join(base64.b64encode(bytes([b])) + f" {b}\n".encode() for b in rang
         (trained("default"), "sentencepiece"),
     ],
 )
-def test_the_format_is_told_from_the_content(data: bytes, found: str) -> None:
+def test_the_format_is_detected_from_the_content(data: bytes, found: str) -> None:
     assert detect(data, "a").format == found
 
 

@@ -78,7 +78,7 @@ def test_no_two_published_patterns_tie() -> None:
     assert tie(aliases()) is None
 
 
-def test_a_similar_name_is_never_taken() -> None:
+def test_a_similar_name_is_never_used_instead() -> None:
     for name in ("gpt-4o_mini", "GPT-4o-mini", "xgpt-4o-mini", "claude-3"):
         with pytest.raises(UnknownEncoding):
             get_encoding(name)

@@ -117,7 +117,7 @@ def test_spaces_need_not_be_escaped(load_model: LoadModel) -> None:
             assert_same_ids(encoding, model, text)
 
 
-def test_unused_pieces_are_taken_apart_again(load_model: LoadModel) -> None:
+def test_unused_pieces_are_split_again(load_model: LoadModel) -> None:
     """They still take part in merging."""
 
     def spoil(message: Any) -> None:

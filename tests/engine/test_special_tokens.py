@@ -107,7 +107,7 @@ def test_every_way_to_encode_has_the_same_defaults(encoding: Encoding) -> None:
         assert caught.value.byte_offset == 1
 
 
-def test_counting_never_fails_on_what_a_text_spells_unless_asked_to(encoding: Encoding) -> None:
+def test_counting_never_fails_on_what_a_text_contains_by_default(encoding: Encoding) -> None:
     text = f"a{next(iter(encoding.special_tokens))}"
     count = len(encoding.encode(text, disallowed_special=()))
     assert [encoding.count(text), *encoding.count_batch([text])] == [count] * 2
@@ -119,7 +119,7 @@ def test_counting_never_fails_on_what_a_text_spells_unless_asked_to(encoding: En
             call()
 
 
-def test_what_text_spells_is_seen_wherever_it_is_cut(prefixes: Encoding) -> None:
+def test_special_tokens_in_text_are_found_wherever_it_is_cut(prefixes: Encoding) -> None:
     """Without an error, and without encoding it."""
     token = max(prefixes.special_tokens, key=len)
     whole = f"\u00e9{token}\u00e9".encode()
@@ -148,7 +148,7 @@ SPELLINGS = [*get_encoding("cl100k_base").special_tokens]
         max_size=8,
     ).map("".join)
 )
-def test_text_never_becomes_a_special_token_unasked(text: str) -> None:
+def test_text_never_becomes_a_special_token_without_a_request(text: str) -> None:
     """transformers #47853, #48052, GHSA-g5f9-3xfg-p9mf: cut, nested, joined, look-alike."""
     for backend in BACKENDS:
         encoding = get_encoding("cl100k_base", backend=backend)

@@ -120,7 +120,7 @@ def test_a_page_that_opens_too_early_waits(serve: Serve, open_page: OpenPage) ->
     page.locator("#tokens-view .t").first.wait_for()
 
 
-def test_a_key_is_asked_for_and_kept_in_memory(
+def test_a_key_is_requested_and_kept_in_memory(
     serve: Serve, open_page: OpenPage, tmp_path: Path
 ) -> None:
     (keys := tmp_path / "keys.toml").write_text(keys_toml(me="secret-key"), encoding="utf-8")

@@ -121,7 +121,7 @@ def test_a_server_with_nothing_left_to_serve_does_not_start(tmp_path: Path) -> N
     assert "no encoding can be served: encodings.mine" in refused(config, *flags)
 
 
-def test_whoever_checks_the_configuration_is_told_all_the_same(tmp_path: Path) -> None:
+def test_check_config_reports_it_all_the_same(tmp_path: Path) -> None:
     config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
     assert GOOD_HASH in refused(config, "--check-config")
 

@@ -292,7 +292,7 @@ def test_an_encoding_that_answers_wrongly_is_not_served() -> None:
 
 
 @pytest.mark.slow
-def test_without_the_core_the_server_wants_to_be_told() -> None:
+def test_without_the_core_the_server_needs_a_setting() -> None:
     refused = run_to_end("--check-config", "--builtin-encodings", "r50k_base", **WITHOUT_CORE)
     assert refused.returncode == 2
     assert "allow_reference_backend" in refused.stderr

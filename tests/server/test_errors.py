@@ -197,11 +197,11 @@ CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, s
 
 #: Reasons that need a server of their own, and the test below that provokes each.
 PROVOKED_ELSEWHERE = {
-    "FINGERPRINT_MISMATCH": "test_another_fingerprint_is_told_both",
+    "FINGERPRINT_MISMATCH": "test_another_fingerprint_is_an_error_with_both",
     "UNAUTHENTICATED": "test_a_call_without_a_known_key_is_unauthenticated",
     "OVERLOADED": "test_one_call_too_many_is_shed_with_a_time_to_retry",
     "QUOTA_EXCEEDED": "test_one_request_too_many_is_over_quota",
-    "STREAM_IDLE": "test_a_stream_that_is_idle_is_told_after_what_was_certain",
+    "STREAM_IDLE": "test_a_stream_that_is_idle_ends_after_what_was_certain",
     "DRAINING": "test_a_call_is_refused_while_the_server_drains",
     # In test_chat.py:
     "UNKNOWN_CHAT_FORMAT": "test_what_is_wrong_is_named",
@@ -225,7 +225,7 @@ def test_a_failure_carries_its_facts(server: RunningServer, case: str) -> None:
         assert value in failed.message
 
 
-def test_another_fingerprint_is_told_both(server: RunningServer) -> None:
+def test_another_fingerprint_is_an_error_with_both(server: RunningServer) -> None:
     describe = tokenizer_pb2.GetEncodingRequest(encoding="cl100k_base")
     actual = server.stub.GetEncoding(describe).encoding.fingerprint
     expected = "sha256:" + "0" * 64

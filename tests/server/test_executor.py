@@ -130,7 +130,7 @@ def test_what_is_given_up_is_never_called_and_forgotten_at_once() -> None:
     assert remembered <= 1  # the one that was handed to the threads in advance
 
 
-def test_what_runs_for_nobody_is_cancelled() -> None:
+def test_abandoned_work_is_cancelled() -> None:
     async def use(executor: Executor) -> BaseException:
         encoding, begun, errors = get_encoding("cl100k_base"), threading.Event(), []
         ended = threading.Event()

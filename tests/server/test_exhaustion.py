@@ -130,7 +130,7 @@ def test_a_worker_that_cannot_be_started_is_started_later(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
-def test_without_descriptors_who_is_connected_is_served_and_others_are_later(serve: Serve) -> None:
+def test_without_descriptors_connected_clients_are_served_and_others_later(serve: Serve) -> None:
     server = serve()
     assert server.stub.Count(COUNT).count == 2
     before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)

@@ -16,7 +16,7 @@ def taken(queue: FairQueue[T], count: int) -> list[T]:
     return [queue.pop() for _ in range(count)]
 
 
-def test_flows_take_turns_whoever_came_first_with_how_much() -> None:
+def test_callers_take_turns_whatever_they_have_queued() -> None:
     queue = FairQueue[str]()
     for index in range(4):
         queue.put("busy", 10, f"busy{index}")
@@ -35,7 +35,7 @@ def test_a_flow_of_small_items_gets_as_much_as_one_of_large_ones() -> None:
     assert order[:12] == ["large0", *(f"small{i}" for i in range(10)), "large1"]
 
 
-def test_one_who_waited_for_nothing_has_saved_nothing_up() -> None:
+def test_an_idle_caller_saves_no_turns() -> None:
     queue = FairQueue[str]()
     for index in range(100):
         queue.put("steady", 10, f"steady{index}")
@@ -88,7 +88,7 @@ def test_flows_that_wait_all_along_get_equal_shares(items: list[tuple[int, int]]
                 assert abs(served[one] - served[other]) <= largest[one] + largest[other]
 
 
-def test_a_queue_that_was_empty_owes_nobody_anything() -> None:
+def test_an_empty_queue_leaves_no_debts() -> None:
     queue = FairQueue[str]()
     queue.put("greedy", 1000, "greedy0")
     queue.pop()
@@ -98,7 +98,7 @@ def test_a_queue_that_was_empty_owes_nobody_anything() -> None:
 
 
 @pytest.mark.parametrize("rivals", [1, 8, 2 * REMEMBERED, None])
-def test_who_asks_for_much_is_not_starved_by_ever_other_flows(rivals: int | None) -> None:
+def test_a_large_call_is_not_starved_by_other_callers(rivals: int | None) -> None:
     """Of eight rivals who wait all along the next comes as one goes: one of many in rotation, or
     each a new one."""
     queue = FairQueue[tuple[str, int]]()

@@ -77,7 +77,7 @@ def count(server: RunningServer, what: str) -> int:
 
 
 @pytest.mark.slow
-def test_who_never_ends_a_request_is_dropped(running: RunningServer) -> None:
+def test_an_http_request_that_never_ends_is_dropped(running: RunningServer) -> None:
     """Each byte came in time, so that a time limit for each read never ended."""
     with slow_clients(running, MAX_CONNECTIONS // 4) as links:
         assert all(is_hung_up(link) for link in links)
@@ -99,7 +99,7 @@ def test_slow_clients_are_bounded_and_keep_no_page_from_others(running: RunningS
 
 
 @pytest.mark.slow
-def test_who_does_not_read_the_page_is_dropped() -> None:
+def test_an_http_client_that_does_not_read_is_dropped() -> None:
     """More than the buffers of the kernel take."""
 
     def large() -> tuple[bool, str]:

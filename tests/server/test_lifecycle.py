@@ -152,7 +152,7 @@ def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
     assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
 
 
-def test_a_call_that_outlasts_the_grace_time_is_told(serve: Serve) -> None:
+def test_a_call_that_outlasts_the_grace_time_gets_a_status(serve: Serve) -> None:
     """grpc #29248: a CancelledError that leaves a handler can leave its client waiting."""
     server = serve(*SLOW_FLAGS, "--grace-seconds", "0", environment=WITHOUT_CORE)
 
@@ -242,7 +242,7 @@ def test_signals_are_as_before_after_the_server() -> None:
 
 
 @pytest.mark.slow
-def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
+def test_the_startup_message_says_what_is_served_and_how_to_try_it() -> None:
     flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--reflection")
     with subprocess.Popen(
         command("--log-format", "console", "--allow-reference-backend", *flags),
@@ -272,7 +272,7 @@ def test_a_person_is_told_what_is_served_and_how_to_try_it() -> None:
     assert f"grpcurl -plaintext {target} list bytepair.v1.TokenizerService" in shown
 
 
-def test_a_person_is_told_how_to_try_it_over_tls() -> None:
+def test_the_startup_message_says_how_to_try_it_over_tls() -> None:
     settings = Settings(
         builtin_encodings=("r50k_base",),
         reflection=True,

@@ -159,7 +159,7 @@ def test_a_connection_beyond_so_many_is_closed_until_one_of_them_ends(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
-def test_who_does_not_come_to_the_point_is_hung_up_on(narrow: RunningServer, said: bytes) -> None:
+def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) -> None:
     with (
         http2.connection(narrow.target, hello=said) as mute,
         http2.connection(narrow.target) as polite,

@@ -42,7 +42,7 @@ def test_a_unix_socket_that_is_served_is_left_to_its_server(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", ["grpc-address", "http-address"])
-def test_a_port_that_is_taken_is_a_clear_error(setting: str) -> None:
+def test_a_port_in_use_is_a_clear_error(setting: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         flags = {"grpc-address": "127.0.0.1:0", "http-address": "127.0.0.1:0", setting: address}

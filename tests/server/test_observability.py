@@ -250,7 +250,7 @@ def test_a_line_tells_of_each_call(serve: Serve) -> None:
     }
 
 
-def test_calls_are_not_logged_unless_asked(serve: Serve) -> None:
+def test_calls_are_not_logged_by_default(serve: Serve) -> None:
     server = serve("--log-level", "info")
     server.stub.Count(tokenizer_pb2.CountRequest(encoding="gpt-4"))
     server.terminate()

@@ -50,7 +50,7 @@ def thread_time(pid: int) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="priorities of single threads are Linux's")
 @pytest.mark.skipif(os.getpriority(os.PRIO_PROCESS, 0) > 0, reason="started with `nice`")
-def test_a_small_request_of_many_parts_holds_nobody_up(serve: Serve) -> None:
+def test_a_small_request_of_many_parts_delays_no_other(serve: Serve) -> None:
     server = serve("--work-threads", "1")
     parts = [text_pb2.TextItem(text="a")] * INLINE_MAX_PARTS
     before = thread_time(server.pid)

@@ -24,7 +24,7 @@ MAX_ITEMS = 1024
 TEXT_PLACES = list(places())
 
 
-def test_text_is_taken_where_the_api_says() -> None:
+def test_text_is_found_where_the_api_says() -> None:
     """Should this fail, a place was added or renamed: it is tested below without further work,
     unless its RPC needs more fields to answer at all."""
     assert {str(place) for place in TEXT_PLACES} >= {
@@ -36,7 +36,7 @@ def test_text_is_taken_where_the_api_says() -> None:
 
 
 @pytest.mark.parametrize("place", TEXT_PLACES, ids=str)
-def test_the_policy_decides_wherever_text_is_taken(server: RunningServer, place: Place) -> None:
+def test_the_policy_decides_in_every_rpc_with_text(server: RunningServer, place: Place) -> None:
     """By behaviour, for RPCs of the future too; the server's ceiling is empty."""
 
     def answer(**options: Any) -> Any:

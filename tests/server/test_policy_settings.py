@@ -138,7 +138,7 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
     assert secret not in grouped.raw_log
 
 
-def test_denials_are_not_logged_unless_asked(serve: Serve) -> None:
+def test_denials_are_not_logged_by_default(serve: Serve) -> None:
     server = serve()
     failure(
         server.stub.Encode,

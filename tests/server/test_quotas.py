@@ -120,7 +120,9 @@ def test_a_stream_is_one_request(limited: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(("caller", "second"), [("under", 399), ("exact", 400)])
-def test_bytes_up_to_the_burst_are_taken(limited: RunningServer, caller: str, second: int) -> None:
+def test_bytes_up_to_the_burst_are_accepted(
+    limited: RunningServer, caller: str, second: int
+) -> None:
     limited.stub.Count(sized(600), **with_key(caller))
     limited.stub.Count(sized(second), **with_key(caller))
 
@@ -134,7 +136,7 @@ def test_one_byte_too_many_is_over_quota_and_charged_nothing(limited: RunningSer
     limited.stub.Count(sized(400), **with_key("over"))
 
 
-def test_a_call_larger_than_the_burst_is_taken_once_and_leaves_a_debt(
+def test_a_call_larger_than_the_burst_is_accepted_once_and_leaves_a_debt(
     limited: RunningServer,
 ) -> None:
     limited.stub.Count(sized(5000), **with_key("large"))

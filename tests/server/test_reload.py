@@ -99,7 +99,7 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
     assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 4
 
 
-def test_keys_must_leave_nobody_out_for_whom_there_is_a_quota(serve: Serve, tmp_path: Path) -> None:
+def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> None:
     """The caller would have any amount from then on, and no server start with these files."""
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="key"))

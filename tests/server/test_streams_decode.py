@@ -284,7 +284,7 @@ def test_a_stream_without_a_message_lacks_its_configuration(server: RunningServe
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_a_message_that_is_none_is_told(server: RunningServer, first: bool) -> None:
+def test_bytes_that_are_no_message_are_invalid(server: RunningServer, first: bool) -> None:
     """After what was certain."""
     call: Any = server.channel.stream_stream("/bytepair.v1.TokenizerService/DecodeStream")
     valid = [decode_config(stop=["STOP"]), DecodeRequest(ids=[ST])]

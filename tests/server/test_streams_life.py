@@ -46,7 +46,7 @@ def memory(server: RunningServer) -> float:
     return server.metric("process_resident_memory_bytes")
 
 
-def test_a_stream_that_is_idle_is_told_after_what_was_certain(serve: Serve) -> None:
+def test_a_stream_that_is_idle_ends_after_what_was_certain(serve: Serve) -> None:
     server = serve("--stream-idle-seconds", "2")
     talk = Talk(server.stub.DecodeStream)
     first = talk.say(decode_config(stop=["STOP"]))
@@ -95,7 +95,7 @@ def test_a_stream_that_ends_in_time_is_finished_before_the_server_ends(serve: Se
     assert server.wait() == 0
 
 
-def test_a_stream_that_outlasts_the_grace_time_is_told_after_what_was_certain(
+def test_a_stream_that_outlasts_the_grace_time_ends_after_what_was_certain(
     serve: Serve,
 ) -> None:
     server = serve("--grace-seconds", "0.2")

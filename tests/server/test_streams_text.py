@@ -228,7 +228,7 @@ def test_a_count_that_is_over_its_limit_does_not_wait_for_the_end(server: Runnin
         ([{"text": "é"}, {"data": b"\xed\xa0\x80"}], 2),
     ],
 )
-def test_data_that_is_not_utf8_is_told_by_its_place_in_the_text(
+def test_data_that_is_not_utf8_is_located_in_the_text(
     server: RunningServer, pieces: list[dict[str, Any]], offset: int
 ) -> None:
     encode = [encode_config(), *(EncodeRequest(**piece) for piece in pieces)]
@@ -264,7 +264,7 @@ def test_data_that_is_not_utf8_is_told_by_its_place_in_the_text(
         ),
     ],
 )
-def test_a_wrong_configuration_is_told(
+def test_a_wrong_configuration_is_reported(
     server: RunningServer, messages: list[dict[str, Any]], reason: str, field: str
 ) -> None:
     for failed in (

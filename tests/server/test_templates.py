@@ -156,7 +156,7 @@ def test_what_is_not_special_is_within_no_ceiling(server: RunningServer) -> None
     assert failure(server.stub.Count, request, **CHAT).reason == "SPECIAL_TOKEN_NOT_PERMITTED"
 
 
-def test_what_text_spells_is_not_permitted_by_it(server: RunningServer) -> None:
+def test_what_text_contains_is_not_permitted_by_it(server: RunningServer) -> None:
     request = tokenizer_pb2.EncodeRequest(encoding="ranks", text="</s>", add_special_tokens=True)
     assert failure(server.stub.Encode, request, **CHAT).reason == "SPECIAL_TOKEN_IN_TEXT"
 

@@ -99,7 +99,7 @@ def test_a_connection_that_holds_the_most_half_messages_is_closed(serve: Serve) 
     assert server.stub.Count(COUNT, timeout=START_SECONDS).count == 2
 
 
-def test_streams_whose_answers_nobody_reads_are_bounded_whatever_they_are_sent(
+def test_streams_with_unread_answers_are_bounded(
     serve: Serve,
 ) -> None:
     """By small messages as by large ones."""

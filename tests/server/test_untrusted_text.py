@@ -132,7 +132,7 @@ def fields(message: Any) -> set[str]:
     return {field.name for field in message.fields}.union(*inner)
 
 
-def test_counting_never_fails_on_what_a_document_spells(server: RunningServer) -> None:
+def test_counting_never_fails_on_what_a_document_contains(server: RunningServer) -> None:
     """aider #1240, curator #178, kotaemon #311: <|endoftext|> in an ordinary document."""
     for name in bytepair_engine.list_encodings():
         encoding = bytepair_engine.get_encoding(name)

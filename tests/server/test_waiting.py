@@ -80,7 +80,7 @@ def test_connections_take_turns_where_all_callers_are_one(serve: Serve) -> None:
     assert answered == ["many0", "one", "many1"]
 
 
-def test_who_waits_in_vain_hears_of_it_before_the_deadline(serve: Serve) -> None:
+def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server):
         failed = told(server.stub.Count.future(SMALL, timeout=5))
@@ -89,7 +89,7 @@ def test_who_waits_in_vain_hears_of_it_before_the_deadline(serve: Serve) -> None
         assert server.metric("bytepair_shed_total", rpc="Count") == 1
 
 
-def test_who_waits_is_told_when_the_server_drains(serve: Serve) -> None:
+def test_queued_calls_get_draining_when_the_server_drains(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server) as running:
         call = server.stub.Count.future(SMALL)
@@ -128,7 +128,7 @@ def test_calls_that_come_all_at_once_are_answered(serve: Serve) -> None:
         assert {each.result().count for each in calls} == {2}
 
 
-def test_messages_that_do_not_come_keep_nobody_out(serve: Serve) -> None:
+def test_messages_that_do_not_come_hold_no_slot(serve: Serve) -> None:
     server = serve("--max-in-flight", "2")
     whole = http2.message(http2.count())
     with http2.connection(server.target) as link:

@@ -107,7 +107,7 @@ def test_an_item_that_is_not_utf8_is_named(server: RunningServer, rpc: str, acti
 
 
 @pytest.mark.parametrize("offsets", text_pb2.OffsetUnit.values())
-def test_a_text_that_is_not_utf8_is_named_whatever_is_asked(
+def test_a_text_that_is_not_utf8_is_named_whatever_is_requested(
     server: RunningServer, offsets: Any
 ) -> None:
     rest = Encode(encoding="gpt-4", offsets=offsets).SerializeToString()

@@ -110,7 +110,7 @@ def test_both_answer_and_their_counts_add_up(serve: Serve) -> None:
     assert server.get("/healthz") == (200, "healthy\n")
 
 
-def test_a_server_has_a_worker_for_each_core_unless_told_otherwise(serve: Serve) -> None:
+def test_a_server_has_a_worker_for_each_core_by_default(serve: Serve) -> None:
     server = serve("--workers", "0")
     expected = cores.usable_cores()
     assert server.wait_for_log("serving")["workers"] == expected
@@ -184,7 +184,7 @@ def test_a_worker_that_dies_again_and_again_waits_longer_each_time(serve: Serve)
     assert kept in workers_of(server)
 
 
-def test_a_worker_that_is_told_to_end_drains_and_is_replaced(serve: Serve) -> None:
+def test_a_worker_that_gets_sigterm_drains_and_is_replaced(serve: Serve) -> None:
     server = serve(*TWO)
     os.kill(workers_of(server)[0], signal.SIGTERM)
     assert server.wait_for_log("stopped")["worker"] in (0, 1)
@@ -311,7 +311,7 @@ def test_the_supervisor_gives_up_where_no_worker_comes_to_serve() -> None:
     assert '"event": "serving"' not in ended.stderr
 
 
-def test_ports_that_are_taken_are_clear_errors(serve: Serve) -> None:
+def test_ports_in_use_are_clear_errors(serve: Serve) -> None:
     """Two servers of one user could share a port by SO_REUSEPORT, unnoticed."""
     server = serve(*TWO)
     for flag, name, address in (

@@ -95,7 +95,7 @@ def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
     assert "# Not yet complete: pattern: this file does not carry one" in printed
 
 
-def test_what_is_refused_is_told_and_the_others_go_on(
+def test_rejected_inputs_are_reported_and_the_others_go_on(
     capsys: Capture, model: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.model"
@@ -153,7 +153,7 @@ def test_gzip_is_looked_into(capsys: Capture, tmp_path: Path) -> None:
         assert first[key] == second[key]
 
 
-def test_what_frames_a_text_is_told(capsys: Capture, tmp_path: Path) -> None:
+def test_the_template_of_a_text_is_shown(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "made.json"
     for kind in ("byte level", "spaces normalised"):
         for single, told in (("<s> $A </s>", ["<s> … </s>"]), ("$A </s>", ["… </s>"]), ("$A", [])):

@@ -93,7 +93,7 @@ def test_every_format_gives_the_same_table(shell: Command, tmp_path: Path) -> No
     assert set(made) == {made[0]}
 
 
-def test_lines_are_documents_if_asked(shell: Command, tmp_path: Path) -> None:
+def test_lines_are_documents_on_request(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("ab\nab\nab\n")
     usual = ("train", "a.txt", "--vocab-size", "259", "--no-pattern", "--output")
     assert shell(*usual, "whole").startswith("259 tokens")

@@ -57,7 +57,7 @@ def test_what_is_too_much_for_memory_is_written_and_merged(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_counts_that_are_taken_up_again_keep_their_order() -> None:
+def test_resumed_counts_keep_their_order() -> None:
     pattern = PATTERNS["gpt2"]
     with counted(texts(60)[:30], pattern, 10) as before, Counting(pattern) as after:
         after.add_counts(before.counts())

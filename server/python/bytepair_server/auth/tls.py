@@ -86,11 +86,6 @@ class Tls:
         self.material = paths.read()
         self.on_replace: Callable[[TlsFiles], None] | None = None
 
-    @property
-    def is_mutual(self) -> bool:
-        """Whether every client needs a certificate."""
-        return self.paths.client_ca is not None
-
     def replace(self, material: TlsFiles) -> None:
         """Use other material from now on."""
         self.material = material

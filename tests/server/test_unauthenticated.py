@@ -45,7 +45,7 @@ def answer(link: socket.socket, until: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("key", ["", "another"])
-def test_a_stranger_is_refused_before_a_large_message_is_read(
+def test_an_unauthenticated_call_is_rejected_before_a_large_message_is_read(
     keyed: RunningServer, key: str
 ) -> None:
     labels = {"rpc": "Count", "reason": "UNAUTHENTICATED"}
@@ -98,7 +98,7 @@ def test_whole_requests_of_health_are_answered_however_many_come_at_once(
         assert {call.result().status for call in calls} == {serving}
 
 
-def test_a_watcher_that_takes_no_answer_keeps_nobody_waiting(serve: Serve) -> None:
+def test_a_watcher_that_reads_no_answer_delays_no_other(serve: Serve) -> None:
     """Neither other watchers, nor a server that is to stop."""
     server = serve("--grace-seconds", "60")
     size = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, 0)

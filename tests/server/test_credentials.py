@@ -165,7 +165,7 @@ def test_a_certificate_without_exactly_one_known_caller_is_refused(
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_without_a_certificate_of_the_authority_nobody_connects(
+def test_a_connection_needs_a_certificate_of_the_authority(
     mutual: RunningServer, authority: Authority
 ) -> None:
     forged = Authority().client(uris=[BILLING])
@@ -220,7 +220,7 @@ def test_health_answers_known_callers(mutual: RunningServer, authority: Authorit
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_health_is_open_to_probes_unless_told_otherwise(serve: Serve, tmp_path: Path) -> None:
+def test_health_is_open_to_probes_by_default(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(KEYS)
     server = serve("--api-keys-file", str(tmp_path / "keys.toml"))
     stub: Any = health_pb2_grpc.HealthStub(server.channel)
@@ -231,7 +231,9 @@ def test_health_is_open_to_probes_unless_told_otherwise(serve: Serve, tmp_path: 
 @pytest.mark.parametrize(
     ("address", "level"), [("127.0.0.1:0", "info"), ("[::1]:0", "info"), ("0.0.0.0:0", "warning")]
 )
-def test_the_log_says_that_nobody_is_asked(serve: Serve, address: str, level: str) -> None:
+def test_the_log_says_that_no_authentication_is_configured(
+    serve: Serve, address: str, level: str
+) -> None:
     line = serve("--grpc-address", address).wait_for_log(
         "no authentication is configured: anyone who can reach the port may call"
     )
@@ -367,7 +369,7 @@ def test_what_contradicts_itself_is_refused(
     assert said in str(caught.value)
 
 
-def test_who_shakes_hands_writes_nothing_into_the_log(mutual: RunningServer) -> None:
+def test_handshakes_write_nothing_into_the_log(mutual: RunningServer) -> None:
     """gRPC's own lines quote the name of the server that a client asks for."""
     forged = '{"event": "forged"}'
     host, port = mutual.target.rsplit(":", 1)
