@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 from support.serving import RunningServer
 from support.streaming import (
@@ -70,6 +70,7 @@ SEEDS: list[tuple[str, Message]] = [
         ),
     ),
     ("GetEncoding", tokenizer_pb2.GetEncodingRequest(encoding="gpt-4")),
+    ("GetToken", token_pb2.GetTokenRequest(encoding="gpt-4", id=300)),
     ("ListEncodings", tokenizer_pb2.ListEncodingsRequest()),
 ]
 

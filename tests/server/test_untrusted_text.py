@@ -13,7 +13,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import context_pb2 as context
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
 from support.failures import Failed, failure, read
 from support.oracle import oracle
 from support.serving import RunningServer, write_config
@@ -159,6 +159,7 @@ def test_no_rpc_falls_back_to_another_encoding(server: RunningServer, name: str)
         failure(server.stub.BatchDecode, messages.BatchDecodeRequest(encoding=name)),
         failure(server.stub.BatchCount, messages.BatchCountRequest(encoding=name)),
         failure(server.stub.GetEncoding, messages.GetEncodingRequest(encoding=name)),
+        failure(server.stub.GetToken, token_pb2.GetTokenRequest(encoding=name)),
         answers_of(server.stub.EncodeStream, [encode_config(name)])[1],
         answers_of(server.stub.DecodeStream, [decode_config(name)])[1],
         count_stream_failure(server, name),

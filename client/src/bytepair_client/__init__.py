@@ -49,6 +49,7 @@ from bytepair_client._operations.describing import ChatFormatInfo, EncodingInfo
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._operations.inspecting import Finding, Inspection
 from bytepair_client._operations.splitting import Chunk
+from bytepair_client._operations.tokens import TokenInfo, TokenPart
 from bytepair_client._options import NOT_GIVEN, Tls
 from bytepair_client._stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special
@@ -91,6 +92,8 @@ __all__ = [
     "StreamIdle",
     "Text",
     "Tls",
+    "TokenInfo",
+    "TokenPart",
     "TokenizerClient",
     "TokenizerError",
     "Unauthenticated",

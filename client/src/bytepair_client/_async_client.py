@@ -55,6 +55,7 @@ class AsyncTokenizerClient(AsyncClientIO):
     inspect = plain(operations.inspect)
     list_encodings = plain(operations.list_encodings)
     get_encoding = plain(operations.get_encoding)
+    get_token = plain(operations.get_token)
     health = plain(operations.health)
 
     @property
@@ -102,3 +103,4 @@ class AsyncRawResponses(AsyncRawIO):
     inspect = raw(operations.inspect)
     list_encodings = raw(operations.list_encodings)
     get_encoding = raw(operations.get_encoding)
+    get_token = raw(operations.get_token)

@@ -53,6 +53,7 @@ class TokenizerClient(ClientIO):
     inspect = plain(operations.inspect)
     list_encodings = plain(operations.list_encodings)
     get_encoding = plain(operations.get_encoding)
+    get_token = plain(operations.get_token)
     health = plain(operations.health)
 
     @property
@@ -100,3 +101,4 @@ class RawResponses(RawIO):
     inspect = raw(operations.inspect)
     list_encodings = raw(operations.list_encodings)
     get_encoding = raw(operations.get_encoding)
+    get_token = raw(operations.get_token)

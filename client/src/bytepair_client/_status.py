@@ -84,6 +84,7 @@ _PYTHON_NAMES: Final = {
     "CountStream": "count_stream()",
     "ListEncodings": "list_encodings()",
     "GetEncoding": "get_encoding()",
+    "GetToken": "get_token()",
 }
 _API_NAME: Final = re.compile(rf"\b({'|'.join(_PYTHON_NAMES)})\b")
 

@@ -20,6 +20,7 @@ from bytepair_client._operations.encoding import encode, encode_batch, encode_wi
 from bytepair_client._operations.inspecting import inspect
 from bytepair_client._operations.splitting import split, split_stream
 from bytepair_client._operations.streaming import count_stream, decode_stream, encode_stream
+from bytepair_client._operations.tokens import get_token
 from bytepair_client._operations.truncating import truncate, truncate_batch
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "fit_chat",
     "get_chat_format",
     "get_encoding",
+    "get_token",
     "health",
     "inspect",
     "list_chat_formats",

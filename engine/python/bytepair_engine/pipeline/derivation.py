@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from bytepair_engine.backends.reference import merge
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.pipeline.definition import Model, Ranks, Scores
+from bytepair_engine.pipeline.definition import Merges, Model, Ranks, Scores
 from bytepair_engine.pipeline.model import Merger, id_rule, unit_rule
 
 #: Up to this many bytes, looking for the best pair anew each time is faster than a heap.
@@ -49,9 +50,9 @@ class Derivations:
     def __init__(self, model: Model) -> None:
         """Prepare."""
         self.model: Final = model
-        self._spelling: Final = {token_id: token for token, token_id in model.tokens.items()}
-        self._merge_ids: Final = Merger(id_rule(model))
-        self._merge_units: Final = Merger(unit_rule(model))
+        self._merge_units: Final = Merger(
+            unit_rule(model) if isinstance(model.rule, Scores) else self._by_rank
+        )
 
     def of(self, token: bytes) -> list[Part]:
         """What merging leaves of a token's own units.
@@ -64,7 +65,11 @@ class Derivations:
         """
         units = list(self._units(token))
         parts = dict(enumerate(units))
-        by_id = not isinstance(self.model.rule, Scores)
+        by_id = isinstance(self.model.rule, Merges) or (
+            # What is no token, or stands for a byte, merges with nothing.
+            isinstance(self.model.rule, Ranks)
+            and any(self.model.tokens.get(unit.spelling) is None for unit in units)
+        )
 
         def merged(at: int, after: int, order: float, result: int | bytes) -> None:
             if isinstance(result, int):
@@ -82,6 +87,18 @@ class Derivations:
         else:
             self._merge_units([(unit.spelling, n) for n, unit in enumerate(units)], merged)
         return [parts[at] for at in sorted(parts)]
+
+    @cached_property
+    def _spelling(self) -> dict[int, bytes]:
+        return {token_id: token for token, token_id in self.model.tokens.items()}
+
+    @cached_property
+    def _merge_ids(self) -> Merger[int]:
+        return Merger(id_rule(self.model))
+
+    def _by_rank(self, left: bytes, right: bytes) -> tuple[float, bytes] | None:
+        result = self.model.tokens.get(left + right)
+        return None if result is None else (result, left + right)
 
     def makes(self, token: bytes) -> bool:
         """Whether merging the token's own units makes it: as `of` says, and sooner."""

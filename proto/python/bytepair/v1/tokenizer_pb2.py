@@ -16,9 +16,10 @@ from bytepair.v1 import context_pb2 as bytepair_dot_v1_dot_context__pb2
 from bytepair.v1 import encoding_pb2 as bytepair_dot_v1_dot_encoding__pb2
 from bytepair.v1 import stream_pb2 as bytepair_dot_v1_dot_stream__pb2
 from bytepair.v1 import text_pb2 as bytepair_dot_v1_dot_text__pb2
+from bytepair.v1 import token_pb2 as bytepair_dot_v1_dot_token__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x62ytepair/v1/tokenizer.proto\x12\x0b\x62ytepair.v1\x1a\x19\x62ytepair/v1/context.proto\x1a\x1a\x62ytepair/v1/encoding.proto\x1a\x18\x62ytepair/v1/stream.proto\x1a\x16\x62ytepair/v1/text.proto\"\x90\x02\n\rEncodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12&\n\x08segments\x18\x03 \x03(\x0b\x32\x14.bytepair.v1.Segment\x12\x17\n\x0f\x61llowed_special\x18\x04 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x05 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12(\n\x07offsets\x18\x06 \x01(\x0e\x32\x17.bytepair.v1.OffsetUnit\x12\x1c\n\x14\x65xpected_fingerprint\x18\x07 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x08 \x01(\x08\"U\n\x0e\x45ncodeResponse\x12\x0b\n\x03ids\x18\x01 \x03(\r\x12\x0f\n\x07offsets\x18\x02 \x03(\r\x12\x10\n\x08\x65ncoding\x18\x03 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x04 \x01(\t\"\xa6\x01\n\rDecodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12\x0b\n\x03ids\x18\x02 \x03(\r\x12)\n\x06\x65rrors\x18\x03 \x01(\x0e\x32\x19.bytepair.v1.DecodeErrors\x12\x1b\n\x13skip_special_tokens\x18\x04 \x01(\x08\x12\x10\n\x08\x61s_bytes\x18\x05 \x01(\x08\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\"b\n\x0e\x44\x65\x63odeResponse\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12\x10\n\x08\x65ncoding\x18\x03 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x04 \x01(\tB\t\n\x07\x63ontent\"\x83\x02\n\x0c\x43ountRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12&\n\x08segments\x18\x03 \x03(\x0b\x32\x14.bytepair.v1.Segment\x12\x17\n\x0f\x61llowed_special\x18\x04 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x05 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12\x12\n\x05limit\x18\x06 \x01(\x04H\x00\x88\x01\x01\x12\x1c\n\x14\x65xpected_fingerprint\x18\x07 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x08 \x01(\x08\x42\x08\n\x06_limit\"]\n\rCountResponse\x12\r\n\x05\x63ount\x18\x01 \x01(\x04\x12\x16\n\x0elimit_exceeded\x18\x02 \x01(\x08\x12\x10\n\x08\x65ncoding\x18\x03 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x04 \x01(\t\"\x85\x02\n\x12\x42\x61tchEncodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12$\n\x05items\x18\x02 \x03(\x0b\x32\x15.bytepair.v1.TextItem\x12\x17\n\x0f\x61llowed_special\x18\x03 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x04 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12(\n\x07offsets\x18\x05 \x01(\x0e\x32\x17.bytepair.v1.OffsetUnit\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x07 \x01(\x08\"O\n\x0c\x45ncodeResult\x12\x0b\n\x03ids\x18\x01 \x03(\r\x12\x0f\n\x07offsets\x18\x02 \x03(\r\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.bytepair.v1.Error\"h\n\x13\x42\x61tchEncodeResponse\x12*\n\x07results\x18\x01 \x03(\x0b\x32\x19.bytepair.v1.EncodeResult\x12\x10\n\x08\x65ncoding\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\"\x16\n\x07IdsItem\x12\x0b\n\x03ids\x18\x01 \x03(\r\"\xc3\x01\n\x12\x42\x61tchDecodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12#\n\x05items\x18\x02 \x03(\x0b\x32\x14.bytepair.v1.IdsItem\x12)\n\x06\x65rrors\x18\x03 \x01(\x0e\x32\x19.bytepair.v1.DecodeErrors\x12\x1b\n\x13skip_special_tokens\x18\x04 \x01(\x08\x12\x10\n\x08\x61s_bytes\x18\x05 \x01(\x08\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\"^\n\x0c\x44\x65\x63odeResult\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.bytepair.v1.ErrorH\x00\x42\t\n\x07outcome\"h\n\x13\x42\x61tchDecodeResponse\x12*\n\x07results\x18\x01 \x03(\x0b\x32\x19.bytepair.v1.DecodeResult\x12\x10\n\x08\x65ncoding\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\"\xf8\x01\n\x11\x42\x61tchCountRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12$\n\x05items\x18\x02 \x03(\x0b\x32\x15.bytepair.v1.TextItem\x12\x17\n\x0f\x61llowed_special\x18\x03 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x04 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12\x12\n\x05limit\x18\x05 \x01(\x04H\x00\x88\x01\x01\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x07 \x01(\x08\x42\x08\n\x06_limit\"W\n\x0b\x43ountResult\x12\r\n\x05\x63ount\x18\x01 \x01(\x04\x12\x16\n\x0elimit_exceeded\x18\x02 \x01(\x08\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.bytepair.v1.Error\"f\n\x12\x42\x61tchCountResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.bytepair.v1.CountResult\x12\x10\n\x08\x65ncoding\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\"\x16\n\x14ListEncodingsRequest\"A\n\x15ListEncodingsResponse\x12(\n\tencodings\x18\x01 \x03(\x0b\x32\x15.bytepair.v1.Encoding\"&\n\x12GetEncodingRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\">\n\x13GetEncodingResponse\x12\'\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x15.bytepair.v1.Encoding2\xf8\t\n\x10TokenizerService\x12\x41\n\x06\x45ncode\x12\x1a.bytepair.v1.EncodeRequest\x1a\x1b.bytepair.v1.EncodeResponse\x12\x41\n\x06\x44\x65\x63ode\x12\x1a.bytepair.v1.DecodeRequest\x1a\x1b.bytepair.v1.DecodeResponse\x12>\n\x05\x43ount\x12\x19.bytepair.v1.CountRequest\x1a\x1a.bytepair.v1.CountResponse\x12P\n\x0b\x42\x61tchEncode\x12\x1f.bytepair.v1.BatchEncodeRequest\x1a .bytepair.v1.BatchEncodeResponse\x12P\n\x0b\x42\x61tchDecode\x12\x1f.bytepair.v1.BatchDecodeRequest\x1a .bytepair.v1.BatchDecodeResponse\x12M\n\nBatchCount\x12\x1e.bytepair.v1.BatchCountRequest\x1a\x1f.bytepair.v1.BatchCountResponse\x12W\n\x0c\x45ncodeStream\x12 .bytepair.v1.EncodeStreamRequest\x1a!.bytepair.v1.EncodeStreamResponse(\x01\x30\x01\x12W\n\x0c\x44\x65\x63odeStream\x12 .bytepair.v1.DecodeStreamRequest\x1a!.bytepair.v1.DecodeStreamResponse(\x01\x30\x01\x12R\n\x0b\x43ountStream\x12\x1f.bytepair.v1.CountStreamRequest\x1a .bytepair.v1.CountStreamResponse(\x01\x12G\n\x08Truncate\x12\x1c.bytepair.v1.TruncateRequest\x1a\x1d.bytepair.v1.TruncateResponse\x12V\n\rBatchTruncate\x12!.bytepair.v1.BatchTruncateRequest\x1a\".bytepair.v1.BatchTruncateResponse\x12>\n\x05Split\x12\x19.bytepair.v1.SplitRequest\x1a\x1a.bytepair.v1.SplitResponse\x12T\n\x0bSplitStream\x12\x1f.bytepair.v1.SplitStreamRequest\x1a .bytepair.v1.SplitStreamResponse(\x01\x30\x01\x12\x44\n\x07Inspect\x12\x1b.bytepair.v1.InspectRequest\x1a\x1c.bytepair.v1.InspectResponse\x12V\n\rListEncodings\x12!.bytepair.v1.ListEncodingsRequest\x1a\".bytepair.v1.ListEncodingsResponse\x12P\n\x0bGetEncoding\x12\x1f.bytepair.v1.GetEncodingRequest\x1a .bytepair.v1.GetEncodingResponseBa\n\x0f\x63om.bytepair.v1P\x01Z\x16\x62ytepair/v1;bytepairv1\xaa\x02\x0b\x42ytepair.V1\xba\x02\x08\x42ytepair\xca\x02\x0b\x42ytepair\\V1\xea\x02\x0c\x42ytepair::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x62ytepair/v1/tokenizer.proto\x12\x0b\x62ytepair.v1\x1a\x19\x62ytepair/v1/context.proto\x1a\x1a\x62ytepair/v1/encoding.proto\x1a\x18\x62ytepair/v1/stream.proto\x1a\x16\x62ytepair/v1/text.proto\x1a\x17\x62ytepair/v1/token.proto\"\x90\x02\n\rEncodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12&\n\x08segments\x18\x03 \x03(\x0b\x32\x14.bytepair.v1.Segment\x12\x17\n\x0f\x61llowed_special\x18\x04 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x05 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12(\n\x07offsets\x18\x06 \x01(\x0e\x32\x17.bytepair.v1.OffsetUnit\x12\x1c\n\x14\x65xpected_fingerprint\x18\x07 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x08 \x01(\x08\"U\n\x0e\x45ncodeResponse\x12\x0b\n\x03ids\x18\x01 \x03(\r\x12\x0f\n\x07offsets\x18\x02 \x03(\r\x12\x10\n\x08\x65ncoding\x18\x03 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x04 \x01(\t\"\xa6\x01\n\rDecodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12\x0b\n\x03ids\x18\x02 \x03(\r\x12)\n\x06\x65rrors\x18\x03 \x01(\x0e\x32\x19.bytepair.v1.DecodeErrors\x12\x1b\n\x13skip_special_tokens\x18\x04 \x01(\x08\x12\x10\n\x08\x61s_bytes\x18\x05 \x01(\x08\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\"b\n\x0e\x44\x65\x63odeResponse\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12\x10\n\x08\x65ncoding\x18\x03 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x04 \x01(\tB\t\n\x07\x63ontent\"\x83\x02\n\x0c\x43ountRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12&\n\x08segments\x18\x03 \x03(\x0b\x32\x14.bytepair.v1.Segment\x12\x17\n\x0f\x61llowed_special\x18\x04 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x05 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12\x12\n\x05limit\x18\x06 \x01(\x04H\x00\x88\x01\x01\x12\x1c\n\x14\x65xpected_fingerprint\x18\x07 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x08 \x01(\x08\x42\x08\n\x06_limit\"]\n\rCountResponse\x12\r\n\x05\x63ount\x18\x01 \x01(\x04\x12\x16\n\x0elimit_exceeded\x18\x02 \x01(\x08\x12\x10\n\x08\x65ncoding\x18\x03 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x04 \x01(\t\"\x85\x02\n\x12\x42\x61tchEncodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12$\n\x05items\x18\x02 \x03(\x0b\x32\x15.bytepair.v1.TextItem\x12\x17\n\x0f\x61llowed_special\x18\x03 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x04 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12(\n\x07offsets\x18\x05 \x01(\x0e\x32\x17.bytepair.v1.OffsetUnit\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x07 \x01(\x08\"O\n\x0c\x45ncodeResult\x12\x0b\n\x03ids\x18\x01 \x03(\r\x12\x0f\n\x07offsets\x18\x02 \x03(\r\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.bytepair.v1.Error\"h\n\x13\x42\x61tchEncodeResponse\x12*\n\x07results\x18\x01 \x03(\x0b\x32\x19.bytepair.v1.EncodeResult\x12\x10\n\x08\x65ncoding\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\"\x16\n\x07IdsItem\x12\x0b\n\x03ids\x18\x01 \x03(\r\"\xc3\x01\n\x12\x42\x61tchDecodeRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12#\n\x05items\x18\x02 \x03(\x0b\x32\x14.bytepair.v1.IdsItem\x12)\n\x06\x65rrors\x18\x03 \x01(\x0e\x32\x19.bytepair.v1.DecodeErrors\x12\x1b\n\x13skip_special_tokens\x18\x04 \x01(\x08\x12\x10\n\x08\x61s_bytes\x18\x05 \x01(\x08\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\"^\n\x0c\x44\x65\x63odeResult\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.bytepair.v1.ErrorH\x00\x42\t\n\x07outcome\"h\n\x13\x42\x61tchDecodeResponse\x12*\n\x07results\x18\x01 \x03(\x0b\x32\x19.bytepair.v1.DecodeResult\x12\x10\n\x08\x65ncoding\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\"\xf8\x01\n\x11\x42\x61tchCountRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\x12$\n\x05items\x18\x02 \x03(\x0b\x32\x15.bytepair.v1.TextItem\x12\x17\n\x0f\x61llowed_special\x18\x03 \x03(\t\x12:\n\x12\x64isallowed_special\x18\x04 \x01(\x0e\x32\x1e.bytepair.v1.DisallowedSpecial\x12\x12\n\x05limit\x18\x05 \x01(\x04H\x00\x88\x01\x01\x12\x1c\n\x14\x65xpected_fingerprint\x18\x06 \x01(\t\x12\x1a\n\x12\x61\x64\x64_special_tokens\x18\x07 \x01(\x08\x42\x08\n\x06_limit\"W\n\x0b\x43ountResult\x12\r\n\x05\x63ount\x18\x01 \x01(\x04\x12\x16\n\x0elimit_exceeded\x18\x02 \x01(\x08\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.bytepair.v1.Error\"f\n\x12\x42\x61tchCountResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.bytepair.v1.CountResult\x12\x10\n\x08\x65ncoding\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\"\x16\n\x14ListEncodingsRequest\"A\n\x15ListEncodingsResponse\x12(\n\tencodings\x18\x01 \x03(\x0b\x32\x15.bytepair.v1.Encoding\"&\n\x12GetEncodingRequest\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\t\">\n\x13GetEncodingResponse\x12\'\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x15.bytepair.v1.Encoding2\xc1\n\n\x10TokenizerService\x12\x41\n\x06\x45ncode\x12\x1a.bytepair.v1.EncodeRequest\x1a\x1b.bytepair.v1.EncodeResponse\x12\x41\n\x06\x44\x65\x63ode\x12\x1a.bytepair.v1.DecodeRequest\x1a\x1b.bytepair.v1.DecodeResponse\x12>\n\x05\x43ount\x12\x19.bytepair.v1.CountRequest\x1a\x1a.bytepair.v1.CountResponse\x12P\n\x0b\x42\x61tchEncode\x12\x1f.bytepair.v1.BatchEncodeRequest\x1a .bytepair.v1.BatchEncodeResponse\x12P\n\x0b\x42\x61tchDecode\x12\x1f.bytepair.v1.BatchDecodeRequest\x1a .bytepair.v1.BatchDecodeResponse\x12M\n\nBatchCount\x12\x1e.bytepair.v1.BatchCountRequest\x1a\x1f.bytepair.v1.BatchCountResponse\x12W\n\x0c\x45ncodeStream\x12 .bytepair.v1.EncodeStreamRequest\x1a!.bytepair.v1.EncodeStreamResponse(\x01\x30\x01\x12W\n\x0c\x44\x65\x63odeStream\x12 .bytepair.v1.DecodeStreamRequest\x1a!.bytepair.v1.DecodeStreamResponse(\x01\x30\x01\x12R\n\x0b\x43ountStream\x12\x1f.bytepair.v1.CountStreamRequest\x1a .bytepair.v1.CountStreamResponse(\x01\x12G\n\x08Truncate\x12\x1c.bytepair.v1.TruncateRequest\x1a\x1d.bytepair.v1.TruncateResponse\x12V\n\rBatchTruncate\x12!.bytepair.v1.BatchTruncateRequest\x1a\".bytepair.v1.BatchTruncateResponse\x12>\n\x05Split\x12\x19.bytepair.v1.SplitRequest\x1a\x1a.bytepair.v1.SplitResponse\x12T\n\x0bSplitStream\x12\x1f.bytepair.v1.SplitStreamRequest\x1a .bytepair.v1.SplitStreamResponse(\x01\x30\x01\x12\x44\n\x07Inspect\x12\x1b.bytepair.v1.InspectRequest\x1a\x1c.bytepair.v1.InspectResponse\x12V\n\rListEncodings\x12!.bytepair.v1.ListEncodingsRequest\x1a\".bytepair.v1.ListEncodingsResponse\x12P\n\x0bGetEncoding\x12\x1f.bytepair.v1.GetEncodingRequest\x1a .bytepair.v1.GetEncodingResponse\x12G\n\x08GetToken\x12\x1c.bytepair.v1.GetTokenRequest\x1a\x1d.bytepair.v1.GetTokenResponseBa\n\x0f\x63om.bytepair.v1P\x01Z\x16\x62ytepair/v1;bytepairv1\xaa\x02\x0b\x42ytepair.V1\xba\x02\x08\x42ytepair\xca\x02\x0b\x42ytepair\\V1\xea\x02\x0c\x42ytepair::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -26,46 +27,46 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bytepair.v1.tokenizer_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017com.bytepair.v1P\001Z\026bytepair/v1;bytepairv1\252\002\013Bytepair.V1\272\002\010Bytepair\312\002\013Bytepair\\V1\352\002\014Bytepair::V1'
-  _globals['_ENCODEREQUEST']._serialized_start=150
-  _globals['_ENCODEREQUEST']._serialized_end=422
-  _globals['_ENCODERESPONSE']._serialized_start=424
-  _globals['_ENCODERESPONSE']._serialized_end=509
-  _globals['_DECODEREQUEST']._serialized_start=512
-  _globals['_DECODEREQUEST']._serialized_end=678
-  _globals['_DECODERESPONSE']._serialized_start=680
-  _globals['_DECODERESPONSE']._serialized_end=778
-  _globals['_COUNTREQUEST']._serialized_start=781
-  _globals['_COUNTREQUEST']._serialized_end=1040
-  _globals['_COUNTRESPONSE']._serialized_start=1042
-  _globals['_COUNTRESPONSE']._serialized_end=1135
-  _globals['_BATCHENCODEREQUEST']._serialized_start=1138
-  _globals['_BATCHENCODEREQUEST']._serialized_end=1399
-  _globals['_ENCODERESULT']._serialized_start=1401
-  _globals['_ENCODERESULT']._serialized_end=1480
-  _globals['_BATCHENCODERESPONSE']._serialized_start=1482
-  _globals['_BATCHENCODERESPONSE']._serialized_end=1586
-  _globals['_IDSITEM']._serialized_start=1588
-  _globals['_IDSITEM']._serialized_end=1610
-  _globals['_BATCHDECODEREQUEST']._serialized_start=1613
-  _globals['_BATCHDECODEREQUEST']._serialized_end=1808
-  _globals['_DECODERESULT']._serialized_start=1810
-  _globals['_DECODERESULT']._serialized_end=1904
-  _globals['_BATCHDECODERESPONSE']._serialized_start=1906
-  _globals['_BATCHDECODERESPONSE']._serialized_end=2010
-  _globals['_BATCHCOUNTREQUEST']._serialized_start=2013
-  _globals['_BATCHCOUNTREQUEST']._serialized_end=2261
-  _globals['_COUNTRESULT']._serialized_start=2263
-  _globals['_COUNTRESULT']._serialized_end=2350
-  _globals['_BATCHCOUNTRESPONSE']._serialized_start=2352
-  _globals['_BATCHCOUNTRESPONSE']._serialized_end=2454
-  _globals['_LISTENCODINGSREQUEST']._serialized_start=2456
-  _globals['_LISTENCODINGSREQUEST']._serialized_end=2478
-  _globals['_LISTENCODINGSRESPONSE']._serialized_start=2480
-  _globals['_LISTENCODINGSRESPONSE']._serialized_end=2545
-  _globals['_GETENCODINGREQUEST']._serialized_start=2547
-  _globals['_GETENCODINGREQUEST']._serialized_end=2585
-  _globals['_GETENCODINGRESPONSE']._serialized_start=2587
-  _globals['_GETENCODINGRESPONSE']._serialized_end=2649
-  _globals['_TOKENIZERSERVICE']._serialized_start=2652
-  _globals['_TOKENIZERSERVICE']._serialized_end=3924
+  _globals['_ENCODEREQUEST']._serialized_start=175
+  _globals['_ENCODEREQUEST']._serialized_end=447
+  _globals['_ENCODERESPONSE']._serialized_start=449
+  _globals['_ENCODERESPONSE']._serialized_end=534
+  _globals['_DECODEREQUEST']._serialized_start=537
+  _globals['_DECODEREQUEST']._serialized_end=703
+  _globals['_DECODERESPONSE']._serialized_start=705
+  _globals['_DECODERESPONSE']._serialized_end=803
+  _globals['_COUNTREQUEST']._serialized_start=806
+  _globals['_COUNTREQUEST']._serialized_end=1065
+  _globals['_COUNTRESPONSE']._serialized_start=1067
+  _globals['_COUNTRESPONSE']._serialized_end=1160
+  _globals['_BATCHENCODEREQUEST']._serialized_start=1163
+  _globals['_BATCHENCODEREQUEST']._serialized_end=1424
+  _globals['_ENCODERESULT']._serialized_start=1426
+  _globals['_ENCODERESULT']._serialized_end=1505
+  _globals['_BATCHENCODERESPONSE']._serialized_start=1507
+  _globals['_BATCHENCODERESPONSE']._serialized_end=1611
+  _globals['_IDSITEM']._serialized_start=1613
+  _globals['_IDSITEM']._serialized_end=1635
+  _globals['_BATCHDECODEREQUEST']._serialized_start=1638
+  _globals['_BATCHDECODEREQUEST']._serialized_end=1833
+  _globals['_DECODERESULT']._serialized_start=1835
+  _globals['_DECODERESULT']._serialized_end=1929
+  _globals['_BATCHDECODERESPONSE']._serialized_start=1931
+  _globals['_BATCHDECODERESPONSE']._serialized_end=2035
+  _globals['_BATCHCOUNTREQUEST']._serialized_start=2038
+  _globals['_BATCHCOUNTREQUEST']._serialized_end=2286
+  _globals['_COUNTRESULT']._serialized_start=2288
+  _globals['_COUNTRESULT']._serialized_end=2375
+  _globals['_BATCHCOUNTRESPONSE']._serialized_start=2377
+  _globals['_BATCHCOUNTRESPONSE']._serialized_end=2479
+  _globals['_LISTENCODINGSREQUEST']._serialized_start=2481
+  _globals['_LISTENCODINGSREQUEST']._serialized_end=2503
+  _globals['_LISTENCODINGSRESPONSE']._serialized_start=2505
+  _globals['_LISTENCODINGSRESPONSE']._serialized_end=2570
+  _globals['_GETENCODINGREQUEST']._serialized_start=2572
+  _globals['_GETENCODINGREQUEST']._serialized_end=2610
+  _globals['_GETENCODINGRESPONSE']._serialized_start=2612
+  _globals['_GETENCODINGRESPONSE']._serialized_end=2674
+  _globals['_TOKENIZERSERVICE']._serialized_start=2677
+  _globals['_TOKENIZERSERVICE']._serialized_end=4022
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,7 @@ from bytepair.v1 import context_pb2 as _context_pb2
 from bytepair.v1 import encoding_pb2 as _encoding_pb2
 from bytepair.v1 import stream_pb2 as _stream_pb2
 from bytepair.v1 import text_pb2 as _text_pb2
+from bytepair.v1 import token_pb2 as _token_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

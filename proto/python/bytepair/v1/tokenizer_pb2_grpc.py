@@ -5,6 +5,7 @@ import warnings
 
 from bytepair.v1 import context_pb2 as bytepair_dot_v1_dot_context__pb2
 from bytepair.v1 import stream_pb2 as bytepair_dot_v1_dot_stream__pb2
+from bytepair.v1 import token_pb2 as bytepair_dot_v1_dot_token__pb2
 from bytepair.v1 import tokenizer_pb2 as bytepair_dot_v1_dot_tokenizer__pb2
 
 GRPC_GENERATED_VERSION = '1.63.2'
@@ -165,6 +166,11 @@ class TokenizerServiceStub(object):
                 '/bytepair.v1.TokenizerService/GetEncoding',
                 request_serializer=bytepair_dot_v1_dot_tokenizer__pb2.GetEncodingRequest.SerializeToString,
                 response_deserializer=bytepair_dot_v1_dot_tokenizer__pb2.GetEncodingResponse.FromString,
+                _registered_method=True)
+        self.GetToken = channel.unary_unary(
+                '/bytepair.v1.TokenizerService/GetToken',
+                request_serializer=bytepair_dot_v1_dot_token__pb2.GetTokenRequest.SerializeToString,
+                response_deserializer=bytepair_dot_v1_dot_token__pb2.GetTokenResponse.FromString,
                 _registered_method=True)
 
 
@@ -334,6 +340,13 @@ class TokenizerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetToken(self, request, context):
+        """Describes one token, and the merges that make it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TokenizerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -416,6 +429,11 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
                     servicer.GetEncoding,
                     request_deserializer=bytepair_dot_v1_dot_tokenizer__pb2.GetEncodingRequest.FromString,
                     response_serializer=bytepair_dot_v1_dot_tokenizer__pb2.GetEncodingResponse.SerializeToString,
+            ),
+            'GetToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetToken,
+                    request_deserializer=bytepair_dot_v1_dot_token__pb2.GetTokenRequest.FromString,
+                    response_serializer=bytepair_dot_v1_dot_token__pb2.GetTokenResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -894,6 +912,33 @@ class TokenizerService(object):
             '/bytepair.v1.TokenizerService/GetEncoding',
             bytepair_dot_v1_dot_tokenizer__pb2.GetEncodingRequest.SerializeToString,
             bytepair_dot_v1_dot_tokenizer__pb2.GetEncodingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/bytepair.v1.TokenizerService/GetToken',
+            bytepair_dot_v1_dot_token__pb2.GetTokenRequest.SerializeToString,
+            bytepair_dot_v1_dot_token__pb2.GetTokenResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
-from bytepair.v1 import chat_pb2, context_pb2, encoding_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, context_pb2, text_pb2, token_pb2, tokenizer_pb2
 from bytepair_engine import InvalidOption, UnknownTokenId
-from bytepair_engine.context.borders import UNICODE_VERSION
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -20,7 +20,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.observability.metrics import POLICY_ACTIONS
 from bytepair_server.rpc import content as contents
-from bytepair_server.rpc import limits, wire, wire_fields, wire_ids
+from bytepair_server.rpc import describing, limits, wire, wire_fields, wire_ids
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import parts_of
 from bytepair_server.rpc.chat_service import ChatService
@@ -73,7 +73,9 @@ class Service:
         self.context: Final = ContextService(settings, catalog, self.options)
         self._settings: Final = settings
         self._policy: Final = policy
-        self._described: Final = {entry.name: _describe(entry) for entry in catalog.entries}
+        self._described: Final = {
+            entry.name: describing.encoding(entry) for entry in catalog.entries
+        }
         # How answers end, which is the same for all of an encoding.
         self._names: Final = {
             (answer, entry.name): answer(
@@ -211,6 +213,9 @@ class Service:
         entry = self.options.entry(request.encoding, "", call)
         response = tokenizer_pb2.GetEncodingResponse(encoding=self._described[entry.name])
         return response.SerializeToString()
+
+    def get_token(self, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
+        return describing.get_token(self.options, request, call)
 
     # Text
 
@@ -359,6 +364,8 @@ METHODS: Final = {
         Service.list_encodings,
     ),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
+    # Never on the event loop: the first one of a vocabulary reads all of it.
+    "GetToken": Method(token_pb2.GetTokenRequest, Service.get_token, _parts=lambda _: sys.maxsize),
 }
 
 #: Those of the service on chats.
@@ -420,29 +427,3 @@ def _item_failure(error: Exception, call: Call) -> Failure:
     if failure.reason in POLICY_ACTIONS:
         call.policy.setdefault(POLICY_ACTIONS[failure.reason], failure)
     return failure
-
-
-def _describe(entry: Entry) -> encoding_pb2.Encoding:
-    encoding = entry.encoding
-    special = sorted(encoding.special_tokens.items(), key=lambda pair: (pair[1], pair[0]))
-    template = encoding.template
-    framing = list(zip(encoding.template_names, template.around(()), strict=True))
-    return encoding_pb2.Encoding(
-        name=entry.name,
-        aliases=entry.aliases,
-        fingerprint=entry.fingerprint,
-        n_vocab=encoding.n_vocab,
-        max_token_id=encoding.max_token_id,
-        pattern=encoding.pattern,
-        special_tokens=_tokens(special),
-        source=encoding.source,
-        backend=encoding.backend,
-        splitter=encoding.splitter,
-        unicode_version=UNICODE_VERSION,
-        template_before=_tokens(framing[: len(template.before)]),
-        template_after=_tokens(framing[len(template.before) :]),
-    )
-
-
-def _tokens(tokens: Iterable[tuple[str, int]]) -> list[encoding_pb2.SpecialToken]:
-    return [encoding_pb2.SpecialToken(token=name, id=token_id) for name, token_id in tokens]

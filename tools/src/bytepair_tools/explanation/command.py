@@ -13,10 +13,11 @@ from typing import Any, Final
 from bytepair_engine import Encoding
 from bytepair_engine.context.inspecting import Inspection, inspect
 from bytepair_engine.pipeline.derivation import flat
+from bytepair_engine.pipeline.describing import Description
 from bytepair_engine.streaming.encoder import can_stream
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-from bytepair_tools.explanation.explanation import Derivation, Explainer, Piece
+from bytepair_tools.explanation.explanation import Explainer, Piece
 from bytepair_tools.explanation.page import MOST_FINDINGS, page
 from bytepair_tools.explanation.text import (
     finding_lines,
@@ -76,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
     inspection = _inspection(encoding, text)
     chosen = None
     if args.token is not None:
-        chosen = explainer.derivation(_token_id(explainer, args.token, text, pieces))
+        chosen = explainer.describe(_token_id(explainer, args.token, text, pieces))
     if args.html is not None:
         ids = dict.fromkeys(piece.id for piece in pieces) | ({chosen.id: None} if chosen else {})
-        derivations = [explainer.derivation(token_id) for token_id in ids]
+        derivations = [explainer.describe(token_id) for token_id in ids]
         first = chosen.id if chosen else None
         order = explainer.order_name
         written = page(encoding, order, text or "", pieces, derivations, first, inspection)
@@ -129,7 +130,7 @@ def _lines(
     explainer: Explainer,
     text: str | None,
     pieces: Sequence[Piece],
-    chosen: Derivation | None,
+    chosen: Description | None,
     inspection: Inspection | None,
 ) -> Iterator[str]:
     if text is not None:
@@ -145,13 +146,13 @@ def _lines(
     if chosen is not None:
         if text is not None:
             yield ""
-        yield from tree_lines(chosen)
+        yield from tree_lines(chosen, explainer.order_name)
 
 
 def _fields(
     explainer: Explainer,
     pieces: Sequence[Piece],
-    chosen: Derivation | None,
+    chosen: Description | None,
     inspection: Inspection | None,
 ) -> dict[str, Any]:
     encoding = explainer.encoding
@@ -181,7 +182,7 @@ def _shown(data: bytes) -> dict[str, str]:
     return {"token": visible_bytes(data), "data": data.hex()}
 
 
-def _merges(derivation: Derivation) -> list[dict[str, Any]] | None:
+def _merges(derivation: Description) -> list[dict[str, Any]] | None:
     """The merges of a token in the order in which they are made; None where none make it."""
     if len(derivation.parts) != 1:
         return None

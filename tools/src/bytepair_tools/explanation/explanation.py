@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Final
 
 from bytepair_engine import Encoding
 from bytepair_engine.pipeline.definition import Merges, Scores
-from bytepair_engine.pipeline.derivation import Derivations, Part, model_of
+from bytepair_engine.pipeline.derivation import Part
+from bytepair_engine.pipeline.describing import Describer, Kind
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.shared.failure import Failure
 
 #: The most tokens that are explained one by one; a longer text is rejected.
 MOST_TOKENS: Final = 20_000
-
-Kind = Literal["token", "byte", "special", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Piece:
         start: Where in the text it starts, in bytes of UTF-8.
         id: Its id.
         data: What it decodes to amid a text.
-        kind: "byte" stands for one byte, "unknown" for text that cannot be spelled.
+        kind: What kind of token it is.
         order: Its rank or priority among merges, or its score; None where nothing merges to it.
         shared: The characters of the text that it has bytes of and another token too; "" for none.
     """
@@ -65,42 +63,22 @@ class Characters:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """How one token is merged.
-
-    Attributes:
-        id: Its id.
-        data: What it decodes to.
-        order_name: As of the explainer.
-        parts: What merging leaves of its units: one part, with its tree, or several where merging
-            does not make it; [] where it is not merged at all.
-    """
-
-    id: int
-    data: bytes
-    order_name: str
-    parts: Sequence[Part]
-
-
 class Explainer:
     """Explains texts in one encoding.
 
     Attributes:
         encoding: The encoding.
         order_name: What `order` is: "rank", "priority" or "score".
+        describe: What an id is, and how it is merged: `Describer.describe`.
     """
 
     def __init__(self, encoding: Encoding) -> None:
         """Prepare."""
         self.encoding: Final = encoding
-        self._model: Final = model_of(encoding)
-        self._derivations: Final = Derivations(self._model)
-        self._spellings: Final = {i: token for token, i in self._model.tokens.items()}
-        self._byte_ids: Final = set(self._model.byte_tokens.values())
-        rule = self._model.rule
-        names = {Merges: "priority", Scores: "score"}
-        self.order_name: Final = names.get(type(rule), "rank")
+        self._describer: Final = Describer(encoding)
+        self._rule: Final = self._describer.model.rule
+        self.order_name: Final = self._describer.order_name
+        self.describe: Final = self._describer.describe
 
     def pieces(
         self, text: str, *, allowed_special: SpecialTokens, add_special_tokens: bool
@@ -130,7 +108,8 @@ class Explainer:
         characters = Characters(text)
         pieces = []
         for number, (token_id, start, end) in enumerate(zip(ids, starts, ends, strict=True)):
-            data, kind = self.encoding.decode_single_token_bytes(token_id), self._kind(token_id)
+            data = self.encoding.decode_single_token_bytes(token_id)
+            kind = self._describer.kind(token_id)
             is_whole = kind in ("special", "unknown") or _is_utf8(data)
             shared = "" if is_whole else characters.cut_by(start, end)
             order = self._order(token_id)
@@ -148,35 +127,16 @@ class Explainer:
         pipeline = self.encoding.pipeline
         data = text.encode(errors="surrogatepass")
         tokens = {} if pipeline is None else pipeline.decoder.middle
-        found = [i for i, d in tokens.items() if d == data and i not in self._byte_ids]
+        byte_ids = set(self._describer.model.byte_tokens.values())
+        found = [i for i, d in tokens.items() if d == data and i not in byte_ids]
         if len(found) > 1:
             raise Failure(f"several tokens are that, of the ids {', '.join(map(str, found))}")
         return found[0] if found else self.encoding.encode_single_token(text)
 
-    def derivation(self, token_id: int) -> Derivation:
-        """How a token is merged.
-
-        Raises:
-            UnknownTokenId: No token has this id.
-        """
-        data = self.encoding.decode_single_token_bytes(token_id)
-        spelling = self._spellings.get(token_id)
-        if spelling is None or self._kind(token_id) != "token":
-            return Derivation(token_id, data, self.order_name, [])
-        return Derivation(token_id, data, self.order_name, self._derivations.of(spelling))
-
-    def _kind(self, token_id: int) -> Kind:
-        if self.encoding.is_special_id(token_id):
-            return "special"
-        if token_id == self._model.unknown:
-            return "unknown"
-        is_byte = self._model.units == "bytes" and len(self._spellings.get(token_id, b"")) == 1
-        return "byte" if is_byte or token_id in self._byte_ids else "token"
-
     def _order(self, token_id: int) -> float | None:
-        if self._kind(token_id) in ("special", "unknown"):
+        if self._describer.kind(token_id) in ("special", "unknown"):
             return None
-        rule = self._model.rule
+        rule = self._rule
         if isinstance(rule, Scores):
             return rule.scores.get(token_id)
         if isinstance(rule, Merges):
@@ -186,7 +146,7 @@ class Explainer:
     @cached_property
     def _priorities(self) -> dict[int, float]:
         """Id to the best priority of a merge that makes it."""
-        rule = self._model.rule
+        rule = self._rule
         found: dict[int, float] = {}
         if isinstance(rule, Merges):
             for priority, result in zip(rule.priorities, rule.results, strict=True):

@@ -18,9 +18,10 @@ from typing import Any, Final
 from bytepair_engine import Encoding
 from bytepair_engine.context.inspecting import Inspection
 from bytepair_engine.pipeline.derivation import flat
+from bytepair_engine.pipeline.describing import Description
 from bytepair_engine.web import ASSETS
 
-from bytepair_tools.explanation.explanation import Derivation, Piece, order_of, shown_order
+from bytepair_tools.explanation.explanation import Piece, order_of, shown_order
 from bytepair_tools.shared.visible import visible
 
 #: Findings that are drawn; all are counted.
@@ -35,7 +36,7 @@ def page(
     order_name: str,
     text: str,
     pieces: Sequence[Piece],
-    derivations: Sequence[Derivation],
+    derivations: Sequence[Description],
     chosen: int | None,
     inspection: Inspection | None,
 ) -> str:
@@ -59,7 +60,7 @@ def page(
         "order": order_name,
         "special": [{"id": p.id, "token": ""} for p in pieces if p.kind == "special"],
         "tokens": [_token(piece) for piece in pieces],
-        "trees": {d.id: _parts(d) for d in derivations},
+        "trees": {d.id: _parts(d, order_name) for d in derivations},
         "chosen": chosen,
         "text": text,
         "findings": None if inspection is None else _findings(text, inspection),
@@ -97,11 +98,10 @@ def _token(piece: Piece) -> dict[str, Any]:
     }
 
 
-def _parts(derivation: Derivation) -> list[list[Any]]:
+def _parts(derivation: Description, order_name: str) -> list[list[Any]]:
     """As `drawTree` of tree.js takes them."""
-    name = derivation.order_name
     return [
-        [_base64(part.spelling), part.id, order_of(part, name), left, right]
+        [_base64(part.spelling), part.id, order_of(part, order_name), left, right]
         for part, left, right in flat(derivation.parts)
     ]
 

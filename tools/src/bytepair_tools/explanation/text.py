@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from bytepair_engine.context.inspecting import Inspection
+from bytepair_engine.pipeline.describing import Description
 
-from bytepair_tools.explanation.explanation import Derivation, Piece, order_of, shown_order
+from bytepair_tools.explanation.explanation import Piece, order_of, shown_order
 from bytepair_tools.explanation.tree import nodes
 from bytepair_tools.shared.table import table
 from bytepair_tools.shared.visible import visible, visible_bytes
@@ -96,10 +97,10 @@ def finding_lines(inspection: Inspection, most: int) -> Iterator[str]:
         yield f"and {more:,} more findings"
 
 
-def tree_lines(derivation: Derivation) -> Iterator[str]:
+def tree_lines(derivation: Description, name: str) -> Iterator[str]:
     """The tree of merges of one token, or why there is none."""
     shown = f'"{visible_bytes(derivation.data)}", id {derivation.id}'
-    parts, name = derivation.parts, derivation.order_name
+    parts = derivation.parts
     if not parts:
         yield f"{shown}: it is not merged"
         return

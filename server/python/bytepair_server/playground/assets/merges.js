@@ -1,11 +1,23 @@
-/** The tab Merges: how a token is merged from its bytes. */
+/** The tab Merges: how a token is merged. */
 
+import { call } from "./api.js";
 import { $, fill, plural } from "./dom.js";
 import { Live } from "./live.js";
-import { mergedBy, ranksUpTo } from "./ranks.js";
 import { tokensOfText } from "./requests.js";
+import { bytesOf } from "./tokens.js";
 import { drawTree } from "./tree.js";
 import { TokenView } from "./view.js";
+
+const ORDERS = {
+    MERGE_ORDER_RANK: "rank",
+    MERGE_ORDER_PRIORITY: "priority",
+    MERGE_ORDER_SCORE: "score",
+};
+const NOT_MERGED = {
+    TOKEN_KIND_BYTE: "This token stands for one byte: merging begins with it.",
+    TOKEN_KIND_SPECIAL: "A control token is not merged.",
+    TOKEN_KIND_UNKNOWN: "The unknown token stands for text that the vocabulary cannot spell.",
+};
 
 /** The tab. */
 export class MergesTab {
@@ -28,20 +40,10 @@ export class MergesTab {
         });
     }
 
-    /** Encodings whose ids are ranks: those that ship, and extensions of them. */
     refresh(delay = 0) {
-        const known = [...this.encodings.values()].filter(({ source }) =>
-            source.startsWith("builtin"),
-        );
-        const name = fill(
-            $("merges-encoding"),
-            known.map((encoding) => encoding.name),
-            this.state.encoding,
-        );
-        if (name) this.live.request(delay);
-        else
-            $("merges-status").textContent =
-                "No encoding here is a table of ranks: bytepair explain shows the merges of others.";
+        const names = [...this.encodings.keys()];
+        this.state.encoding = fill($("merges-encoding"), names, this.state.encoding);
+        if (this.state.encoding) this.live.request(delay);
     }
 
     async #work(signal) {
@@ -57,28 +59,20 @@ export class MergesTab {
     #choose(tokens, i) {
         const id = tokens.ids[i];
         if (this.#chosen?.id === id && this.#chosen.encoding === tokens.encoding) return;
-        this.#chosen = {
-            id,
-            bytes: tokens.slice(i).slice(),
-            encoding: tokens.encoding,
-            isSpecial: tokens.special.has(id),
-        };
+        this.#chosen = { id, encoding: tokens.encoding };
         this.tree.request();
     }
 
     async #draw(signal) {
-        const { id, bytes, encoding, isSpecial } = this.#chosen;
-        if (isSpecial) {
-            $("tree").replaceChildren();
-            $("tree-status").textContent = "A control token is not merged.";
-            return;
-        }
-        const said = (share) => {
-            if (!signal.aborted)
-                $("tree-status").textContent = `Fetching ranks: ${Math.round(100 * share)} %`;
-        };
-        const ranks = await ranksUpTo(encoding, id, signal, said);
-        $("tree-status").textContent = drawTree($("tree"), id, mergedBy(ranks, bytes), "rank");
+        const { id, encoding } = this.#chosen;
+        const request = { encoding: encoding.name, id };
+        const token = await call("TokenizerService/GetToken", request, signal);
+        const parts = (token.parts ?? []).map((part) => ({
+            ...part,
+            bytes: bytesOf(part.spelling ?? ""),
+        }));
+        const said = drawTree($("tree"), id, parts, ORDERS[token.order]);
+        $("tree-status").textContent = NOT_MERGED[token.kind] ?? said;
     }
 }
 

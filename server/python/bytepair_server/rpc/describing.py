@@ -1,0 +1,81 @@
+"""What encodings and tokens are, for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from bytepair.v1 import encoding_pb2, token_pb2
+from bytepair_engine.context.borders import UNICODE_VERSION
+from bytepair_engine.pipeline.derivation import flat
+from bytepair_engine.pipeline.describing import Describer
+
+from bytepair_server.catalog import Entry
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.options import Options
+
+#: A longer token is not merged: its parts would have the square of its size.
+MAX_BYTES: Final = 1024
+
+_KINDS: Final = {
+    "token": token_pb2.TOKEN_KIND_ORDINARY,
+    "byte": token_pb2.TOKEN_KIND_BYTE,
+    "special": token_pb2.TOKEN_KIND_SPECIAL,
+    "unknown": token_pb2.TOKEN_KIND_UNKNOWN,
+}
+_ORDERS: Final = {
+    "rank": token_pb2.MERGE_ORDER_RANK,
+    "priority": token_pb2.MERGE_ORDER_PRIORITY,
+    "score": token_pb2.MERGE_ORDER_SCORE,
+}
+
+#: That of a vocabulary with a list of merges is tens of megabytes, and takes tenths of a second.
+_describer: Final = lru_cache(2)(Describer)
+
+
+def encoding(entry: Entry) -> encoding_pb2.Encoding:
+    """An encoding, as GetEncoding shows it."""
+    loaded = entry.encoding
+    special = sorted(loaded.special_tokens.items(), key=lambda pair: (pair[1], pair[0]))
+    template = loaded.template
+    framing = list(zip(loaded.template_names, template.around(()), strict=True))
+    return encoding_pb2.Encoding(
+        name=entry.name,
+        aliases=entry.aliases,
+        fingerprint=entry.fingerprint,
+        n_vocab=loaded.n_vocab,
+        max_token_id=loaded.max_token_id,
+        pattern=loaded.pattern,
+        special_tokens=_tokens(special),
+        source=loaded.source,
+        backend=loaded.backend,
+        splitter=loaded.splitter,
+        unicode_version=UNICODE_VERSION,
+        template_before=_tokens(framing[: len(template.before)]),
+        template_after=_tokens(framing[len(template.before) :]),
+    )
+
+
+def get_token(options: Options, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
+    """GetToken."""
+    entry = options.entry(request.encoding, request.expected_fingerprint, call)
+    describer = _describer(entry.encoding)
+    token = describer.describe(request.id, max_bytes=MAX_BYTES)
+    call.tokens = 1
+    answer = token_pb2.GetTokenResponse(
+        data=token.data,
+        kind=_KINDS[token.kind],
+        order=_ORDERS[describer.order_name],
+        encoding=entry.name,
+        fingerprint=entry.fingerprint,
+    )
+    sign = -1 if describer.order_name == "score" else 1
+    for part, left, right in flat(token.parts):
+        order = None if part.order is None else sign * part.order
+        answer.parts.add(spelling=part.spelling, id=part.id, order=order, left=left, right=right)
+    return answer.SerializeToString()
+
+
+def _tokens(tokens: Iterable[tuple[str, int]]) -> list[encoding_pb2.SpecialToken]:
+    return [encoding_pb2.SpecialToken(token=name, id=token_id) for name, token_id in tokens]
