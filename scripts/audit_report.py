@@ -1,4 +1,4 @@
-"""What an audit came to: what is right, what is wrong, and what nobody knows."""
+"""The result of an audit: what is right, what is wrong, and what is unknown."""
 
 from __future__ import annotations
 

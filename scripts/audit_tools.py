@@ -27,7 +27,7 @@ def run(
     Returns:
         What it said. One that took longer has failed, and says so in `stderr`.
     """
-    # In a session of its own it has no terminal to ask anybody for a password, and can be ended
+    # In a session of its own it has no terminal to ask for a password, and can be ended
     # with all that it has started.
     with subprocess.Popen(
         command,

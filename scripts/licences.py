@@ -1,4 +1,4 @@
-"""The licences that what the image holds may have, and who has another.
+"""The licences that packages of the image may have, and the packages that have another.
 
 Of crates cargo-deny knows more, by the same list in engine/deny.toml, where it is installed.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-#: SPDX ids. All let anybody use and pass on the package within a program of any licence.
+#: SPDX ids. All allow to use and pass on the package within a program of any licence.
 ALLOWED: Final = frozenset(
     {
         *(

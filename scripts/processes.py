@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """Return a port of `host` that nobody listens on at this moment."""
+    """Return a port of `host` that no process listens on at this moment."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]

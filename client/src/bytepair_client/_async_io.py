@@ -121,7 +121,7 @@ class AsyncClientIO(BaseClient):
             raise self._error(cast(FailedCall, error), timeout) from error
         except asyncio.CancelledError as error:
             if self._closed.is_set() and not is_being_cancelled():
-                # close() cancels what runs, but nobody cancelled the task that waits for it.
+                # close() cancels the call, but not the task that waits for it.
                 raise cut_off(self.target) from error
             raise
 

@@ -159,7 +159,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         state = self._requests.state
         try:
             return state.can_continue and await self._may_continue(state.first)
-        except TokenizerError:  # nobody says, so it fails as it did
+        except TokenizerError:  # unknown, so it fails as it did
             return False
 
 
@@ -238,7 +238,7 @@ class _Requests(Generic[Response, Plain]):
         return tasks
 
     def drop(self) -> None:
-        """Do as `stop`, from any thread: nobody says in which garbage is collected."""
+        """As `stop`, from any thread: garbage may be collected in each."""
         if self.call is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self.stop(cancel=True))
 
@@ -284,6 +284,6 @@ class _Requests(Generic[Response, Plain]):
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody cancelled the task that runs, and not something that it waits for."""
+    """Whether the running task was cancelled, and not something that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

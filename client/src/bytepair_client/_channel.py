@@ -111,7 +111,7 @@ def speaks_tls(target: str) -> bool:
     """Whether TLS is spoken at a target. Asks by one connection, for at most a second.
 
     Returns:
-        False also where nobody answers, and for a target that names no single host and port.
+        False also where no server answers, and for a target that names no single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:

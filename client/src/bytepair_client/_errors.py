@@ -20,7 +20,7 @@
     ├── ResourceExhausted                           a limit on the way: message size, rate
     │   ├── Overloaded                              OVERLOADED
     │   └── QuotaExceeded                           QUOTA_EXCEEDED
-    ├── Unavailable              ConnectionError    nobody answered at the target
+    ├── Unavailable              ConnectionError    no server answered at the target
     │   └── Draining                                DRAINING
     ├── StreamIdle                                  STREAM_IDLE
     ├── DeadlineExceeded         TimeoutError       no answer within the timeout
@@ -301,7 +301,7 @@ class ResourceExhausted(TokenizerError):
     """A limit on the way: a message larger than either side takes, or a proxy's rate limit.
 
     Attributes:
-        retry_after: Seconds to wait before the next attempt; None where nobody says, or where
+        retry_after: Seconds to wait before the next attempt; None where it is unknown, or where
             waiting is of no help.
     """
 

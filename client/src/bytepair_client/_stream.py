@@ -169,7 +169,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         state = self._requests.state
         try:
             return state.can_continue and self._may_continue(state.first)
-        except TokenizerError:  # nobody says, so it fails as it did
+        except TokenizerError:  # unknown, so it fails as it did
             return False
 
 

@@ -94,8 +94,7 @@ class Server:
             log: Where the server logs.
             inherited: What it has from its supervisor; None for a server of its own.
         Raises:
-            ConfigurationError: What says who may call, or the certificate, is not what it must
-                be.
+            ConfigurationError: Keys or certificates are wrong.
         """
         settings = configuration.settings
         self.grpc_address = ""

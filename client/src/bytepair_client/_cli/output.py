@@ -55,7 +55,7 @@ def write(data: bytes) -> None:
     """Write all of `data`.
 
     Raises:
-        OSError: It cannot be written; BrokenPipeError if nobody reads any more.
+        OSError: It cannot be written; BrokenPipeError if its reader has ended.
     """
     left = memoryview(data)
     while left:

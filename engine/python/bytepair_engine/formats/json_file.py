@@ -1,4 +1,4 @@
-"""JSON that nobody vouches for: parsed in bounded time and memory, and taken apart by typed steps.
+"""Untrusted JSON: parsed in bounded time and memory, and taken apart by typed steps.
 
 A document of the size of a vocabulary can hold a hundred million values, each of which costs many
 times its spelling, and `json` recurses on nesting. So the values are counted before any is built,

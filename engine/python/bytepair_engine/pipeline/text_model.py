@@ -64,7 +64,7 @@ def text_model(pipeline: Pipeline) -> Model:
     Raises:
         VocabularyError: The model may make a special token of a single byte or character, of text
             that does not spell it, or on the way to an ordinary token: without it, text that
-            nobody takes for the token would become other ids. The error's source is the token.
+            does not look like the token would become other ids. The error's source is the token.
     """
     model = pipeline.model
     special = {token.id: token.name for token in pipeline.added if token.special}

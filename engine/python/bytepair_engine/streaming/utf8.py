@@ -25,7 +25,7 @@ class Utf8Decoder:
     __slots__ = ("_errors", "decoded", "fault", "pending")
 
     def __init__(self, errors: DecodeErrors, before: bytes = b"") -> None:
-        """Start after the bytes `before`, whose text nobody wants and whose faults are none."""
+        """Start after the bytes `before`, whose text is not given and whose faults are ignored."""
         self._errors: Final = errors
         self.pending = b""
         self.decoded = 0

@@ -157,7 +157,7 @@ def _cut(text: str, pattern: str | None) -> Iterable[str]:
 
 
 def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.PretokenCounts:
-    """Counts from pre-tokens that somebody else has counted.
+    """Counts from pre-tokens that were counted elsewhere.
 
     Raises:
         InvalidOption: A pre-token is empty, or a count is no number from 0 to 2⁶³ - 1.

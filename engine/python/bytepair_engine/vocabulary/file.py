@@ -1,4 +1,4 @@
-"""Vocabulary files: from bytes that nobody vouches for to a rank table, or a clear refusal."""
+"""Vocabulary files: from untrusted bytes to a rank table, or a clear refusal."""
 
 from __future__ import annotations
 

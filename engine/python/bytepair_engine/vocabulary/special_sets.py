@@ -11,7 +11,7 @@ from bytepair_engine.errors import InvalidOption
 
 SpecialTokens = Literal["all"] | Collection[str]
 
-#: Compiled sets that an encoding keeps, so that callers who vary the options without end cost
+#: Compiled sets that an encoding keeps, so that callers that vary the options without end cost
 #: time and not memory.
 _KEPT_SETS: Final = 256
 

@@ -49,7 +49,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
         reserved: Names that no caller may have.
     Raises:
         ConfigurationError: The file is not what it must be. What it holds is never quoted: it
-            may be a key that somebody forgot to hash.
+            may be a key that was not hashed.
     """
     place = f"api_keys_file {path}"
     try:

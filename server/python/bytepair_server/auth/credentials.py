@@ -30,7 +30,7 @@ def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, .
 def watched(
     settings: Settings, base_dir: Path, known: Callers, tls: Tls | None
 ) -> list[Watched[Any]]:
-    """How they are read again, and who uses them."""
+    """How they are read again, and what uses them."""
     paths = watched_paths(settings, base_dir)
     found: list[Watched[Any]] = []
     if "api_keys" in paths:
@@ -43,7 +43,7 @@ def watched(
 
 
 def tell(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
-    """Log who may call, as a warning if anyone outside this machine may."""
+    """Log who may call, as a warning if callers outside this machine may."""
     write = log.info if is_private(address) else log.warning
     if known.open:
         write(

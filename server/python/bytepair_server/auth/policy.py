@@ -69,7 +69,7 @@ class Policy:
         Args:
             ceilings: Special tokens by caller or group, and encoding.
             catalog: What is loaded.
-            callers: Knows who is in which group.
+            callers: The callers and their groups.
             floor: The least strict action that a call gets.
         Raises:
             ConfigurationError: It names an encoding or a special token that does not exist.

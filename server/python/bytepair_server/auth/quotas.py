@@ -161,7 +161,7 @@ class Quotas:
 
         Args:
             tables: The setting `quotas`.
-            callers: Knows who is in which group.
+            callers: The callers and their groups.
             quota_store: The use of all callers; None for a store of this process alone.
         """
         self._tables: Final = tables
@@ -177,7 +177,7 @@ class Quotas:
             table = self.table(caller)
             is_free = table == QuotaTable()
             quota = None if is_free else Quota(table, self._quota_store.account(caller))
-            # As many as there are callers: who is none never gets here.
+            # As many as there are callers: unknown ones never get here.
             self._of[caller] = quota
             return quota
 

@@ -122,7 +122,7 @@ def _pem(setting: str, path: Path) -> bytes:
 def _check(place: str, chain: bytes) -> None:
     """Raises ConfigurationError for a certificate that gRPC does not take, without a word, or with
     which every client would hang up."""
-    from cryptography import x509  # takes megabytes, which only who has TLS needs
+    from cryptography import x509  # takes megabytes, needed with TLS alone
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
     try:

@@ -1,7 +1,7 @@
 """The metrics. Names and labels are described in `docs/metrics.md`.
 
 Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
-encodings, callers who have proven to be one, status codes, reasons. The one exception are names of
+encodings, authenticated callers, status codes, reasons. The one exception are names of
 encodings that are not served: a few that look like names, so that the operator learns of them.
 """
 
@@ -94,7 +94,7 @@ class Metrics:
         self.tokens: Final = self._counter(
             "tokens", "Token ids that were answered, counted or decoded.", by_encoding
         )
-        self.shed: Final = self._counter("shed", "Calls refused with OVERLOADED.", ("rpc",))
+        self.shed: Final = self._counter("shed", "Calls rejected with OVERLOADED.", ("rpc",))
         self.cancelled: Final = self._counter(
             "cancelled", "Calls that the caller cancelled or whose deadline passed.", ("rpc",)
         )
@@ -105,7 +105,7 @@ class Metrics:
         )
         self.quota: Final = self._counter(
             "quota_exceeded",
-            "Calls refused with QUOTA_EXCEEDED.",
+            "Calls rejected with QUOTA_EXCEEDED.",
             ("caller", "rpc", "quota"),
         )
         by_caller = ("caller",)
@@ -123,7 +123,7 @@ class Metrics:
         )
         self.reload_failed: Final = self._gauge(
             "reload_failed",
-            "1 while files are bad and what was read before stays in use.",
+            "1 while files are bad and their earlier content stays in use.",
             ("what",),
             merge="max",
         )

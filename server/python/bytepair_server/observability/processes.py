@@ -22,7 +22,7 @@ class Processes(Collector):
     """CPU, memory, open files and time of start, on Linux: the dashboard shows them.
 
     Attributes:
-        ids: Asked for the processes whenever somebody looks.
+        ids: Gives the processes at each scrape.
     """
 
     def __init__(self) -> None:

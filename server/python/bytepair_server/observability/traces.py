@@ -147,7 +147,7 @@ class Tracer:
 
     def close(self) -> None:
         """Send what was not sent yet, for some seconds at most."""
-        # Where nobody answers, it would wait for half a minute.
+        # Without a collector it would wait for half a minute.
         closing = threading.Thread(target=self._provider.shutdown, daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)

@@ -96,7 +96,7 @@ class Call:
 
     @property
     def flow(self) -> str:
-        """Who takes turns with whom: callers, or, where all callers are one, connections."""
+        """The unit of fairness: the caller, or, without authentication, the connection."""
         return self.peer if self.caller == ANONYMOUS else self.caller
 
     @property

@@ -181,7 +181,7 @@ class Gauge(_Family):
         self.labels().set(value)
 
     def set_function(self, function: Callable[[], float]) -> None:
-        """Ask `function` for the only number whenever somebody looks."""
+        """Ask `function` for the only number at each scrape."""
         self._function = function
 
     def refresh(self) -> None:

@@ -63,7 +63,7 @@ class Account:
 
 
 class QuotaStore:
-    """The accounts of all callers who have a quota."""
+    """The accounts of all callers with a quota."""
 
     def __init__(self, processes: int = 1) -> None:
         """Open it, empty.

@@ -183,17 +183,17 @@ def _task(tasks: Any, name: str, summary: str, description: str) -> argparse.Arg
         "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
     )
     add_document_options(parser)
-    who = parser.add_argument_group("who does it")
-    who.add_argument(
+    execution = parser.add_argument_group("execution")
+    execution.add_argument(
         "--workers", type=int, metavar="N", help="processes of this machine (one for each core)"
     )
-    who.add_argument(
+    execution.add_argument(
         "--ray",
         metavar="ADDRESS",
         help=f"a Ray cluster, or {LOCAL!r} for one that is started here; needs "
         "bytepair-tools[ray], on all of its machines",
     )
-    who.add_argument(
+    execution.add_argument(
         "--retries",
         type=int,
         default=2,

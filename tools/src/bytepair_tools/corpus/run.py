@@ -20,7 +20,7 @@ def run_job(job: Job, folder: Path, runner: Callable[[], Runner], progress: Prog
 
     Args:
         folder: Where the results are, or are to be.
-        runner: Makes who does the work; not called where nothing is missing.
+        runner: Makes the runner; not called where nothing is missing.
     Returns:
         What was done for all partitions together, now and before.
     Raises:

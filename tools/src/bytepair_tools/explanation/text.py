@@ -24,7 +24,7 @@ _RESET: Final = "\x1b[0m"
 
 
 def wants_colour(choice: Colour) -> bool:
-    """Whether to write colours to standard output: by https://no-color.org where nobody said."""
+    """Whether to write colours to standard output: by https://no-color.org by default."""
     if choice != "auto":
         return choice == "always"
     is_dumb = os.environ.get("TERM") == "dumb"

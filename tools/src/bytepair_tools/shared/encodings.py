@@ -110,7 +110,7 @@ def declared_encodings(path: Path) -> list[Encoding]:
 
 
 def name_of_file(file: Path) -> str:
-    """What an encoding from a file is called, if nobody says it: after the file, or after its
+    """What an encoding from a file is called by default: after the file, or after its
     folder where all files are called the same."""
     stem = re.sub(r"(\.(gz|json|model|tiktoken|txt|bpe))+$", "", file.name) or file.name
     return stem if stem not in ("tokenizer", "merges", "vocab") else file.absolute().parent.name

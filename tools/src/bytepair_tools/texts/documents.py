@@ -37,7 +37,7 @@ class Documents:
         column: The key or column of JSON Lines and Parquet.
         invalid: What becomes of a document that is not UTF-8.
         by: The key or column of theirs that says what kind of text a document is.
-        label: What it says of the document that was read last; "" where nobody asked.
+        label: What it says of the document that was read last; "" where none was requested.
         replaced: How many documents had something replaced.
         skipped: How many were left out.
     """
