@@ -145,7 +145,13 @@ def rolling() -> Row:
     ports = [free_port() for _ in range(2)]
     rolls = 0
     with ExitStack() as stack:
-        flags = (*ONE, "--grace-seconds", str(GRACE_SECONDS))
+        flags = (
+            *ONE,
+            "--grace-seconds",
+            str(GRACE_SECONDS),
+            "--stream-grace-seconds",
+            str(GRACE_SECONDS),
+        )
         start = [partial(RunningServer, *flags, "--grpc-address", port) for port in ports]
         running = [each() for each in start]
         stack.callback(_close, running)

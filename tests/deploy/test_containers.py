@@ -17,6 +17,7 @@ from bytepair_server.config.settings import (
     DEFAULT_MAX_IN_FLIGHT,
     DEFAULT_MAX_IN_FLIGHT_BYTES,
     DEFAULT_MAX_INPUT_BYTES,
+    DEFAULT_STREAM_GRACE_SECONDS,
 )
 from bytepair_server.config.types import split_address
 
@@ -48,7 +49,7 @@ def test_compose_and_prometheus_use_the_same_ports() -> None:
 def test_containers_are_killed_only_after_the_server_had_time_to_drain() -> None:
     period = SERVICES["server"]["stop_grace_period"]
     assert period.endswith("s")
-    assert float(period[:-1]) > DEFAULT_GRACE_SECONDS
+    assert float(period[:-1]) > max(DEFAULT_GRACE_SECONDS, DEFAULT_STREAM_GRACE_SECONDS)
 
 
 def test_the_shipped_configuration_is_valid_and_changes_no_address() -> None:

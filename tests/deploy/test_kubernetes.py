@@ -102,7 +102,7 @@ def test_probes_ask_what_callers_use() -> None:
 
 
 def test_a_pod_has_time_to_drain() -> None:
-    grace = settings().grace_seconds
+    grace = max(settings().grace_seconds, settings().stream_grace_seconds)
     before = SERVER["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert POD["terminationGracePeriodSeconds"] >= before + grace + 5
     liveness = SERVER["livenessProbe"]

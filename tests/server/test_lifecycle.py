@@ -168,7 +168,7 @@ def test_a_call_that_outlasts_the_grace_time_gets_a_status(serve: Serve) -> None
         failed = running.result()
     assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
-    assert server.wait_for_log("ended calls that still ran after grace_seconds")["calls"] == 1
+    assert server.wait_for_log("ended calls that still ran after their grace time")["calls"] == 1
 
 
 def test_a_second_signal_ends_the_grace_time(serve: Serve) -> None:

@@ -276,7 +276,7 @@ def test_a_drain_rejects_what_is_new_and_queued_and_waits_for_the_rest() -> None
         slot = await admitted(limiter, "a")
         waiting = admitted(limiter, "a")
         await queued(limiter, 1)
-        draining = asyncio.ensure_future(limiter.drain(LONG))
+        draining = asyncio.ensure_future(limiter.drain(LONG, LONG))
         with pytest.raises(Draining):
             await waiting
         with pytest.raises(Draining):
@@ -285,7 +285,44 @@ def test_a_drain_rejects_what_is_new_and_queued_and_waits_for_the_rest() -> None
             limiter.enter_stream()
         assert not draining.done()
         slot.close()
-        assert await draining == 0
+        assert await draining == (0, 0)
+
+    run(scene)
+
+
+def test_calls_and_streams_have_grace_times_of_their_own() -> None:
+    async def scene() -> None:
+        limiter = limiter_of()
+        ended: list[str] = []
+        finish = asyncio.Event()
+
+        async def call() -> None:
+            slot = await limiter.admit(call_of("a"), 1, None)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(f"call {limiter.is_cutting_off}")
+                slot.close()
+
+        async def stream() -> None:
+            limiter.enter_stream()
+            task = limiter.track(is_stream=True)
+            try:
+                await finish.wait()
+            finally:
+                ended.append(f"stream {limiter.is_cutting_off}")
+                limiter.untrack(task)
+                limiter.leave_stream()
+
+        running = [asyncio.ensure_future(call()), asyncio.ensure_future(stream())]
+        await asyncio.sleep(0)
+        draining = asyncio.ensure_future(limiter.drain(0, LONG))
+        await asyncio.wait(running[:1])
+        assert ended == ["call True"]
+        assert not draining.done()
+        finish.set()
+        assert await draining == (1, 0)
+        assert ended == ["call True", "stream False"]
 
     run(scene)
 
@@ -304,10 +341,10 @@ def test_a_drain_cancels_what_outlasts_the_grace_time() -> None:
 
         running = asyncio.ensure_future(call())
         await asyncio.sleep(0)
-        draining = asyncio.ensure_future(limiter.drain(LONG))
+        draining = asyncio.ensure_future(limiter.drain(LONG, LONG))
         await asyncio.sleep(0)
         limiter.hurry()
-        assert await draining == 1
+        assert await draining == (1, 0)
         assert running.cancelled()
         assert limiter.in_flight == 0
 

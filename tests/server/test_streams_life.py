@@ -81,7 +81,7 @@ def test_streams_are_never_idle_where_that_is_off(serve: Serve) -> None:
 
 
 def test_a_stream_that_ends_in_time_is_finished_before_the_server_ends(serve: Serve) -> None:
-    server = serve("--grace-seconds", "60")
+    server = serve("--grace-seconds", "0", "--stream-grace-seconds", "60")
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config())
     server.terminate()
@@ -98,7 +98,7 @@ def test_a_stream_that_ends_in_time_is_finished_before_the_server_ends(serve: Se
 def test_a_stream_that_outlasts_the_grace_time_ends_after_what_was_certain(
     serve: Serve,
 ) -> None:
-    server = serve("--grace-seconds", "0.2")
+    server = serve("--stream-grace-seconds", "0.2")
     decode, encode = Talk(server.stub.DecodeStream), Talk(server.stub.EncodeStream)
     decode.say(decode_config(stop=["STOP"]))
     assert decode.say(DecodeRequest(ids=[HELLO, ST])).text == "Hello "
@@ -111,7 +111,7 @@ def test_a_stream_that_outlasts_the_grace_time_ends_after_what_was_certain(
         assert failed is not None
         assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
-    assert server.wait_for_log("ended calls that still ran after grace_seconds")["calls"] == 2
+    assert server.wait_for_log("ended calls that still ran after their grace time")["streams"] == 2
 
 
 @pytest.mark.parametrize("in_time", [True, False])
@@ -277,7 +277,7 @@ def test_a_client_that_never_reads_is_idle_and_open_until_it_is_gone(serve: Serv
 
 
 def test_a_client_that_never_reads_does_not_keep_the_server(serve: Serve) -> None:
-    server = serve("--grace-seconds", "0.2")
+    server = serve("--stream-grace-seconds", "0.2")
     call = send_and_never_read(server)
     wait_for_streams(server, 1)
     sleep(0.5)

@@ -232,15 +232,20 @@ class Server:
             in_flight=self._limiter.in_flight,
             open_streams=self._limiter.open_streams,
             grace_seconds=self._settings.grace_seconds,
+            stream_grace_seconds=self._settings.stream_grace_seconds,
         )
         self._metrics.ready.set(0)
         self._metrics.workers.set(0)
         self._health.shut_down()
         if self._transport is not None:
             self._transport.drain()
-        cut_off = await self._limiter.drain(self._settings.grace_seconds)
-        if cut_off:
-            self._log.warning("ended calls that still ran after grace_seconds", calls=cut_off)
+        calls, streams = await self._limiter.drain(
+            self._settings.grace_seconds, self._settings.stream_grace_seconds
+        )
+        if calls or streams:
+            self._log.warning(
+                "ended calls that still ran after their grace time", calls=calls, streams=streams
+            )
 
     def hurry(self) -> None:
         """End the grace time of `drain` now."""

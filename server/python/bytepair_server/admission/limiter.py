@@ -32,7 +32,6 @@ class Limiter:
             for their callers.
         is_open: The encodings are loaded.
         draining: New calls are rejected.
-        is_cutting_off: The grace time is over, and the calls in flight are being cancelled.
     """
 
     def __init__(
@@ -56,14 +55,15 @@ class Limiter:
         self._streams_bytes = 0
         self._queue: Final[FairQueue[Slot]] = FairQueue()
         self._reading: Final[set[Slot]] = set()
-        self._tasks: Final[set[asyncio.Task[Any]]] = set()
+        self._calls: Final[set[asyncio.Task[Any]]] = set()
+        self._streams: Final[set[asyncio.Task[Any]]] = set()
+        self._cut_off: Final[set[asyncio.Task[Any]]] = set()
         self._opened: Final = asyncio.Event()
         self._drained: Final = asyncio.Event()
         self.in_flight = 0
         self.open_streams = 0
         self.is_open = False
         self.draining = False
-        self.is_cutting_off = False
 
     @property
     def queued(self) -> int:
@@ -150,43 +150,58 @@ class Limiter:
         if self._streams_bytes > self._max_streams_bytes:
             raise Overloaded(RETRY_SECONDS, "bytes held for streams")
 
-    def track(self) -> asyncio.Task[Any]:
+    def track(self, *, is_stream: bool = False) -> asyncio.Task[Any]:
         """Let `drain` cancel the current task, until it is given to `untrack`."""
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in a task
-        self._tasks.add(task)
+        (self._streams if is_stream else self._calls).add(task)
         return task
 
     def untrack(self, task: asyncio.Task[Any]) -> None:
         """Take back what `track` allowed."""
-        self._tasks.discard(task)
+        self._calls.discard(task)
+        self._streams.discard(task)
+
+    @property
+    def is_cutting_off(self) -> bool:
+        """Whether `drain` has cancelled the current task."""
+        return asyncio.current_task() in self._cut_off
 
     def hurry(self) -> None:
         """End the grace time of `drain` now."""
         self._drained.set()
 
-    async def drain(self, grace_seconds: float) -> int:
+    async def drain(self, grace_seconds: float, stream_grace_seconds: float) -> tuple[int, int]:
         """Reject new calls, let those in flight finish, and cancel them when time is over.
 
+        Args:
+            grace_seconds: The time of unary calls.
+            stream_grace_seconds: That of streams.
         Returns:
-            How many were cancelled.
+            How many calls and how many streams were cancelled.
         """
         self.draining = True
         while self._queue:
             _answer(self._queue.pop(), Draining())
+        calls, streams = await asyncio.gather(
+            self._end(self._calls, grace_seconds),
+            self._end(self._streams, stream_grace_seconds),
+        )
+        return calls, streams
+
+    async def _end(self, tasks: set[asyncio.Task[Any]], grace_seconds: float) -> int:
+        """Let calls of one kind finish, and cancel them when time is over; how many were."""
         if self._inside:
             # Before `open`, calls wait for what will never come.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
-        if not self._inside:
-            return 0
-        self.is_cutting_off = True
-        tasks = list(self._tasks)
-        for task in tasks:
+        late = [*tasks]
+        self._cut_off.update(late)
+        for task in late:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
-        return len(tasks)
+        if late:
+            await asyncio.wait(late, timeout=CANCEL_SECONDS)
+        return len(late)
 
     def advance(self) -> None:
         """Give free slots to the calls in the queue."""

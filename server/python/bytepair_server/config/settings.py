@@ -73,6 +73,7 @@ DEFAULT_HANDSHAKE_SECONDS: Final = 10.0
 DEFAULT_MAX_CONNECTION_AGE_SECONDS: Final = 0.0
 #: Kubernetes kills after 30 s; this leaves time to stop.
 DEFAULT_GRACE_SECONDS: Final = 20.0
+DEFAULT_STREAM_GRACE_SECONDS: Final = 20.0
 #: Requests up to this size are computed on the event loop (docs/performance.md).
 DEFAULT_INLINE_MAX_BYTES: Final = 16 * 1024
 #: 0: one for each core, shared out among the workers.
@@ -290,7 +291,13 @@ class Settings(CallerSettings):
         default=DEFAULT_GRACE_SECONDS,
         ge=0,
         le=3600,
-        description="Time for running calls to finish after SIGTERM.",
+        description="Time for running unary calls to finish after SIGTERM.",
+    )
+    stream_grace_seconds: Seconds = Field(
+        default=DEFAULT_STREAM_GRACE_SECONDS,
+        ge=0,
+        le=3600,
+        description="Time for open streams to end after SIGTERM.",
     )
     inline_max_bytes: Whole = Field(
         default=DEFAULT_INLINE_MAX_BYTES,

@@ -42,7 +42,7 @@ class OpenStream:
         self._limiter: Final = limiter
         self._idle_seconds: Final = idle_seconds
         self._loop: Final = asyncio.get_running_loop()
-        self._task: Final = limiter.track()
+        self._task: Final = limiter.track(is_stream=True)
         self._held = 0
         self.active_at = self._loop.time()
         self._is_working = self.idle = False

@@ -301,7 +301,8 @@ class Supervisor:
         self._draining = True
         if not self._pids():
             self._end(0)
-        grace = self._configuration.settings.grace_seconds
+        settings = self._configuration.settings
+        grace = max(settings.grace_seconds, settings.stream_grace_seconds)
         asyncio.get_running_loop().call_later(grace + STOP_SECONDS, self._kill)
 
     def _kill(self) -> None:
