@@ -83,6 +83,7 @@ def test_trees_of_other_formats(
     page.locator("#text").fill("hello")
     becomes(page, lambda: ids(page, "#merges-view"), expected := encoding.encode("hello"))
     page.locator("#merges-view .t").first.click()
+    expect(page.locator("#merges-detail")).not_to_contain_text("rank")
     (root,) = Describer(encoding).describe(expected[0]).parts
     expect(page.locator("#tree-status")).to_contain_text(f"Token {expected[0]} is made of")
     assert drawn(page.locator(".tree > ul > li")) == tree(root)

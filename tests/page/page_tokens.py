@@ -80,6 +80,7 @@ def test_a_token_is_described_where_it_is_pointed_at(page: Page) -> None:
     expect(detail).to_contain_text(str(expected[1]))
     token = ENCODING.decode_single_token_bytes(expected[1])
     expect(detail).to_contain_text(token.hex(" ").upper())
+    expect(detail).to_contain_text(f"rank{expected[1]}")
 
 
 def test_special_tokens_are_text_unless_they_are_wanted_and_permitted(page: Page) -> None:

@@ -28,12 +28,21 @@ export async function tokensOfText(encoding, text, special, signal) {
     );
     const bytes = encoder.encode(text);
     const ids = answer.ids ?? [];
-    return new Tokens(ids, [...(answer.offsets ?? []), bytes.length], bytes, encoding, ranks(encoding, ids));
+    const starts = [...(answer.offsets ?? []), bytes.length];
+    return new Tokens(ids, starts, bytes, encoding, await rankFacts(encoding, ids, signal));
 }
 
-/** In a table of ranks the id of a token is its rank. */
-const ranks = (encoding, ids) => (i) =>
-    encoding.source.startsWith("builtin") ? [["rank", String(ids[i])]] : [];
+const areRanks = new Map();
+
+/** What to say of a token's rank. In a table of ranks it is the id, and any token tells what it is. */
+async function rankFacts(encoding, ids, signal) {
+    if (!areRanks.has(encoding.fingerprint)) {
+        const request = { encoding: encoding.name, id: encoding.maxTokenId ?? 0 };
+        const { order } = await call("TokenizerService/GetToken", request, signal);
+        areRanks.set(encoding.fingerprint, order === "MERGE_ORDER_RANK");
+    }
+    return areRanks.get(encoding.fingerprint) ? (i) => [["rank", String(ids[i])]] : undefined;
+}
 
 const spelled = new Map();
 
@@ -58,7 +67,8 @@ export async function tokensOfIds(encoding, ids, signal) {
     for (const id of ids) starts.push(starts.at(-1) + (known.get(id)?.length ?? 0));
     const bytes = new Uint8Array(starts.at(-1));
     ids.forEach((id, i) => bytes.set(known.get(id) ?? [], starts[i]));
-    const tokens = new Tokens(ids, starts, bytes, encoding, ranks(encoding, ids));
+    const facts = await rankFacts(encoding, ids, signal);
+    const tokens = new Tokens(ids, starts, bytes, encoding, facts);
     for (const id of ids) if (known.get(id) === null) tokens.unknown.add(id);
     return tokens;
 }
