@@ -267,6 +267,19 @@ def test_findings_are_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     ]
 
 
+def test_tokens_of_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("[flagged_tokens]\nr50k_base = [43453]\n")
+    usual = ("explain", "a SolidGoldMagikarp", "--encoding", "gpt2", "--flagged-tokens")
+    assert "1-19        FLAGGED_TOKEN  id 43453" in shell(*usual, "a.toml")
+    for content, told in (
+        ("x = 1", "a.toml: not TOML with a table flagged_tokens that has r50k_base"),
+        ("[flagged_tokens]\nr50k_base = ['a']", "must be a list of token ids"),
+    ):
+        (tmp_path / "b.toml").write_text(content)
+        shell(*usual, "b.toml", status=1, errors=told.replace("a.toml", "b.toml"))
+    shell(*usual, "none.toml", status=1, errors="none.toml: cannot be read")
+
+
 def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
     """Its depth is the vocabulary's to choose, and that is anybody's."""
     lines = [f"{token} {rank}\n" for rank, token in enumerate(_single_bytes())]

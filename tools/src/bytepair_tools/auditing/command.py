@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from bytepair_tools.auditing.checks import TITLES, Check, Finding, Texts, audit
 from bytepair_tools.auditing.vocabulary import Token, Vocabulary
+from bytepair_tools.shared.declaration import toml_string
 from bytepair_tools.shared.encodings import ENCODING_HELP, add_file_options, one_encoding
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.progress_line import ProgressLine
@@ -214,7 +215,7 @@ def _fields(
 def _flagged(name: str, checks: Sequence[Check], wanted: Sequence[str]) -> str:
     """The tokens that some checks found, as the server's setting `flagged_tokens`, in TOML."""
     found = {f.id for check in checks if check.name in wanted for f in check.findings or ()}
-    return f"[flagged_tokens]\n{json.dumps(name)} = {sorted(found)}\n"
+    return f"[flagged_tokens]\n{toml_string(name)} = {sorted(found)}\n"
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -74,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
             allowed_special=allowed,
             add_special_tokens=args.add_special_tokens,
         )
-    inspection = _inspection(encoding, text)
+    flagged = () if args.flagged_tokens is None else _flagged(args.flagged_tokens, encoding.name)
+    inspection = _inspection(encoding, text, flagged)
     chosen = None
     if args.token is not None:
         chosen = explainer.describe(_token_id(explainer, args.token, text, pieces))
@@ -94,11 +96,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _inspection(encoding: Encoding, text: str | None) -> Inspection | None:
+def _flagged(path: Path, name: str) -> list[int]:
+    """The ids that a file flags for an encoding, as the server's configuration does."""
+    try:
+        ids = tomllib.loads(path.read_text(encoding="utf-8"))["flagged_tokens"][name]
+    except OSError as error:
+        raise Failure(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise Failure(f"{path}: not TOML with a table flagged_tokens that has {name}") from None
+    if not isinstance(ids, list) or not all(type(token_id) is int for token_id in ids):
+        raise Failure(f"{path}: flagged_tokens.{name} must be a list of token ids")
+    return ids
+
+
+def _inspection(encoding: Encoding, text: str | None, flagged: Sequence[int]) -> Inspection | None:
     """What is found in the text; None where nothing can be looked for in this encoding."""
     if text is None or not can_stream(encoding):
         return None
-    return inspect(encoding, text, max_findings=MOST_FINDINGS)
+    return inspect(encoding, text, max_findings=MOST_FINDINGS, flagged=flagged)
 
 
 def _text(argument: str | None) -> str | None:
@@ -230,6 +245,13 @@ def parser() -> argparse.ArgumentParser:
         default=DEFAULT_MOST,
         metavar="N",
         help=f"list at most N tokens ({DEFAULT_MOST})",
+    )
+    parser.add_argument(
+        "--flagged-tokens",
+        type=Path,
+        metavar="FILE",
+        help="report tokens of the table flagged_tokens of this file, as the server does; "
+        "bytepair audit --flag writes it",
     )
     parser.add_argument(
         "--allowed-special",

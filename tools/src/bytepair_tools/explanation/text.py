@@ -87,6 +87,8 @@ def finding_lines(inspection: Inspection, most: int) -> Iterator[str]:
             if finding.token is not None
             else f"U+{finding.code_point:04X}"
             if finding.code_point is not None
+            else f"id {finding.token_id}"
+            if finding.token_id is not None
             else "",
         ]
         for finding in inspection.findings[:most]
