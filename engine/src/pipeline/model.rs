@@ -147,7 +147,7 @@ impl Model {
         });
     }
 
-    /// As `encode`; `give` is told each id and the byte at which it starts, and says whether it
+    /// As `encode`; `give` is called with each id and the byte at which it starts, and says whether it
     /// wants more.
     pub fn locate(
         &self,
@@ -168,9 +168,9 @@ impl Model {
             self.encode_part(part, merging, cache, &mut found);
             let ids = &found.0;
             let length = |&id: &u32| self.lengths.get(id as usize).copied().unwrap_or(0) as usize;
-            let told = ids.iter().all(|id| length(id) > 0)
+            let lengths_add_up = ids.iter().all(|id| length(id) > 0)
                 && ids.iter().map(length).sum::<usize>() == part.len();
-            let wanted = if told {
+            let wanted = if lengths_add_up {
                 let mut start = at;
                 ids.iter().all(|id| {
                     let here = start;
@@ -189,7 +189,7 @@ impl Model {
     }
 
     /// Call `work` with each part of a piece that is merged by itself, and where it starts, until
-    /// it says that it has enough. A part that is one character, and not the last, is told as such.
+    /// it says that it has enough. A part that is one character, and not the last, is passed as such.
     #[inline]
     fn each_part(&self, piece: &[u8], mut work: impl FnMut(usize, &[u8], Option<char>) -> bool) {
         let (Some(joined), Ok(text)) = (&self.joined, std::str::from_utf8(piece)) else {

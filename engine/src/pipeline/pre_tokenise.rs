@@ -33,7 +33,7 @@ pub enum PreTokenizer {
 
 /// Give each piece that the steps leave to `work`, in order, until it says that it has enough.
 ///
-/// Args: the piece, and what is known of where it comes from; `work` is told the same of its own.
+/// Args: the piece, and what is known of where it comes from; `work` is called with the same of its own.
 /// Returns: false if `work` had enough.
 pub fn each_piece(
     steps: &[PreTokenizer],
