@@ -151,7 +151,9 @@ def test_a_file_that_could_be_swapped_unseen_is_named_with_what_would_pin_it(
         )
     assert (warned["encoding"], warned["level"]) == ("mine", "warning")
     said = said_of_good(unpinned)
-    assert said.startswith("encodings.mine: this file is not pinned: add this line, so that ")
+    assert said.startswith(
+        "encodings.mine: this file is not pinned: so that a replaced file is rejected, add "
+    )
     assert said.endswith(f"add {warned['add']}\n")
     assert said_of_good(configure(tmp_path, GOOD, pin=warned["add"])) == ""
     refusal = refused(configure(tmp_path, OTHER, pin=warned["add"]))

@@ -27,15 +27,15 @@ def run(arguments: Sequence[str]) -> int:
         arguments: The command line without the program's name.
     Returns:
         The exit status: 0 after a drain, 2 if the server could not start, 3 if no
-        worker came to serve.
+        worker could start.
     """
     try:
         configuration = loader.load(arguments, os.environ)
         if configuration.check_only:
             for name, pin in _check(configuration).unpinned.items():
                 sys.stderr.write(
-                    f"encodings.{name}: this file is not pinned: a replaced file would be served "
-                    f"too; add {pin}\n"
+                    f"encodings.{name}: this file is not pinned: so that a replaced file is "
+                    f"rejected, add {pin}\n"
                 )
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""
