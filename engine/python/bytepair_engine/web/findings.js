@@ -73,8 +73,7 @@ function entry(place, finding, i, text) {
                 isOn && part.dataset.at.split(" ").includes(String(i)),
             );
         }
-        if (isOn)
-            place.querySelector(".current")?.scrollIntoView({ block: "nearest" });
+        if (isOn) place.querySelector(".current")?.scrollIntoView({ block: "nearest" });
     };
     const before = [...text.slice(0, start)].length;
     return h(

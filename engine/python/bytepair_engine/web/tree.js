@@ -77,12 +77,7 @@ function below(parts, root) {
 
 function* steps(parts, orderName) {
     const line = (said, states, merged) =>
-        h(
-            "li",
-            {},
-            said,
-            ...states.flatMap((i) => [label(parts[i], i === merged), " "]),
-        );
+        h("li", {}, said, ...states.flatMap((i) => [label(parts[i], i === merged), " "]));
     let states = [...parts.keys()].filter((i) => !isMerged(parts[i]));
     yield line("parts: ", states, -1);
     const first = states.length;

@@ -24,7 +24,9 @@ function tokensOf({ encoding, order, tokens, special }) {
         (i) => [
             [order, tokens[i].order],
             ...(tokens[i].kind === "token" ? [] : [["kind", tokens[i].kind]]),
-            ...(tokens[i].start === starts[i] ? [] : [["in the text", `at byte ${tokens[i].start}`]]),
+            ...(tokens[i].start === starts[i]
+                ? []
+                : [["in the text", `at byte ${tokens[i].start}`]]),
         ],
     );
 }
