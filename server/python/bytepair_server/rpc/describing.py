@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 from bytepair.v1 import encoding_pb2, token_pb2
@@ -30,9 +29,6 @@ _ORDERS: Final = {
     "score": token_pb2.MERGE_ORDER_SCORE,
 }
 
-#: That of a vocabulary with a list of merges is tens of megabytes, and takes tenths of a second.
-_describer: Final = lru_cache(2)(Describer)
-
 
 def encoding(entry: Entry) -> encoding_pb2.Encoding:
     """An encoding, as GetEncoding shows it."""
@@ -57,24 +53,39 @@ def encoding(entry: Entry) -> encoding_pb2.Encoding:
     )
 
 
-def get_token(options: Options, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
-    """GetToken."""
-    entry = options.entry(request.encoding, request.expected_fingerprint, call)
-    describer = _describer(entry.encoding)
-    token = describer.describe(request.id, max_bytes=MAX_BYTES)
-    call.tokens = 1
-    answer = token_pb2.GetTokenResponse(
-        data=token.data,
-        kind=_KINDS[token.kind],
-        order=_ORDERS[describer.order_name],
-        encoding=entry.name,
-        fingerprint=entry.fingerprint,
-    )
-    sign = -1 if describer.order_name == "score" else 1
-    for part, left, right in flat(token.parts):
-        order = None if part.order is None else sign * part.order
-        answer.parts.add(spelling=part.spelling, id=part.id, order=order, left=left, right=right)
-    return answer.SerializeToString()
+class TokenService:
+    """GetToken. Thread-safe."""
+
+    def __init__(self, options: Options) -> None:
+        self._options: Final = options
+        # Kept: that of a vocabulary with a list of merges reads all of it, and no caller may cause
+        # that again and again.
+        self._describers: Final[dict[str, Describer]] = {}
+
+    def get(self, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
+        entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
+        describer = self._describers.get(entry.name)
+        if describer is None:
+            describer = self._describers[entry.name] = Describer(entry.encoding)
+        token = describer.describe(request.id, max_bytes=MAX_BYTES)
+        call.tokens = 1
+        answer = token_pb2.GetTokenResponse(
+            data=token.data,
+            kind=_KINDS[token.kind],
+            order=_ORDERS[describer.order_name],
+            encoding=entry.name,
+            fingerprint=entry.fingerprint,
+        )
+        sign = -1 if describer.order_name == "score" else 1
+        for part, left, right in flat(token.parts):
+            answer.parts.add(
+                spelling=part.spelling,
+                id=part.id,
+                order=None if part.order is None else sign * part.order,
+                left=left,
+                right=right,
+            )
+        return answer.SerializeToString()
 
 
 def _tokens(tokens: Iterable[tuple[str, int]]) -> list[encoding_pb2.SpecialToken]:

@@ -71,6 +71,7 @@ class Service:
         self.options: Final = Options(settings, catalog, policy)
         self.chat: Final = ChatService(settings, catalog, policy)
         self.context: Final = ContextService(settings, catalog, self.options)
+        self._tokens: Final = describing.TokenService(self.options)
         self._settings: Final = settings
         self._policy: Final = policy
         self._described: Final = {
@@ -215,7 +216,7 @@ class Service:
         return response.SerializeToString()
 
     def get_token(self, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
-        return describing.get_token(self.options, request, call)
+        return self._tokens.get(request, call)
 
     # Text
 
