@@ -125,7 +125,12 @@ export class CompareTab {
         const change = (next, focused) => {
             state.compare = next;
             this.refresh();
-            $("compare-encodings").querySelectorAll("select, button")[focused]?.focus();
+            // A button that has just been disabled leaves the focus to the one beside it.
+            const inputs = [...$("compare-encodings").querySelectorAll("select, button")];
+            [focused, focused + 1, focused - 1]
+                .map((i) => inputs[i])
+                .find((input) => input && !input.disabled)
+                ?.focus();
         };
         const selects = state.compare.map((name, i) => {
             const select = h("select", {
