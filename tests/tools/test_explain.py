@@ -267,6 +267,19 @@ def test_findings_are_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     ]
 
 
+def test_an_encoding_without_split_points_has_no_findings(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.tiktoken").write_text(
+        "".join(f"{word} {rank}\n" for rank, word in enumerate(_single_bytes()))
+    )
+    usual = ("explain", "x y ", "--encoding", "a.tiktoken", "--pattern", r"\w+|\s")
+    assert shell(*usual).endswith(
+        "no findings: it is not known where texts can be split for this encoding\n"
+    )
+    assert json.loads(shell(*usual, "--json"))["inspection"] is None
+    shell(*usual, "--html", "a.html")
+    assert Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"] is None
+
+
 def test_tokens_of_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[flagged_tokens]\nr50k_base = [43453]\n")
     usual = ("explain", "a SolidGoldMagikarp", "--encoding", "gpt2", "--flagged-tokens")

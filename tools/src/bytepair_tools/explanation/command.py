@@ -155,9 +155,8 @@ def _lines(
         yield from text_lines(pieces, colour=wants_colour(args.color))
         yield ""
         yield from piece_lines(pieces, explainer.order_name, args.most)
-        if inspection is not None:
-            yield ""
-            yield from finding_lines(inspection, args.most)
+        yield ""
+        yield from finding_lines(inspection, args.most)
     if chosen is not None:
         if text is not None:
             yield ""

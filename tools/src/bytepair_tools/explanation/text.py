@@ -76,8 +76,12 @@ def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator
         yield f"and {more:,} more: --most N lists N, --json all"
 
 
-def finding_lines(inspection: Inspection, most: int) -> Iterator[str]:
-    """A row for each finding in the text, of the first `most`, with its place in code points."""
+def finding_lines(inspection: Inspection | None, most: int) -> Iterator[str]:
+    """A row for each finding in the text, of the first `most`, with its place in code points; or
+    why nothing was looked for."""
+    if inspection is None:
+        yield "no findings: it is not known where texts can be split for this encoding"
+        return
     yield f"{inspection.stable_tokens:,} of {inspection.count:,} tokens stay whatever text follows"
     rows = [
         [
