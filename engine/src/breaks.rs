@@ -22,6 +22,16 @@ pub fn ends(text: &str, level: Level) -> Vec<usize> {
     }
 }
 
+/// As `ends`, in bytes.
+pub fn ends_in_bytes(text: &str, level: Level) -> Vec<usize> {
+    let end = |(start, part): (usize, &str)| start + part.len();
+    match level {
+        Level::Grapheme => text.grapheme_indices(true).map(end).collect(),
+        Level::Word => text.split_word_bound_indices().map(end).collect(),
+        Level::Sentence => text.split_sentence_bound_indices().map(end).collect(),
+    }
+}
+
 fn joined<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<usize> {
     parts
         .scan(0, |end, part| {

@@ -17,6 +17,7 @@
 //! of white space has two ends that depend on what follows, the last one and the last place where
 //! the pattern could stop. So x is a bound as soon as no token that may start so early reaches it.
 
+use crate::borders::floor;
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::output::{Count, Ids};
@@ -278,7 +279,8 @@ impl Bpe {
         least.unwrap_or_else(|| self.count_split(&text[floor(text, place)..]))
     }
 
-    fn count_split(&self, text: &str) -> usize {
+    /// The tokens of a text by itself.
+    pub(crate) fn count_split(&self, text: &str) -> usize {
         let (mut ends, mut at, mut count) = (Ends::new(), 0, 0);
         while at < text.len() {
             self.pattern().fill(text, at, &mut ends);
@@ -352,13 +354,6 @@ fn ceil(text: &str, mut place: usize) -> usize {
         place += 1;
     }
     place.min(text.len())
-}
-
-fn floor(text: &str, mut place: usize) -> usize {
-    while !text.is_char_boundary(place) {
-        place -= 1;
-    }
-    place
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 //! it) into an `output`. The Python reference in `backends/reference.py` is the definition that
 //! all of it is held to.
 
+mod borders;
 pub mod bpe;
 pub mod breaks;
 mod cache;
 pub mod cancel;
+mod chunker;
 mod decode;
 pub mod fit;
 mod merge;

@@ -91,3 +91,27 @@ def test_the_reference_cuts_where_the_core_does() -> None:
                 text, most, keep=keep
             )
         assert native.split(text, most + 3) == reference.split(text, most + 3)
+
+
+PROSE = (
+    "It rained. “Why?” she asked, 12.5 km on! Dr. Ąčę said: no…\r\n",
+    "日本語の文章です。次の文。カタカナ\n\n",
+    "def a(b):\n    return naïve_🧠_value, 👨\u200d👩\u200d👧  # 🇩🇪🇫🇷\n \t\n",
+    "One line without an end; and more of it, and more. ",
+    "\u2028camelCaseWord\x85functio ",
+)
+
+
+def test_the_core_finds_the_chunks_that_the_definition_finds() -> None:
+    """On prose, of which the core finds nearly all chunks by itself, with every option."""
+    native, reference = (
+        get_encoding("o200k_base", backend=backend) for backend in ("native", "reference")
+    )
+    rng = random.Random(SEED)
+    for level in LEVELS:
+        for overlap in (0, 25, 50):
+            text = "".join(rng.choices(PROSE, k=30))
+            most = rng.choice([4, 20, 60])
+            fill = rng.choice([0, 50, 100])
+            options = SplitOptions(most, most * overlap // 100, level, fill)
+            assert list(split(native, text, options)) == list(split(reference, text, options))

@@ -114,6 +114,14 @@ class Bpe:
         self, text: str, budget: int, is_complete: bool, near: int
     ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None: ...
     def fit_end(self, text: str, budget: int) -> int: ...
+    def chunks(
+        self,
+        text: str,
+        here: tuple[int, int, int, int],
+        rule: tuple[int, int, int, int],
+        known: int | None,
+        most: int,
+    ) -> tuple[list[tuple[int, int, int, int, int]], tuple[int, int, int, int]]: ...
     def count_batch(
         self,
         texts: Sequence[Text],

@@ -44,6 +44,7 @@ impl Lookup<'_> {
                 Some(slot) => sink.put_few(slot),
                 None => self.encode_piece(&text[at..end], key, hash, sink),
             }
+            sink.end_piece();
             at = end;
         }
     }

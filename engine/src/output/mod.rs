@@ -34,6 +34,10 @@ pub trait Sink {
         self.push(id);
     }
 
+    /// All ids of a pre-token were given.
+    #[inline(always)]
+    fn end_piece(&mut self) {}
+
     /// Whether further ids change nothing.
     fn is_full(&self) -> bool {
         false
@@ -173,6 +177,33 @@ impl Sink for Count {
 
     fn is_full(&self) -> bool {
         self.count > self.limit
+    }
+}
+
+/// How many ids there were at the end of each pre-token.
+#[derive(Default)]
+pub struct Sums {
+    pub sums: Vec<usize>,
+    pub count: usize,
+}
+
+impl Sink for Sums {
+    fn push(&mut self, _id: u32) {
+        self.count += 1;
+    }
+
+    #[inline(always)]
+    fn put_few(&mut self, slot: &Slot) {
+        self.count += slot.count();
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        self.count += ids.len();
+    }
+
+    #[inline(always)]
+    fn end_piece(&mut self) {
+        self.sums.push(self.count);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
+use super::chunker;
 use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{Integers, array_of};
@@ -190,6 +191,18 @@ impl Bpe {
     /// A place before which no end of ordinary text that fits starts.
     fn fit_end(&self, text: &Bound<'_, PyString>, budget: usize) -> PyResult<usize> {
         fit::fit_end(&self.core, text, budget)
+    }
+
+    /// The next chunks of ordinary text, as far as the text near them decides.
+    fn chunks(
+        &self,
+        text: &Bound<'_, PyString>,
+        here: chunker::Next,
+        rule: chunker::Rule,
+        known: Option<usize>,
+        most: usize,
+    ) -> PyResult<chunker::Found> {
+        chunker::chunks(&self.core, text, here, rule, known, most)
     }
 
     fn count_batch(

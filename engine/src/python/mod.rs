@@ -5,6 +5,7 @@
 
 mod breaks;
 mod cancel;
+mod chunker;
 mod encoding;
 mod fit;
 mod guard;

@@ -65,6 +65,11 @@ pub fn class_of(code_point: u32) -> Class {
     BLOCKS[block << 7 | (code_point & 127) as usize]
 }
 
+/// Whether a character is a letter, `\p{L}`.
+pub fn is_letter(character: char) -> bool {
+    LETTERS.has(class_of(u32::from(character)))
+}
+
 /// A character of a text: what a scanner looks at.
 #[derive(Clone, Copy)]
 pub struct Seen {

@@ -12,9 +12,9 @@ pub mod regex;
 mod rules;
 mod split_points;
 
-pub use class::class_of;
+pub use class::{class_of, is_letter};
 pub use class_table::UNICODE_VERSION;
-pub use split_points::next_split_point;
+pub use split_points::{is_split_point, next_split_point};
 
 use std::sync::Arc;
 

@@ -24,6 +24,23 @@ pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
     }
 }
 
+/// Whether `at`, a character border inside `text`, is a safe split point of any published pattern.
+pub fn is_split_point(text: &str, at: usize) -> bool {
+    let Some(mut before) = at.checked_sub(1) else {
+        return false;
+    };
+    while !text.is_char_boundary(before) {
+        before -= 1;
+    }
+    match (
+        char_at(text.as_bytes(), before),
+        char_at(text.as_bytes(), at),
+    ) {
+        (Some(behind), Some(ahead)) => is_border(behind, ahead),
+        _ => false,
+    }
+}
+
 /// Whether no match of a published pattern holds the two characters one after the other, and
 /// none that ends between them has looked ahead.
 fn is_border(behind: Seen, ahead: Seen) -> bool {

@@ -106,3 +106,22 @@ class Fits(Protocol):
 
     def fit_end(self, text: str, budget: int, /) -> int:
         """A place before which no end that fits starts."""
+
+    def chunks(
+        self,
+        text: str,
+        here: tuple[int, int, int, int],
+        rule: tuple[int, int, int, int],
+        known: int | None,
+        most: int,
+        /,
+    ) -> tuple[list[tuple[int, int, int, int, int]], tuple[int, int, int, int]]:
+        """The next chunks, at most `most`: fewer where the text ends, and before one that the text
+        near it does not decide.
+
+        Takes where the next chunk starts (its byte, its code point, the end of the last chunk, the
+        tokens that both share); the rule (the most tokens, the least of one that ends at a border
+        coarser than a grapheme, the most that are shared, the index of the level); and, of a text
+        that has arrived in part, the place before which every border is certain. Returns (start,
+        end, count, shared tokens, index of the level) of each, and where the next one starts.
+        """

@@ -64,6 +64,7 @@ class Measure:
 
     Attributes:
         text: The text; places in it are code points.
+        fits: What the core finds faster, of ordinary text; None where it cannot.
         near: How many bytes at the end of what fits are tried one by one, by the core.
     """
 
@@ -93,7 +94,7 @@ class Measure:
         self._settled: Final = points.settled
         self._has_context: Final = encoding.pipeline is not None
         # The core does the same faster, and for text without split points; it knows ordinary text.
-        self._fits: Final[Fits | None] = None if self._names.longest else encoding.fits
+        self.fits: Final[Fits | None] = None if self._names.longest else encoding.fits
         self._characters = _CHARACTERS
         # What the core counted last: from which place, and up to which ones.
         self._counts: tuple[int, dict[int, int]] = 0, {}
@@ -126,7 +127,7 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
-        if self._fits is not None:
+        if self.fits is not None:
             return self._native_forwards(start, budget)
         end = len(self.text)
         beyond: int | None = None
@@ -161,12 +162,12 @@ class Measure:
         return marks, beyond
 
     def _native_forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
-        assert self._fits is not None
+        assert self.fits is not None
         length = (budget + 1) * self._characters + _WINDOW
         while True:
             window = self.text[start : start + length]
             is_complete = start + length >= len(self.text)
-            found = self._fits.fit_start(window, budget, is_complete, self.near)
+            found = self.fits.fit_start(window, budget, is_complete, self.near)
             if found is not None:
                 marks, beyond, counts = found
                 self._counts = start, {start + at: count for at, count in counts}
@@ -207,11 +208,11 @@ class Measure:
             last = marks[-1]
             found = self._near(beyond, last.place)
             if found is None:
-                if self._fits is None:
+                if self.fits is None:
                     self._check(beyond, last.place)
                 else:
                     stretch = self.text[beyond : last.place]
-                    first = beyond + self._fits.fit_end(stretch, budget - last.count)
+                    first = beyond + self.fits.fit_end(stretch, budget - last.count)
                     beyond = max(beyond, first - 1)
                 break
             count = last.count + self._between(start, found, last.place, budget - last.count)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from bytepair_engine import cancel
 from bytepair_engine.context.borders import LEVELS, Borders, Level, checked_level
 from bytepair_engine.context.measure import Mark, Measure, check_special, whole_text
 from bytepair_engine.encoding import Encoding
@@ -15,8 +16,12 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 #: What share of `max_tokens` a chunk must have to end at a border coarser than a grapheme.
 DEFAULT_MIN_FILL_PERCENT: Final = 50
 
+#: How many chunks the core gives at once.
+_CHUNKS: Final = 256
 
-@dataclass(frozen=True, slots=True)
+
+# Not frozen: one that is takes three times as long to make, which counts beside finding it.
+@dataclass(slots=True)
 class Chunk:
     """A part of a text.
 
@@ -111,29 +116,84 @@ def split(
 
 
 class Chunker:
-    """Finds the chunks of one text, or of the part of it that has arrived."""
+    """Finds the chunks of one text, or of the part of it that has arrived.
+
+    Attributes:
+        start: Where the next chunk starts.
+        covered: Where the last one ends.
+    """
 
     def __init__(
-        self, encoding: Encoding, text: str, options: SplitOptions, borders: Borders | None = None
+        self,
+        encoding: Encoding,
+        text: str,
+        options: SplitOptions,
+        borders: Borders | None = None,
+        start: int = 0,
+        covered: int = 0,
     ) -> None:
         """Raises InvalidOption where it is not known where texts can be split for `encoding`."""
+        self.start = start
+        self.covered = covered
         self._text: Final = text
         self._options: Final = options
         self._measure: Final = Measure(encoding, text, options.allowed_special)
         self._borders: Final = Borders(text) if borders is None else borders
         self._frame: Final = len(encoding.template) if options.add_special_tokens else 0
+        self._byte = 0, 0  # a place of the text, and its byte
 
-    def chunks(self) -> Iterator[Chunk]:
-        """All chunks of a text that is complete."""
-        start = overlap_start = 0
-        while overlap_start < len(self._text):
-            chunk = self.next(overlap_start, start)
-            assert chunk is not None
-            yield chunk
-            start = chunk.end
-            if start == len(self._text):
+    def chunks(self, known: int | None = None) -> Iterator[Chunk]:
+        """The chunks from `start` on.
+
+        Args:
+            known: Where the text has arrived in part: as for `next`, and only chunks that are
+                certain are given.
+        Raises:
+            BudgetTooSmall: As `next`.
+        """
+        while self.start < len(self._text) and self.covered < len(self._text):
+            yield from self._easy(known)
+            if self.covered == len(self._text):
                 return
-            overlap_start = self.next_start(chunk)
+            chunk = self.next(self.start, self.covered, known)
+            if chunk is None:
+                return
+            self.start, self.covered = self.next_start(chunk), chunk.end
+            yield chunk
+
+    def _easy(self, known: int | None) -> Iterator[Chunk]:
+        """The chunks that the core finds: those of ordinary text in which split points are near."""
+        fits, text, options = self._measure.fits, self._text, self._options
+        if fits is None:
+            return
+        rule = (
+            max(0, options.max_tokens - self._frame),
+            max(0, -(options.max_tokens * options.min_fill_percent // -100) - self._frame),
+            options.overlap_tokens,
+            LEVELS.index(options.level),
+        )
+        found = _CHUNKS
+        while found == _CHUNKS:
+            shared = self._shared(self.start, self.covered)
+            here = self._byte_of(self.start), self.start, self.covered, shared
+            rows, there = fits.chunks(text, here, rule, known, _CHUNKS)
+            cancel.check()
+            byte, self.start, self.covered, _ = there
+            self._byte = self.start, byte
+            found = len(rows)
+            for start, end, count, overlap, level in rows:
+                yield Chunk(
+                    start, end, count + self._frame, LEVELS[level], overlap, text[start:end]
+                )
+
+    def _byte_of(self, place: int) -> int:
+        known, byte = self._byte
+        if place < known:
+            return byte - len(self._text[place:known].encode())
+        return byte + len(self._text[known:place].encode())
+
+    def _shared(self, start: int, covered: int) -> int:
+        return self._measure.count(self._text[start:covered]) if start < covered else 0
 
     def next(self, start: int, covered: int, known: int | None = None) -> Chunk | None:
         """The chunk from `start` on.
@@ -198,5 +258,5 @@ class Chunker:
         return None
 
     def _chunk(self, start: int, end: int, covered: int, count: int, level: Level) -> Chunk:
-        overlap = self._measure.count(self._text[start:covered]) if start < covered else 0
+        overlap = self._shared(start, covered)
         return Chunk(start, end, count + self._frame, level, overlap, self._text[start:end])

@@ -183,18 +183,14 @@ class StreamChunker:
         self._refuse_special(text)
         known = None if complete else min(decided(text), self._names.unfinished(text))
         borders = Borders(text, self._restarts)
-        chunker = Chunker(self._encoding, text, self._options, borders)
+        chunker = Chunker(self._encoding, text, self._options, borders, self._start, self._covered)
         chunks: list[Chunk] = []
         try:
-            while self._start < len(text) and self._covered < len(text):
-                chunk = chunker.next(self._start, self._covered, known)
-                if chunk is None:
-                    break
-                chunks.append(self._moved(chunk))
-                self._start, self._covered = chunker.next_start(chunk), chunk.end
+            chunks.extend(map(self._moved, chunker.chunks(known)))
         except BytepairError as error:
             self.before_fault = chunks
             raise self._moved_error(error) from None
+        self._start, self._covered = chunker.start, chunker.covered
         self._let_go(text, borders)
         return chunks
 

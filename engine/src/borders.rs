@@ -1,0 +1,319 @@
+//! The last border of a level before a place, found from the text near it alone: what
+//! `context/borders.py` finds, for texts in which letters and line ends are near.
+
+use crate::breaks::{self, Level};
+use crate::split::{class_of, is_letter};
+
+/// So many bytes are looked through for a letter before a block and after it; and for a border at
+/// once.
+const FAR: usize = 512;
+const BLOCK: usize = 48;
+
+/// Where a text may be cut, from the finest to the coarsest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Border {
+    CodePoint,
+    Grapheme,
+    Word,
+    Sentence,
+    Line,
+    Paragraph,
+}
+
+/// From the finest to the coarsest.
+pub const BORDERS: [Border; 6] = [
+    Border::CodePoint,
+    Border::Grapheme,
+    Border::Word,
+    Border::Sentence,
+    Border::Line,
+    Border::Paragraph,
+];
+
+/// It cannot be told from the text near a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unclear;
+
+/// The last border of a kind behind `start` and at or before `place` that `is_wanted`; `place` is a
+/// character border inside the text.
+pub fn last(
+    border: Border,
+    text: &str,
+    start: usize,
+    place: usize,
+    mut is_wanted: impl FnMut(usize) -> Result<bool, Unclear>,
+) -> Result<Option<usize>, Unclear> {
+    let level = match border {
+        Border::CodePoint => None,
+        Border::Grapheme => Some(Level::Grapheme),
+        Border::Word => Some(Level::Word),
+        Border::Sentence => Some(Level::Sentence),
+        Border::Line | Border::Paragraph => {
+            let mut place = place;
+            while let Some(end) = last_line_end(text, start, place) {
+                if (border == Border::Line || ends_paragraph(text, end)) && is_wanted(end)? {
+                    return Ok(Some(end));
+                }
+                place = floor(text, end - 1);
+            }
+            return Ok(None);
+        }
+    };
+    let mut high = place;
+    while high > start {
+        let low = match level {
+            Some(_) => floor(text, high.saturating_sub(BLOCK).max(start)),
+            None => floor(text, high - 1),
+        };
+        let Some(level) = level else {
+            if is_wanted(high)? {
+                return Ok(Some(high));
+            }
+            high = low;
+            continue;
+        };
+        for end in between(level, text, low, high)?.into_iter().rev() {
+            if is_wanted(end)? {
+                return Ok(Some(end));
+            }
+        }
+        high = low;
+    }
+    Ok(None)
+}
+
+/// Whether a place inside the text is a border of a kind.
+pub fn is_at(border: Border, text: &str, place: usize) -> Result<bool, Unclear> {
+    let before = floor(text, place - 1);
+    Ok(last(border, text, before, place, |_| Ok(true))?.is_some())
+}
+
+/// The borders behind `low` and up to `high`, which is inside the text.
+///
+/// What stands before a letter changes no border behind it, and what stands behind a letter changes
+/// none before it: no rule of Unicode Standard Annex 29 looks beyond one.
+pub fn between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
+    let mut first = low;
+    loop {
+        if first == 0 || next_char(text, first).is_some_and(resets) {
+            break;
+        }
+        first = floor(text, first - 1);
+        if low - first > FAR {
+            return Err(Unclear);
+        }
+    }
+    if level == Level::Sentence && !may_end_sentence(&text[first..high]) {
+        return Ok(Vec::new());
+    }
+    let mut last = high;
+    loop {
+        let next = next_char(text, last).ok_or(Unclear)?;
+        last += next.len_utf8();
+        if resets(next) {
+            break;
+        }
+        if last - high > FAR {
+            return Err(Unclear);
+        }
+    }
+    let ends = breaks::ends_in_bytes(&text[first..last], level);
+    let ends = ends.into_iter().map(|end| first + end);
+    Ok(ends.filter(|end| (low + 1..=high).contains(end)).collect())
+}
+
+/// Whether nothing before a character changes what is behind it: a letter, but for half-width sound
+/// marks, which belong to what stands before them, and the letter that is a pictograph too.
+fn resets(character: char) -> bool {
+    is_letter(character) && !matches!(character, '\u{2139}' | '\u{ff9e}' | '\u{ff9f}')
+}
+
+/// Whether text may hold what ends a sentence: what does is punctuation or a line's end.
+fn may_end_sentence(text: &str) -> bool {
+    const PUNCTUATION: u8 = 6;
+    const SPACE: u8 = 8;
+    if text.is_ascii() {
+        return text.bytes().any(|byte| b".!?\n\r".contains(&byte));
+    }
+    text.chars().any(|character| {
+        if character.is_ascii() {
+            ".!?\n\r".contains(character)
+        } else {
+            matches!(class_of(u32::from(character)), PUNCTUATION | SPACE)
+        }
+    })
+}
+
+/// The last line end behind `start` and at or before `place`.
+fn last_line_end(text: &str, start: usize, mut place: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    while place > start {
+        while let Some(block) = bytes[start..place].last_chunk()
+            && !may_end_line(block)
+        {
+            place -= block.len();
+        }
+        let stop = start.max(place.saturating_sub(32));
+        while place > stop {
+            if ends_line(bytes, place) {
+                return Some(place);
+            }
+            place -= 1;
+        }
+    }
+    None
+}
+
+/// Whether one of the bytes may be the last one of a line. Written so that a compiler makes few
+/// instructions of it.
+fn may_end_line(block: &[u8; 32]) -> bool {
+    let mut found = 0;
+    for &byte in block {
+        found |= u8::from(byte.wrapping_sub(b'\n') < 4)
+            | u8::from(byte == 0x85)
+            | u8::from(byte & 0xfe == 0xa8);
+    }
+    found != 0
+}
+
+/// Whether a line ends at a place: LF, CR LF, CR, VT, FF, NEL, U+2028 or U+2029 stands before it.
+fn ends_line(bytes: &[u8], place: usize) -> bool {
+    match bytes[..place] {
+        [.., b'\r'] => bytes.get(place) != Some(&b'\n'),
+        [.., b'\n' | 0x0b | 0x0c] => true,
+        [.., 0xc2, 0x85] => true,
+        [.., 0xe2, 0x80, 0xa8 | 0xa9] => true,
+        _ => false,
+    }
+}
+
+/// Whether a line that ends at `end` is blank, and another ends before it.
+fn ends_paragraph(text: &str, end: usize) -> bool {
+    let line = &text[..end];
+    let line = line
+        .strip_suffix("\r\n")
+        .unwrap_or_else(|| &line[..floor(line, end - 1)]);
+    let before = line.trim_end_matches([' ', '\t']);
+    before.ends_with([
+        '\r', '\n', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+    ])
+}
+
+fn next_char(text: &str, at: usize) -> Option<char> {
+    text[at..].chars().next()
+}
+
+/// The first character border at or before a place.
+pub fn floor(text: &str, mut place: usize) -> usize {
+    while !text.is_char_boundary(place) {
+        place -= 1;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use crate::split::tests::HARD;
+
+    #[test]
+    fn borders_near_a_place_are_those_of_the_whole_text() {
+        let mut random = Random::new(20_261_123);
+        let more = [
+            "? ",
+            ". ",
+            "! A",
+            "🇩🇪",
+            "👨\u{200d}👩",
+            "ｶﾞ",
+            "क\u{94d}ष",
+            "。",
+            "๑",
+            "แม่",
+            "\u{600}1",
+        ];
+        for _ in 0..if cfg!(miri) { 5 } else { 20_000 } {
+            let few: Vec<&str> = (0..4)
+                .map(|_| match random.below(3) {
+                    0 => more[random.below(more.len())],
+                    _ => HARD[random.below(HARD.len())],
+                })
+                .collect();
+            let parts = random.below(30);
+            let text: String = (0..parts).map(|_| few[random.below(few.len())]).collect();
+            for level in [Level::Grapheme, Level::Word, Level::Sentence] {
+                let all = breaks::ends_in_bytes(&text, level);
+                let places = text.char_indices().map(|(place, _)| place);
+                for place in places.filter(|&place| place > 0) {
+                    let low = floor(&text, place.saturating_sub(4));
+                    let Ok(found) = between(level, &text, low, place) else {
+                        continue;
+                    };
+                    let expected: Vec<usize> = all
+                        .iter()
+                        .copied()
+                        .filter(|&end| low < end && end <= place)
+                        .collect();
+                    assert_eq!(found, expected, "{level:?} {text:?} {low} {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_rule_looks_beyond_a_letter() {
+        let letters = (0..=0x0010_ffff_u32)
+            .filter_map(char::from_u32)
+            .filter(|&c| resets(c));
+        let every = if cfg!(debug_assertions) { 97 } else { 1 };
+        for letter in letters.step_by(every) {
+            for left in [
+                "",
+                "a.",
+                "a. ",
+                "!\n",
+                "🇩",
+                "👩\u{200d}",
+                "ｱ",
+                "1,",
+                "क\u{94d}",
+            ] {
+                for right in [" b. C", "1", ".B", "\u{301}'b", "🇩", "\u{200d}👩", "。b"] {
+                    let (whole, alone) =
+                        (format!("{left}{letter}{right}"), format!("{letter}{right}"));
+                    for level in [Level::Grapheme, Level::Word, Level::Sentence] {
+                        let from = left.len();
+                        let found = breaks::ends_in_bytes(&whole, level).into_iter();
+                        let found: Vec<usize> = found
+                            .filter(|&end| end > from)
+                            .map(|end| end - from)
+                            .collect();
+                        assert_eq!(
+                            found,
+                            breaks::ends_in_bytes(&alone, level),
+                            "{whole:?} {level:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_and_paragraphs_end_where_they_do() {
+        let text = "a\r\n \t\r\nb\n\n\u{85}c\u{2028}";
+        let all = |border| {
+            let mut found = Vec::new();
+            let end = floor(text, text.len() - 1);
+            let none = last(border, text, 0, end, |place| {
+                found.push(place);
+                Ok(false)
+            });
+            assert_eq!(none, Ok(None));
+            found
+        };
+        assert_eq!(all(Border::Line), [12, 10, 9, 7, 3]);
+        assert_eq!(all(Border::Paragraph), [12, 10, 7]);
+    }
+}

@@ -1,0 +1,335 @@
+//! Ordinary text as chunks of at most so many tokens each: what `context/splitting.py` finds, for
+//! texts in which split points are near.
+//!
+//! The tokens before a safe split point and behind it never change each other, so one pass over the
+//! text gives the tokens of every part that ends at one. What is between the last of them and a cut
+//! is counted by itself. Behind the first split point before which there are too many tokens,
+//! nothing fits.
+
+use crate::borders::{self, BORDERS, Border, Unclear, floor};
+use crate::bpe::Bpe;
+use crate::cancel;
+use crate::output::Sums;
+use crate::split::{Ends, is_split_point, next_split_point};
+
+/// A text is split into pre-tokens up to so many bytes ahead at once.
+const WINDOW: usize = 16 * 1024;
+
+/// So many where it has been split from a place near by.
+const RESTART: usize = 192;
+
+/// The bytes of the longest pre-token, and of what is looked through for a split point.
+const NEAR: usize = 256;
+
+/// What chunks are to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The most tokens.
+    pub room: usize,
+    /// The least that one has that ends at a border coarser than a grapheme.
+    pub least: usize,
+    /// The most that two share.
+    pub overlap: usize,
+    /// The coarsest border to look for.
+    pub border: Border,
+}
+
+/// A part of a text, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub start: usize,
+    pub end: usize,
+    pub count: usize,
+    /// The tokens that it shares with the one before it.
+    pub overlap: usize,
+    /// The coarsest border at its end.
+    pub border: Border,
+}
+
+/// Where the next chunk starts, what of it the last one has, and the tokens of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    pub start: usize,
+    pub covered: usize,
+    pub overlap: usize,
+}
+
+impl Bpe {
+    /// The next chunks, at most `most`; fewer where the text ends, and before one that needs more
+    /// than the text near it. Only for a pattern that `has_split_points`.
+    ///
+    /// `known` is None for a complete text; otherwise only what stands before it decides.
+    pub fn chunks(
+        &self,
+        text: &str,
+        mut next: Next,
+        rule: Rule,
+        known: Option<usize>,
+        most: usize,
+    ) -> (Vec<Chunk>, Next) {
+        let mut scan = Scan::new(self, text, next.start);
+        let mut chunks = Vec::new();
+        while chunks.len() < most && next.covered < text.len() && !cancel::is_set() {
+            scan.go_to(next.start);
+            let Ok(chunk) = scan.chunk(next, rule, known) else {
+                break;
+            };
+            let Ok(after) = scan.overlap(&chunk, rule.overlap) else {
+                break;
+            };
+            chunks.push(chunk);
+            next = after;
+        }
+        (chunks, next)
+    }
+}
+
+/// The pre-tokens from a place on, and how many tokens there are before the end of each.
+struct Scan<'a> {
+    core: &'a Bpe,
+    text: &'a str,
+    start: usize,
+    /// The tokens before `start`, of those in `sums`.
+    before: usize,
+    places: Vec<usize>,
+    sums: Sums,
+}
+
+impl<'a> Scan<'a> {
+    fn new(core: &'a Bpe, text: &'a str, start: usize) -> Self {
+        Scan {
+            core,
+            text,
+            start,
+            before: 0,
+            places: Vec::new(),
+            sums: Sums::default(),
+        }
+    }
+
+    /// Start at another place. What is known goes on to be where a pre-token ends there: what
+    /// stands before one changes none.
+    fn go_to(&mut self, start: usize) {
+        match self.places.binary_search(&start) {
+            Ok(index) => {
+                self.before = self.sums.sums[index];
+                self.places.drain(..=index);
+                self.sums.sums.drain(..=index);
+            }
+            Err(_) if start == self.start => {}
+            Err(_) => self.restart(start),
+        }
+        self.start = start;
+    }
+
+    /// As `go_to`, where no pre-token ended: soon one ends where one ended before.
+    fn restart(&mut self, start: usize) {
+        let places = std::mem::take(&mut self.places);
+        let Sums { sums, .. } = std::mem::take(&mut self.sums);
+        (self.start, self.before) = (start, 0);
+        if self.extend(RESTART).is_err() {
+            return;
+        }
+        let ends = self.places.iter().enumerate();
+        let common = ends
+            .filter_map(|(index, end)| Some((index, places.binary_search(end).ok()?)))
+            .next();
+        let Some((index, old)) = common else { return };
+        let (now, then) = (self.sums.sums[index], sums[old]);
+        self.places.truncate(index);
+        self.places.extend_from_slice(&places[old..]);
+        self.sums.sums.truncate(index);
+        let moved = sums[old..].iter().map(|sum| sum - then + now);
+        self.sums.sums.extend(moved);
+        self.sums.count = self.sums.sums.last().copied().unwrap_or(0);
+    }
+
+    /// Split more of the text, at most so many bytes; whether there was more.
+    fn extend(&mut self, bytes: usize) -> Result<bool, Unclear> {
+        let at = self.places.last().copied().unwrap_or(self.start);
+        if at == self.text.len() {
+            return Ok(false);
+        }
+        let window = floor(self.text, (at + bytes).min(self.text.len()));
+        let mut ends = Ends::new();
+        self.core
+            .pattern()
+            .fill(&self.text[..window], at, &mut ends);
+        let mut ends = ends.as_slice();
+        // What stands behind the window may change pre-tokens back to the last split point in it.
+        let seen = &self.text[..window];
+        if let Some(&last) = ends.last()
+            && window < self.text.len()
+            && next_split_point(seen, last).is_none()
+        {
+            while let [rest @ .., last] = ends
+                && !is_split_point(seen, *last)
+            {
+                ends = rest;
+            }
+        }
+        let mut from = at;
+        let short = ends
+            .iter()
+            .take_while(|&&end| end - std::mem::replace(&mut from, end) <= NEAR)
+            .count();
+        if short == 0 {
+            return Err(Unclear);
+        }
+        let ends = &ends[..short];
+        self.core
+            .give_pieces(self.text.as_bytes(), at, ends, &mut self.sums);
+        self.places.extend_from_slice(ends);
+        Ok(true)
+    }
+
+    /// The chunk from `start` on.
+    fn chunk(&mut self, next: Next, rule: Rule, known: Option<usize>) -> Result<Chunk, Unclear> {
+        let Next {
+            start,
+            covered,
+            overlap,
+        } = next;
+        let text = self.text;
+        let made = |end, count, border| Chunk {
+            start,
+            end,
+            count,
+            overlap,
+            border,
+        };
+        let most = self.before + rule.room;
+        while self.sums.sums.last().is_none_or(|&sum| sum <= most) {
+            if !self.extend(WINDOW)? {
+                let count = self.sums.count - self.before;
+                return match known {
+                    None => Ok(made(text.len(), count, Border::Paragraph)),
+                    Some(_) => Err(Unclear),
+                };
+            }
+        }
+        // The first split point before which there are too many.
+        let mut index = self.sums.sums.partition_point(|&sum| sum <= most);
+        let fits = index
+            .checked_sub(1)
+            .map_or(start, |index| self.places[index]);
+        let beyond = loop {
+            while index >= self.places.len() {
+                if !self.extend(WINDOW)? {
+                    return Err(Unclear);
+                }
+            }
+            let place = self.places[index];
+            if place - fits > NEAR {
+                return Err(Unclear);
+            }
+            if place < text.len() && is_split_point(text, place) {
+                break place;
+            }
+            index += 1;
+        };
+        if known.is_some_and(|known| beyond > known) {
+            return Err(Unclear);
+        }
+        let place = floor(text, beyond - 1);
+        let coarse = BORDERS.into_iter().rev();
+        for border in coarse.skip_while(|&border| border > rule.border) {
+            let mut count = 0;
+            let found = borders::last(border, text, start, place, |end| {
+                count = self.count_to(end)?;
+                Ok(count <= rule.room)
+            })?;
+            let is_fine = matches!(border, Border::Grapheme | Border::CodePoint);
+            if let Some(end) = found
+                && end > covered
+                && (is_fine || count >= rule.least)
+            {
+                return Ok(made(end, count, coarsest(text, end, border)?));
+            }
+        }
+        Err(Unclear)
+    }
+
+    /// The longest overlap with the chunk behind one.
+    fn overlap(&self, chunk: &Chunk, budget: usize) -> Result<Next, Unclear> {
+        let end = chunk.end;
+        let none = Next {
+            start: end,
+            covered: end,
+            overlap: 0,
+        };
+        if budget == 0 || end == self.text.len() {
+            return Ok(none);
+        }
+        // The last split point from which on there are too many, and the tokens before it.
+        let after = |index: usize| chunk.count - (self.sums.sums[index] - self.before);
+        let inside = self.places.partition_point(|&place| place < end);
+        let sums = &self.sums.sums[..inside];
+        let mut index = sums.partition_point(|&sum| chunk.count > budget + (sum - self.before));
+        let mut low = chunk.start;
+        while index > 0 {
+            index -= 1;
+            if is_split_point(self.text, self.places[index]) {
+                low = self.places[index];
+                break;
+            }
+        }
+        // The split points behind it, at which parts are counted.
+        while low < end {
+            let points = self.places[..inside].iter().enumerate();
+            let point = points
+                .skip(self.places.partition_point(|&place| place <= low))
+                .find(|&(_, &place)| is_split_point(self.text, place));
+            let (high, rest) = point.map_or((end, 0), |(index, &place)| (place, after(index)));
+            if high - low > NEAR {
+                return Err(Unclear);
+            }
+            for start in borders::between(crate::breaks::Level::Grapheme, self.text, low, high)? {
+                let count = rest + self.core.count_split(&self.text[start..high]);
+                if start < end && count <= budget {
+                    return Ok(Next {
+                        start,
+                        covered: end,
+                        overlap: count,
+                    });
+                }
+            }
+            low = high;
+        }
+        Ok(none)
+    }
+
+    /// The tokens from the start up to a cut.
+    fn count_to(&self, end: usize) -> Result<usize, Unclear> {
+        let mut index = self.places.partition_point(|&place| place <= end);
+        let mut from = self.start;
+        let mut count = 0;
+        while index > 0 {
+            index -= 1;
+            let place = self.places[index];
+            if end - place > NEAR {
+                return Err(Unclear);
+            }
+            // At the end itself a cut changes nothing either.
+            if place < self.text.len() && is_split_point(self.text, place) {
+                from = place;
+                count = self.sums.sums[index] - self.before;
+                break;
+            }
+        }
+        if end - from > NEAR {
+            return Err(Unclear);
+        }
+        Ok(count + self.core.count_split(&self.text[from..end]))
+    }
+}
+
+/// The coarsest border at `end`, which is one of `at_least`.
+fn coarsest(text: &str, end: usize, at_least: Border) -> Result<Border, Unclear> {
+    for border in BORDERS.into_iter().rev() {
+        if border == at_least || borders::is_at(border, text, end)? {
+            return Ok(border);
+        }
+    }
+    Ok(at_least)
+}

@@ -1,0 +1,87 @@
+//! Chunks of a text, for `context/splitting.py`; places are code points.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::guard::released;
+use super::text::utf8;
+use crate::borders::BORDERS;
+use crate::bpe::Bpe;
+use crate::chunker::{self, Chunk};
+
+/// Where the next chunk starts, in bytes and in code points; where the last one ends; and how many
+/// tokens they share.
+pub(super) type Next = (usize, usize, usize, usize);
+
+/// The most tokens, the least at a coarse border, the most that are shared, and the coarsest border
+/// to look for, by its place among all.
+pub(super) type Rule = (usize, usize, usize, usize);
+
+/// (start, end, count, overlap, border) of each chunk, and where the next one starts.
+pub(super) type Found = (Vec<(usize, usize, usize, usize, usize)>, Next);
+
+/// See `Bpe::chunks`.
+pub(super) fn chunks(
+    core: &Bpe,
+    text: &Bound<'_, PyString>,
+    next: Next,
+    rule: Rule,
+    known: Option<usize>,
+    most: usize,
+) -> PyResult<Found> {
+    let utf8 = utf8(text)?;
+    let (byte, start, covered, overlap) = next;
+    let (room, least, shared, border) = rule;
+    let border = *BORDERS
+        .get(border)
+        .ok_or_else(|| PyValueError::new_err("level"))?;
+    if !utf8.is_char_boundary(byte) {
+        return Err(PyValueError::new_err("start"));
+    }
+    released(text.py(), utf8.len(), || {
+        let rule = chunker::Rule {
+            room,
+            least,
+            overlap: shared,
+            border,
+        };
+        let next = chunker::Next {
+            start: byte,
+            covered: forward(utf8, byte, covered - start),
+            overlap,
+        };
+        let known = known.map(|known| forward(utf8, byte, known.saturating_sub(start)));
+        let (chunks, next) = core.chunks(utf8, next, rule, known, most);
+        let mut place = (byte, start);
+        let mut point = |at: usize| {
+            // With an overlap the next chunk starts before the last one ends.
+            place.1 = if at < place.0 {
+                place.1 - utf8[at..place.0].chars().count()
+            } else {
+                place.1 + utf8[place.0..at].chars().count()
+            };
+            place.0 = at;
+            place.1
+        };
+        let row = |chunk: &Chunk| {
+            let (start, end) = (point(chunk.start), point(chunk.end));
+            (
+                start,
+                end,
+                chunk.count,
+                chunk.overlap,
+                chunk.border as usize,
+            )
+        };
+        let rows = chunks.iter().map(row).collect();
+        let (start, covered) = (point(next.start), point(next.covered));
+        (rows, (next.start, start, covered, next.overlap))
+    })
+}
+
+/// The place that is so many code points behind another; the end of the text if that is beyond it.
+fn forward(text: &str, place: usize, points: usize) -> usize {
+    let mut rest = text[place..].char_indices();
+    rest.nth(points).map_or(text.len(), |(at, _)| place + at)
+}
