@@ -16,6 +16,7 @@ from bytepair_engine import (
     EncodingSpec,
     StreamDecoder,
     StreamEncoder,
+    can_stream,
     get_encoding,
     load_encoding,
 )
@@ -170,15 +171,28 @@ def test_a_stream_of_ids_is_what_one_connection_gives(name: str, seed: int) -> N
     assert decoded(rng, made, config, ids[cut:]) == expected
 
 
-@settings(max_examples=100)
-@given(seed=st.integers(0, 2**32))
-def test_a_stream_of_text_is_what_one_connection_gives(seed: int) -> None:
+def encoder(encoding: Encoding, config: stream_pb2.EncodeStreamConfig) -> StreamEncoder:
+    return StreamEncoder(
+        encoding,
+        disallowed_special=(),
+        add_special_tokens=config.add_special_tokens,
+        preceding_text=config.preceding_text,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if can_stream(encoding(name))])
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), add_special_tokens=st.booleans())
+def test_a_stream_of_text_is_what_one_connection_gives(
+    name: str, seed: int, add_special_tokens: bool
+) -> None:
     rng = random.Random(seed)
-    made = encoding("cl100k_base")
+    made = encoding(name)
     text = "".join(rng.choices(PIECES, k=rng.randrange(60))).encode()
-    config = stream_pb2.EncodeStreamConfig(encoding="e")
+    config = stream_pb2.EncodeStreamConfig(encoding="e", add_special_tokens=add_special_tokens)
     buffer = TextBuffer(config, stream_pb2.EncodeStreamRequest, rng.choice([3, 20]))
-    encoder, first = StreamEncoder(made, disallowed_special=()), None
+    stream, first = encoder(made, config), None
     ids: list[int] = []
     source = iter([text[start : start + 5] for start in range(0, len(text), 5)])
     has_ended = finished = False
@@ -189,22 +203,25 @@ def test_a_stream_of_text_is_what_one_connection_gives(seed: int) -> None:
             buffer.put(part)
         if buffer.can_rewind and rng.random() < BREAK:
             buffer.rewind(first)
-            encoder = StreamEncoder(made, disallowed_special=())
+            stream = encoder(made, config)
         finished = buffer.is_empty and has_ended
         if buffer.is_empty and not finished:
             continue
         new = (
-            encoder.finish()
+            stream.finish()
             if finished
-            else encoder.feed(stream_pb2.EncodeStreamRequest.FromString(buffer.take()).data)
+            else stream.feed(stream_pb2.EncodeStreamRequest.FromString(buffer.take()).data)
         )
         answer = stream_pb2.EncodeStreamResponse(
-            ids=new, bytes_consumed=encoder.bytes_consumed, finished=finished
+            ids=new, bytes_consumed=stream.bytes_consumed, finished=finished
         )
         assert buffer.read(answer)
         ids += answer.ids
         first = first or answer
-    assert ids == made.encode(text.decode(), disallowed_special=())
+    expected = made.encode(
+        text.decode(), disallowed_special=(), add_special_tokens=add_special_tokens
+    )
+    assert ids == expected
 
 
 def test_what_never_settles_is_not_kept_for_ever(caplog: pytest.LogCaptureFixture) -> None:

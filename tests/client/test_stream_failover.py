@@ -7,6 +7,7 @@ import random
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from bytepair_client import InvalidUtf8, TokenizerClient, UnknownTokenId
 from support.clients import Clients
 from support.hard_text import random_texts
 from support.oracle import oracle
-from support.serving import RunningServer
+from support.serving import RunningServer, write_config
+from support.tokenizer_json import framed, judge, template
 
 TEXT = "naïve 日本語 🙂🙂 삼겹살 e\u0301 don't\r\n  x " * 20
 NO_TOKEN = 4_000_000_000
@@ -156,6 +158,26 @@ def test_an_encoded_stream_goes_on(
     stream = client.encode_stream(source)
     assert [token_id for ids in stream for token_id in ids] == ids_of(TEXT)
     assert stream.last.bytes_consumed == len(TEXT.encode())
+
+
+def test_an_encoded_stream_goes_on_into_an_encoding_that_begins_a_text_in_its_own_way(
+    clients: Clients, tmp_path: Path
+) -> None:
+    data = framed("spaces normalised", template("<s> $A </s>"))
+    (tmp_path / "made.json").write_bytes(data)
+    config = '[encodings.made]\nfile = "made.json"\n[ceiling.default]\nmade = "ALL"\n'
+    replicas = Replicas("--config", write_config(tmp_path, config))
+    try:
+        client = clients(replicas.target, encoding="made")
+        client.health()
+        text = "hello world " * 50
+        pieces: list[Any] = [text[start : start + 7] for start in range(0, len(text), 7)]
+        source = clients.source(interrupted(pieces, len(pieces) // 2, replicas.kill))
+        stream = client.encode_stream(source, add_special_tokens=True)
+        ids = [token_id for some in stream for token_id in some]
+    finally:
+        replicas.close()
+    assert ids == judge(data).encode(text).ids
 
 
 def test_a_count_goes_on_where_its_text_can_be_read_again(

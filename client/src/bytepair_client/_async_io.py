@@ -110,7 +110,6 @@ class AsyncClientIO(BaseClient):
             self._attempts(timeout),
             start,
             wait=lambda read: self._wait(read, timeout),
-            may_continue=lambda first: self._run(self._continuing_flow(method, first)),
             explain=lambda failure: self._run(self._explain(failure)),
         )
 

@@ -39,7 +39,6 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         start: Callable[[float | None], Duplex[Response]],
         *,
         wait: Callable[[Awaitable[Any]], Awaitable[Any]],
-        may_continue: Callable[[Any], Awaitable[bool]],
         explain: Callable[[TokenizerError], Awaitable[None]],
     ) -> None:
         """Start nothing yet.
@@ -49,8 +48,6 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
             attempts: How often it is begun.
             start: Begins the RPC, which has these seconds to end in.
             wait: Waits for something of gRPC's, and raises what the client raises.
-            may_continue: Whether the stream with this first answer (None: no answer) may go on
-                over another connection.
             explain: Says in a failure what is wrong with the connection.
         """
         self._source: Iterable[Any] | AsyncIterable[Any] | None = call.source
@@ -58,7 +55,6 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         self._attempts = attempts
         self._start = start
         self._wait = wait
-        self._may_continue = may_continue
         self._explain = explain
         self._gives_lists = call.gives_lists
         self._ready: deque[Plain] = deque()  # of the last list, what was not given yet
@@ -144,7 +140,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         """Go on over another connection, or fail: after the piece that came with the failure."""
         requests = self._requests
         seconds = self._attempts.wait(failure)
-        if seconds is not None and await self._can_continue():
+        if seconds is not None and requests.state.can_continue:
             requests.stop_sending()
             await asyncio.sleep(seconds + self._attempts.pause())
             if not requests.state.over:
@@ -154,13 +150,6 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         await self._explain(failure)
         self._failure = requests.state.explain(failure)
         return piece
-
-    async def _can_continue(self) -> bool:
-        state = self._requests.state
-        try:
-            return state.can_continue and await self._may_continue(state.first)
-        except TokenizerError:  # unknown, so it fails as it did
-            return False
 
 
 class _Requests(Generic[Response, Plain]):

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Any, TypeVar
 
-from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
 
 from bytepair_client import _channel
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Method, StreamCall, method
+from bytepair_client._call import Call, Method, StreamCall
 from bytepair_client._errors import (
     ClientClosed,
     InputTooLarge,
@@ -32,8 +31,6 @@ from bytepair_client._status import FailedCall, from_call
 
 Response = TypeVar("Response", bound=Message)
 R = TypeVar("R")
-
-_GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,23 +244,6 @@ class BaseClient(ABC):
                 )
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
-
-    def _builtin_flow(self, name: str, fingerprint: str) -> Flow[bool]:
-        """Whether an encoding of the server is built in, or extends one that is."""
-        request = tokenizer_pb2.GetEncodingRequest(encoding=name)
-        answer = yield from self._unary_flow(_GET_ENCODING, request, self._defaults.timeout)
-        found = answer.encoding
-        return found.fingerprint == fingerprint and found.source.startswith("builtin")
-
-    def _continuing_flow(self, call_method: Method[Any], first: Any) -> Flow[bool]:
-        """Whether a stream may go on over another connection.
-
-        The ids of a text that goes on are those of the whole text only where they do not depend on
-        the text before a split point. Of the built-in encodings that is known.
-        """
-        if first is None or not call_method.path.endswith("/EncodeStream"):
-            return True
-        return (yield from self._builtin_flow(first.encoding, first.fingerprint))
 
     def _payload(self, request: Message) -> bytes:
         """The bytes of a request, if it may be sent."""

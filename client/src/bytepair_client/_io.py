@@ -111,7 +111,6 @@ class ClientIO(BaseClient):
             self._attempts(timeout),
             start,
             error=lambda failed: self._error(failed, timeout),
-            may_continue=lambda first: self._run(self._continuing_flow(method, first)),
             explain=lambda failure: self._run(self._explain(failure)),
         )
 

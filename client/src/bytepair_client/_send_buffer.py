@@ -294,6 +294,7 @@ class TextBuffer(SendBuffer[bytearray]):
         # they were given before.
         self._template_size: int | None = None
         self._repeated = 0
+        self._preceding = b""  # the last settled character
 
     def parts(self, item: object) -> Iterator[bytearray]:
         step = self.max_request
@@ -334,12 +335,17 @@ class TextBuffer(SendBuffer[bytearray]):
             del answer.ids[: self._repeated]
             self._repeated = 0
         if not answer.finished and self.can_rewind:
-            self._settle(answer.bytes_consumed)
+            self._preceding = (
+                _last_character(self._settle(answer.bytes_consumed)) or self._preceding
+            )
         return True
 
     def rewind(self, first: Any) -> None:
         super().rewind(first)
-        self._repeated = self._template_size or 0
+        if isinstance(self._config, stream_pb2.EncodeStreamConfig):
+            self._config.preceding_text = self._preceding.decode()
+        # Before the first character is settled, the other connection gives the template again.
+        self._repeated = 0 if self._preceding else self._template_size or 0
 
     def _pin(self, first: stream_pb2.EncodeStreamResponse) -> None:
         self._config.encoding = first.encoding
@@ -356,6 +362,14 @@ def _shift(failure: TokenizerError, name: str, by: int) -> None:
     if by and value.isdecimal():
         failure.metadata[name] = str(int(value) + by)
         failure.message = failure.message.replace(value, failure.metadata[name], 1)
+
+
+def _last_character(data: bytearray) -> bytes:
+    """The last character of UTF-8 that is not cut off; b"" for no text."""
+    start = len(data) - 1
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    return bytes(data[start:])
 
 
 def _slices(data: bytes, step: int) -> Iterator[bytearray]:

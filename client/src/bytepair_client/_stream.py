@@ -43,7 +43,6 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         start: Callable[[Iterator[bytes], float | None], Any],
         *,
         error: Callable[[FailedCall], TokenizerError],
-        may_continue: Callable[[Any], bool],
         explain: Callable[[TokenizerError], None],
     ) -> None:
         """Start nothing yet.
@@ -53,8 +52,6 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
             attempts: How often it is begun.
             start: Begins the RPC with these requests, and these seconds to end in.
             error: The exception for a failed call.
-            may_continue: Whether the stream with this first answer (None: no answer) may go on
-                over another connection.
             explain: Says in a failure what is wrong with the connection.
         """
         self._source: Iterable[Any] | None = cast(Iterable[Any], call.source)
@@ -62,7 +59,6 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         self._attempts = attempts
         self._start = start
         self._error = error
-        self._may_continue = may_continue
         self._explain = explain
         self._gives_lists = call.gives_lists
         self._ready: deque[Plain] = deque()  # of the last list, what was not given yet
@@ -153,7 +149,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         """Go on over another connection, or fail: after the piece that came with the failure."""
         requests = self._requests
         seconds = self._attempts.wait(failure)
-        if seconds is not None and self._can_continue() and requests.wait(seconds):
+        if seconds is not None and requests.state.can_continue and requests.wait(seconds):
             source = requests.continue_elsewhere()
             self._begin_attempt()
             if source is not None:
@@ -164,13 +160,6 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
         failure.__cause__ = cause
         self._failure = requests.state.explain(failure)
         return piece
-
-    def _can_continue(self) -> bool:
-        state = self._requests.state
-        try:
-            return state.can_continue and self._may_continue(state.first)
-        except TokenizerError:  # unknown, so it fails as it did
-            return False
 
 
 class _Requests(Generic[Response, Plain]):

@@ -139,7 +139,7 @@ def encode_stream(
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
     """Encode a text that comes in pieces, of any length and cut anywhere.
 
-    If the connection breaks, a stream into a built-in encoding goes on over another one.
+    If the connection breaks, the stream goes on over another one: nothing is lost or repeated.
 
     Args:
         pieces: Strings, or UTF-8 that may be cut within a character, such as a file opened in

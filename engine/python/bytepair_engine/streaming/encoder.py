@@ -66,6 +66,7 @@ class _TextStream:
         allowed_special: SpecialTokens = frozenset(),
         disallowed_special: SpecialTokens = "all",
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+        preceding_text: str = "",
     ) -> None:
         """See `StreamEncoder`."""
         points = split_points(encoding)
@@ -94,7 +95,7 @@ class _TextStream:
         )
         # For a pipeline, the character before the text that comes next: without it that would be
         # the start of a text, which may be treated in another way.
-        self._before = ""
+        self._before = "" if encoding.pipeline is None else preceding_text[-1:]
         self._lock: Final = Lock()
         self._closed = False
 
@@ -160,6 +161,7 @@ class StreamEncoder(_TextStream):
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
+        preceding_text: str = "",
     ) -> None:
         """Start a stream.
 
@@ -170,6 +172,9 @@ class StreamEncoder(_TextStream):
             add_special_tokens: As for `Encoding.encode`.
             max_pending_bytes: How much text may wait for more, at least 1. A text whose
                 pre-tokens are each at most an eighth as long never comes to it.
+            preceding_text: To go on with a text of which another stream gave the ids up to its
+                `bytes_consumed`: the text before that point, at least its last character. It
+                gives no ids, nor does what a template has before a text. "" at the start.
         Raises:
             InvalidOption: The encoding's pattern is none of the named ones, or another
                 argument is outside its domain.
@@ -179,9 +184,10 @@ class StreamEncoder(_TextStream):
             allowed_special=allowed_special,
             disallowed_special=disallowed_special,
             max_pending_bytes=max_pending_bytes,
+            preceding_text=preceding_text,
         )
         self._template: Final = encoding.template if add_special_tokens else NO_TEMPLATE
-        self._begun = False
+        self._begun = bool(preceding_text)
 
     def feed(self, piece: str | bytes) -> list[int]:
         """Take the next piece of the text.

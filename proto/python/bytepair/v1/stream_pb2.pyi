@@ -57,18 +57,20 @@ class DecodeStreamResponse(_message.Message):
     def __init__(self, text: _Optional[str] = ..., data: _Optional[bytes] = ..., tokens_consumed: _Optional[int] = ..., pending_bytes: _Optional[int] = ..., stop_matched: _Optional[str] = ..., finished: bool = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
 
 class EncodeStreamConfig(_message.Message):
-    __slots__ = ("encoding", "allowed_special", "disallowed_special", "expected_fingerprint", "add_special_tokens")
+    __slots__ = ("encoding", "allowed_special", "disallowed_special", "expected_fingerprint", "add_special_tokens", "preceding_text")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     DISALLOWED_SPECIAL_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PRECEDING_TEXT_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     allowed_special: _containers.RepeatedScalarFieldContainer[str]
     disallowed_special: _text_pb2.DisallowedSpecial
     expected_fingerprint: str
     add_special_tokens: bool
-    def __init__(self, encoding: _Optional[str] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ...) -> None: ...
+    preceding_text: str
+    def __init__(self, encoding: _Optional[str] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., expected_fingerprint: _Optional[str] = ..., add_special_tokens: bool = ..., preceding_text: _Optional[str] = ...) -> None: ...
 
 class EncodeStreamRequest(_message.Message):
     __slots__ = ("config", "text", "data")

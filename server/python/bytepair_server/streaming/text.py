@@ -116,13 +116,13 @@ class EncodeSession(TextSession):
     _DEFAULT_ACTION = REJECT
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder:
-        del config
         return StreamEncoder(
             entry.encoding,
             allowed_special=rule.allowed,
             disallowed_special=rule.disallowed,
             add_special_tokens=rule.add_special_tokens,
             max_pending_bytes=self._options.settings.max_pending_bytes,
+            preceding_text=config.preceding_text,
         )
 
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
