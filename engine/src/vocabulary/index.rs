@@ -1,4 +1,4 @@
-//! From a token's bytes to its position: open addressing over positions.
+//! From a long token's bytes to its position: open addressing over positions.
 
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::Tokens;
@@ -11,14 +11,14 @@ pub struct TokenIndex {
 }
 
 impl TokenIndex {
-    /// Index the tokens; also the first position that repeats an earlier token.
-    pub fn of(tokens: &Tokens) -> (Self, Option<usize>) {
-        let capacity = (tokens.len() * 2).next_power_of_two().max(2);
+    /// Index the tokens at these positions; also the first one that repeats an earlier token.
+    pub fn of(tokens: &Tokens, positions: &[usize]) -> (Self, Option<usize>) {
+        let capacity = (positions.len() * 2).next_power_of_two().max(2);
         let mut index = TokenIndex {
             slots: vec![0; capacity],
         };
         let mut repeated = None;
-        for position in 0..tokens.len() {
+        for &position in positions {
             let token = tokens.get(position);
             match index.probe(token, tokens) {
                 Ok(_) => {

@@ -18,7 +18,7 @@ use crate::vocabulary::short_table::{Key, LONGEST, ShortTable};
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
-    /// Most tokens of at most 15 bytes.
+    /// Most tokens of at most 15 bytes: the table's.
     short: ShortTable,
     /// Ranks of all bytes.
     bytes: Box<[u32; 256]>,
@@ -35,7 +35,7 @@ impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
         let pairs = pair_ranks(&table);
         Vocabulary {
-            short: ShortTable::of(table.iter()),
+            short: table.short().clone(),
             bytes: byte_ranks(&table),
             characters: Characters::of(&table, &pairs),
             pairs,

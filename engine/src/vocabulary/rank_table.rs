@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::vocabulary::index::TokenIndex;
+use crate::vocabulary::short_table::{Key, ShortTable};
 
 /// The greatest id that a table may hold.
 pub const MAX_ID: u32 = i32::MAX as u32;
@@ -12,6 +13,8 @@ pub const MAX_ID: u32 = i32::MAX as u32;
 pub struct RankTable {
     tokens: Tokens,
     ids: Vec<u32>,
+    short: ShortTable,
+    /// Of the tokens that are not in `short`.
     index: TokenIndex,
 }
 
@@ -24,11 +27,6 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     pub fn get(&self, i: usize) -> &[u8] {
         &self.bytes[self.start(i)..self.ends[i] as usize]
     }
@@ -153,9 +151,18 @@ impl RankTable {
 
     /// The id of the token with exactly these bytes.
     pub fn id_of(&self, token: &[u8]) -> Option<u32> {
+        if !token.is_empty() && self.short.has_all_of(token.len()) {
+            let key = Key::of(token, 0, token.len());
+            return self.short.find(key, key.hash());
+        }
         self.index
             .find(token, &self.tokens)
             .map(|position| self.ids[position])
+    }
+
+    /// Most tokens of at most 15 bytes.
+    pub fn short(&self) -> &ShortTable {
+        &self.short
     }
 
     /// The bytes of the token with this id.
@@ -202,7 +209,7 @@ impl Builder {
 
     /// The bytes since the last token are one more, with this id.
     fn finish_token(&mut self, id: u32) -> Result<(), Fault> {
-        if self.tokens.bytes.len() == self.tokens.start(self.tokens.len()) {
+        if self.tokens.bytes.len() == self.tokens.start(self.ids.len()) {
             return Err(Fault::EmptyToken);
         }
         if id > MAX_ID {
@@ -223,33 +230,28 @@ impl Builder {
     }
 
     fn build(self) -> Result<RankTable, TableFault> {
-        let Builder { tokens, ids } = self;
-        let (index, repeated_token) = TokenIndex::of(&tokens);
-        let increasing = ids.windows(2).all(|pair| pair[0] < pair[1]);
+        let increasing = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
         let repeated_id = if increasing {
             None
         } else {
-            first_repeated(&ids)
+            first_repeated(&self.ids)
         };
-        let line = |position: usize| position + 1;
-        match (repeated_token, repeated_id) {
+        let (table, repeated_token) = self.index();
+        let fault = match (repeated_token, repeated_id) {
             (Some(token), id) if id.is_none_or(|id| token <= id) => {
-                return Err(TableFault {
-                    fault: Fault::DuplicateToken,
-                    line: line(token),
-                });
+                Some((Fault::DuplicateToken, token))
             }
-            (_, Some(id)) => {
-                return Err(TableFault {
-                    fault: Fault::DuplicateRank,
-                    line: line(id),
-                });
-            }
-            _ => {}
+            (_, Some(id)) => Some((Fault::DuplicateRank, id)),
+            _ => None,
+        };
+        if let Some((fault, position)) = fault {
+            let line = position + 1;
+            return Err(TableFault { fault, line });
         }
         if increasing {
-            return Ok(RankTable { tokens, ids, index });
+            return Ok(table);
         }
+        let RankTable { tokens, ids, .. } = table;
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|&i| ids[i]);
         let mut sorted = Builder::default();
@@ -257,12 +259,25 @@ impl Builder {
             sorted.tokens.push(tokens.get(i));
             sorted.ids.push(ids[i]);
         }
-        let (index, _) = TokenIndex::of(&sorted.tokens);
-        Ok(RankTable {
-            tokens: sorted.tokens,
-            ids: sorted.ids,
+        Ok(sorted.index().0)
+    }
+
+    /// A table in this order, and the first position that repeats an earlier token.
+    fn index(self) -> (RankTable, Option<usize>) {
+        let Builder { tokens, ids } = self;
+        let items = (0..ids.len()).map(|i| (tokens.get(i), ids[i]));
+        let (short, repeated_short) = ShortTable::of(items);
+        let is_long = |&i: &usize| !short.has_all_of(tokens.get(i).len());
+        let long: Vec<usize> = (0..ids.len()).filter(is_long).collect();
+        let (index, repeated_long) = TokenIndex::of(&tokens, &long);
+        let repeated = repeated_short.into_iter().chain(repeated_long).min();
+        let table = RankTable {
+            tokens,
+            ids,
+            short,
             index,
-        })
+        };
+        (table, repeated)
     }
 }
 
@@ -300,43 +315,26 @@ const SEXTETS: [u8; 256] = {
 
 /// Append what canonical base64 stands for: padded, and with no bits left over.
 fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-    if text.is_empty() {
-        return Ok(());
-    }
     if !text.len().is_multiple_of(4) {
         return Err(Fault::NotBase64);
     }
-    let padding = text
-        .iter()
-        .rev()
-        .take(2)
-        .take_while(|&&b| b == b'=')
-        .count();
-    let last = text.len() - 4;
-    for (start, quad) in text
-        .chunks_exact(4)
-        .enumerate()
-        .map(|(i, quad)| (i * 4, quad))
-    {
-        let used = if start == last { 4 - padding } else { 4 };
-        let mut bits = 0u32;
-        for i in 0..4 {
-            let sextet = if i < used {
-                SEXTETS[quad[i] as usize]
-            } else {
-                0
-            };
+    let ends = text.iter().rev().take(2);
+    let padding = ends.take_while(|&&byte| byte == b'=').count();
+    for quad in text[..text.len() - padding].chunks(4) {
+        let mut bits = 0;
+        for (i, &digit) in quad.iter().enumerate() {
+            let sextet = SEXTETS[digit as usize];
             if sextet == NOT_A_DIGIT {
                 return Err(Fault::NotBase64);
             }
-            bits = bits << 6 | sextet as u32;
+            bits |= (sextet as u32) << (26 - 6 * i);
         }
         let bytes = bits.to_be_bytes();
-        let whole = used - 1;
-        if bytes[1 + whole..].iter().any(|&b| b != 0) {
+        let (whole, rest) = bytes.split_at(quad.len() - 1);
+        if rest.iter().any(|&byte| byte != 0) {
             return Err(Fault::NotBase64);
         }
-        out.extend_from_slice(&bytes[1..1 + whole]);
+        out.extend_from_slice(whole);
     }
     Ok(())
 }

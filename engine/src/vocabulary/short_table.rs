@@ -1,5 +1,7 @@
 //! Keys of at most 15 bytes, and a hash table for most of them: one cache line for most lookups.
 
+use std::sync::Arc;
+
 use crate::vocabulary::hash::fold;
 
 /// The longest string that has a key.
@@ -114,34 +116,57 @@ fn fetch<T>(place: &T) {
 /// From keys of at most 12 bytes to ids: open addressing, at most half full, never changed after it
 /// is built. Longer tokens are few, and half of the room for each of the others is half of the
 /// memory that a text is looked up in: most of what a lookup costs is waiting for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ShortTable {
-    entries: Box<[Entry]>,
+    entries: Arc<[Entry]>,
     /// The longest key that may be here, 0 where an id does not fit.
     longest: usize,
 }
 
+/// How many tokens are placed at once, so that waiting for memory is shared.
+const BATCH: usize = 32;
+
 impl ShortTable {
-    /// Of tokens and ids; those that come first are found fastest.
-    pub fn of<'t>(tokens: impl Iterator<Item = (&'t [u8], u32)> + Clone) -> Self {
+    /// Of tokens and ids; those that come first are found fastest. Also the position of the first
+    /// that repeats an earlier one.
+    pub fn of<'t>(tokens: impl Iterator<Item = (&'t [u8], u32)> + Clone) -> (Self, Option<usize>) {
         let fits = tokens.clone().all(|(_, id)| id <= Entry::MOST);
         let longest = if fits { Entry::LONGEST } else { 0 };
-        let tokens = tokens.filter(|(token, _)| token.len() <= longest);
+        let tokens = tokens.enumerate();
+        let mut tokens = tokens.filter(|(_, (token, _))| token.len() <= longest);
         let capacity = (tokens.clone().count() * 2).next_power_of_two().max(2);
-        let mut entries = vec![Entry::default(); capacity].into_boxed_slice();
-        for (token, id) in tokens {
-            let key = Key::of(token, 0, token.len());
-            let mut at = key.hash() as usize & (capacity - 1);
-            while entries[at].len_and_id != 0 {
-                at = (at + 1) & (capacity - 1);
+        let mut table = ShortTable {
+            entries: std::iter::repeat_n(Entry::default(), capacity).collect(),
+            longest,
+        };
+        let mut repeated = None;
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            batch.extend(tokens.by_ref().take(BATCH).map(|(position, (token, id))| {
+                let key = Key::of(token, 0, token.len());
+                table.fetch(key.hash());
+                (position, key, id)
+            }));
+            if batch.is_empty() {
+                return (table, repeated);
             }
-            entries[at] = Entry {
-                low: key.low,
-                high: key.high as u32,
-                len_and_id: (key.len() as u32) << 28 | id,
-            };
+            let entries = Arc::make_mut(&mut table.entries);
+            for (position, key, id) in batch.drain(..) {
+                let mut at = key.hash() as usize & (capacity - 1);
+                while entries[at].len_and_id != 0 && entries[at].id_of(key).is_none() {
+                    at = (at + 1) & (capacity - 1);
+                }
+                if entries[at].len_and_id != 0 {
+                    repeated.get_or_insert(position);
+                    continue;
+                }
+                entries[at] = Entry {
+                    low: key.low,
+                    high: key.high as u32,
+                    len_and_id: (key.len() as u32) << 28 | id,
+                };
+            }
         }
-        ShortTable { entries, longest }
     }
 
     /// Whether all tokens of this length are here.
@@ -157,8 +182,7 @@ impl ShortTable {
         let mut at = hash as usize & mask;
         loop {
             let entry = &self.entries[at];
-            let id = entry.len_and_id ^ (key.len() as u32) << 28;
-            if entry.low == key.low && entry.high == key.high as u32 && id <= Entry::MOST {
+            if let Some(id) = entry.id_of(key) {
                 return Some(id);
             }
             if entry.len_and_id == 0 {
@@ -188,4 +212,12 @@ impl Entry {
     const LONGEST: usize = 12;
     /// The greatest id.
     const MOST: u32 = (1 << 28) - 1;
+
+    /// The id, if it is of this key.
+    #[inline(always)]
+    fn id_of(&self, key: Key) -> Option<u32> {
+        let id = self.len_and_id ^ (key.len() as u32) << 28;
+        let is_same = self.low == key.low && self.high == key.high as u32 && id <= Entry::MOST;
+        is_same.then_some(id)
+    }
 }
