@@ -36,9 +36,11 @@ No message holds the text of a request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Generic, NoReturn, Self, TypeVar, overload
+
+T = TypeVar("T")
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -81,9 +83,33 @@ class TokenizerError(Exception):
     def __str__(self) -> str:
         return self.message if self.item is None else f"item {self.item}: {self.message}"
 
-    def _number(self, name: str) -> int | None:
-        value = self.metadata.get(name, "")
-        return int(value) if value.isascii() and value.isdigit() else None
+
+class _Fact(Generic[T]):
+    """An attribute of an error: the metadata of its name; None where the failing side sent none."""
+
+    def __init__(self, parse: Callable[[str], T | None], doc: str) -> None:
+        self._parse = parse
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, error: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, error: TokenizerError, owner: type) -> T | None: ...
+    def __get__(self, error: TokenizerError | None, owner: type) -> Self | T | None:
+        if error is None:
+            return self
+        value = error.metadata.get(self._name)
+        return None if value is None else self._parse(value)
+
+    def __set__(self, error: TokenizerError, value: object) -> NoReturn:
+        raise AttributeError(f"{self._name} cannot be set: it is what the failing side sent")
+
+
+def _whole(value: str) -> int | None:
+    return int(value) if value.isascii() and value.isdigit() else None
 
 
 class RequestRefused(TokenizerError):
@@ -98,10 +124,7 @@ class UnknownEncoding(RequestRefused, LookupError):
 
     REASON = "UNKNOWN_ENCODING"
 
-    @property
-    def encoding(self) -> str | None:
-        """The name that was requested."""
-        return self.metadata.get("encoding")
+    encoding = _Fact(str, "The name that was requested.")
 
 
 class FingerprintMismatch(RequestRefused, ValueError):
@@ -109,20 +132,9 @@ class FingerprintMismatch(RequestRefused, ValueError):
 
     REASON = "FINGERPRINT_MISMATCH"
 
-    @property
-    def encoding(self) -> str | None:
-        """The encoding that was requested."""
-        return self.metadata.get("encoding")
-
-    @property
-    def expected(self) -> str | None:
-        """The fingerprint that the request expected."""
-        return self.metadata.get("expected")
-
-    @property
-    def actual(self) -> str | None:
-        """The fingerprint of what the server has under that name."""
-        return self.metadata.get("actual")
+    encoding = _Fact(str, "The encoding that was requested.")
+    expected = _Fact(str, "The fingerprint that the request expected.")
+    actual = _Fact(str, "The fingerprint of what the server has under that name.")
 
 
 class SpecialTokenInText(RequestRefused, ValueError):
@@ -130,15 +142,8 @@ class SpecialTokenInText(RequestRefused, ValueError):
 
     REASON = "SPECIAL_TOKEN_IN_TEXT"
 
-    @property
-    def token(self) -> str | None:
-        """The special token."""
-        return self.metadata.get("token")
-
-    @property
-    def byte_offset(self) -> int | None:
-        """Where it starts, in bytes of the text's UTF-8."""
-        return self._number("byte_offset")
+    token = _Fact(str, "The special token.")
+    byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
 
 
 class UnknownTokenId(RequestRefused, LookupError):
@@ -146,10 +151,7 @@ class UnknownTokenId(RequestRefused, LookupError):
 
     REASON = "UNKNOWN_TOKEN_ID"
 
-    @property
-    def index(self) -> int | None:
-        """Its position in the ids that were given."""
-        return self._number("index")
+    index = _Fact(_whole, "Its position in the ids that were given.")
 
 
 class InvalidUtf8(RequestRefused, ValueError):
@@ -157,10 +159,9 @@ class InvalidUtf8(RequestRefused, ValueError):
 
     REASON = "INVALID_UTF8"
 
-    @property
-    def byte_offset(self) -> int | None:
-        """Where the fault starts, in bytes of the text's UTF-8 or of the decoded ids."""
-        return self._number("byte_offset")
+    byte_offset = _Fact(
+        _whole, "Where the fault starts, in bytes of the text's UTF-8 or of the decoded ids."
+    )
 
 
 class InputTooLarge(RequestRefused, ValueError):
@@ -168,20 +169,9 @@ class InputTooLarge(RequestRefused, ValueError):
 
     REASON = "INPUT_TOO_LARGE"
 
-    @property
-    def field(self) -> str | None:
-        """What is too large: a field of the request, or "request" for all of it."""
-        return self.metadata.get("field")
-
-    @property
-    def limit(self) -> int | None:
-        """The most that is taken, in bytes, ids or items."""
-        return self._number("limit")
-
-    @property
-    def size(self) -> int | None:
-        """What was given, in the same unit."""
-        return self._number("size")
+    field = _Fact(str, 'What is too large: a field of the request, or "request" for all of it.')
+    limit = _Fact(_whole, "The most that is taken, in bytes, ids or items.")
+    size = _Fact(_whole, "What was given, in the same unit.")
 
 
 class InvalidOption(RequestRefused, ValueError):
@@ -189,10 +179,7 @@ class InvalidOption(RequestRefused, ValueError):
 
     REASON = "INVALID_OPTION"
 
-    @property
-    def field(self) -> str | None:
-        """The option, or the field of the request."""
-        return self.metadata.get("field")
+    field = _Fact(str, "The option, or the field of the request.")
 
 
 class SpecialTokenNotPermitted(RequestRefused):
@@ -200,15 +187,8 @@ class SpecialTokenNotPermitted(RequestRefused):
 
     REASON = "SPECIAL_TOKEN_NOT_PERMITTED"
 
-    @property
-    def token(self) -> str | None:
-        """The special token that was requested."""
-        return self.metadata.get("token")
-
-    @property
-    def encoding(self) -> str | None:
-        """The encoding that it was asked of."""
-        return self.metadata.get("encoding")
+    token = _Fact(str, "The special token that was requested.")
+    encoding = _Fact(str, "The encoding that the request named.")
 
 
 class UnknownChatFormat(RequestRefused, LookupError):
@@ -216,10 +196,7 @@ class UnknownChatFormat(RequestRefused, LookupError):
 
     REASON = "UNKNOWN_CHAT_FORMAT"
 
-    @property
-    def format(self) -> str | None:
-        """The name that was requested."""
-        return self.metadata.get("format")
+    format = _Fact(str, "The name that was requested.")
 
 
 class ChatFormatMismatch(RequestRefused, ValueError):
@@ -227,15 +204,8 @@ class ChatFormatMismatch(RequestRefused, ValueError):
 
     REASON = "CHAT_FORMAT_MISMATCH"
 
-    @property
-    def format(self) -> str | None:
-        """The chat format."""
-        return self.metadata.get("format")
-
-    @property
-    def encoding(self) -> str | None:
-        """The encoding."""
-        return self.metadata.get("encoding")
+    format = _Fact(str, "The chat format.")
+    encoding = _Fact(str, "The encoding.")
 
 
 class ChatFormatNotPermitted(RequestRefused):
@@ -243,10 +213,7 @@ class ChatFormatNotPermitted(RequestRefused):
 
     REASON = "CHAT_FORMAT_NOT_PERMITTED"
 
-    @property
-    def format(self) -> str | None:
-        """The format that was requested."""
-        return self.metadata.get("format")
+    format = _Fact(str, "The format that was requested.")
 
 
 class InvalidChat(RequestRefused, ValueError):
@@ -254,20 +221,9 @@ class InvalidChat(RequestRefused, ValueError):
 
     REASON = "INVALID_CHAT"
 
-    @property
-    def index(self) -> int | None:
-        """Which message, or which tool if `field` begins with "tools"."""
-        return self._number("index")
-
-    @property
-    def field(self) -> str | None:
-        """The field at fault."""
-        return self.metadata.get("field")
-
-    @property
-    def rule(self) -> str | None:
-        """The rule that it breaks, such as "role_unknown"."""
-        return self.metadata.get("rule")
+    index = _Fact(_whole, 'Which message, or which tool if `field` begins with "tools".')
+    field = _Fact(str, "The field at fault.")
+    rule = _Fact(str, 'The rule that it breaks, such as "role_unknown".')
 
 
 class BudgetTooSmall(RequestRefused, ValueError):
@@ -276,15 +232,8 @@ class BudgetTooSmall(RequestRefused, ValueError):
 
     REASON = "BUDGET_TOO_SMALL"
 
-    @property
-    def needed(self) -> int | None:
-        """The tokens that they need."""
-        return self._number("needed")
-
-    @property
-    def budget(self) -> int | None:
-        """The tokens that there are."""
-        return self._number("budget")
+    needed = _Fact(_whole, "The tokens that they need.")
+    budget = _Fact(_whole, "The tokens that there are.")
 
 
 class Unauthenticated(RequestRefused):
@@ -319,16 +268,8 @@ class QuotaExceeded(ResourceExhausted):
 
     REASON = "QUOTA_EXCEEDED"
 
-    @property
-    def quota(self) -> str | None:
-        """Which quota, such as "requests_per_second"."""
-        return self.metadata.get("quota")
-
-    @property
-    def limit(self) -> float | None:
-        """How much it is."""
-        value = self.metadata.get("limit")
-        return None if value is None else float(value)
+    quota = _Fact(str, 'Which quota, such as "requests_per_second".')
+    limit = _Fact(float, "How much it is.")
 
 
 class Unavailable(TokenizerError, ConnectionError):
@@ -346,11 +287,7 @@ class StreamIdle(TokenizerError):
 
     REASON = "STREAM_IDLE"
 
-    @property
-    def seconds(self) -> float | None:
-        """How long the server waits."""
-        value = self.metadata.get("seconds")
-        return None if value is None else float(value)
+    seconds = _Fact(float, "How long the server waits.")
 
 
 class DeadlineExceeded(TokenizerError, TimeoutError):
