@@ -12,8 +12,10 @@
 
 from bytepair_engine.chat.counting import ChatCount, EncodedChat, count_chat, encode_chat
 from bytepair_engine.chat.errors import (
+    BadTemplate,
     ChatFormatMismatch,
     InvalidChat,
+    TemplateLimit,
     UnknownChatFormat,
 )
 from bytepair_engine.chat.fitting import FittedChat, fit_chat
@@ -25,6 +27,7 @@ from bytepair_engine.chat.registry import get_chat_format, list_chat_formats
 from bytepair_engine.errors import BudgetTooSmall
 
 __all__ = [
+    "BadTemplate",
     "BudgetTooSmall",
     "ChatCount",
     "ChatFormat",
@@ -35,6 +38,7 @@ __all__ = [
     "FittedChat",
     "InvalidChat",
     "Message",
+    "TemplateLimit",
     "Tool",
     "ToolCall",
     "UnknownChatFormat",

@@ -3,7 +3,9 @@
     BytepairError
     ├── UnknownChatFormat   (LookupError)  no such format
     ├── ChatFormatMismatch  (ValueError)   the encoding lacks control tokens of the format
-    └── InvalidChat         (ValueError)   the format cannot say this chat
+    ├── InvalidChat         (ValueError)   the format cannot say this chat
+    ├── TemplateLimit       (ValueError)   a template does more than it may
+    └── BadTemplate         (ValueError)   a template cannot be loaded
 
 No message holds text of a chat.
 """
@@ -79,3 +81,38 @@ class InvalidChat(BytepairError, ValueError):
             return f"the chat breaks the rule {self.rule} in {self.field}"
         kind = "tool" if self.field.startswith("tools") else "message"
         return f"{kind} {self.index} breaks the rule {self.rule} in {self.field}"
+
+
+class TemplateLimit(BytepairError, ValueError):
+    """A chat template does more than it may for a chat of this size.
+
+    Attributes:
+        limit: What it used up: "steps", "depth", "width" or "integer".
+    """
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the chat template uses more {self.limit} than it may for a chat of this size"
+
+
+class BadTemplate(BytepairError, ValueError):
+    """A chat template cannot be loaded.
+
+    Attributes:
+        name: The format's name.
+        line: The template's line at fault; None where it is all of it, or its file.
+        fault: What is wrong.
+    """
+
+    def __init__(self, name: str, line: int | None, fault: str) -> None:
+        super().__init__(name, line, fault)
+        self.name = name
+        self.line = line
+        self.fault = fault
+
+    def __str__(self) -> str:
+        place = "" if self.line is None else f", line {self.line}"
+        return f"chat format {self.name!r}{place}: {self.fault}"

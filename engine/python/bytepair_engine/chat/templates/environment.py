@@ -1,0 +1,312 @@
+"""Jinja2's sandbox with provenance: constants are marked, and every operation is paid for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame, operators
+from jinja2.exceptions import SecurityError, TemplateSyntaxError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Cycler, Joiner, Namespace
+
+from bytepair_engine.chat.errors import InvalidChat, TemplateLimit
+from bytepair_engine.chat.templates.budget import one_call, spend, spend_deep, spend_text
+from bytepair_engine.chat.templates.filters import FILTERS, TESTS
+from bytepair_engine.chat.templates.traced import Traced, joined, text
+
+#: The largest integer that a template may make, in bits.
+MAX_INTEGER_BITS: Final = 128
+
+_STRING_METHODS: Final = {
+    name: name
+    for name in (
+        "capitalize", "casefold", "center", "count", "endswith", "find", "index", "isalnum",
+        "isalpha", "isdecimal", "isdigit", "islower", "isnumeric", "isspace", "istitle", "isupper",
+        "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
+        "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines",
+        "startswith", "strip", "swapcase", "title", "upper", "zfill",
+    )
+} | {"format": "filled"}  # fmt: skip
+_METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = (
+    (dict, frozenset({"copy", "get", "items", "keys", "values"})),
+    (list, frozenset({"copy", "count", "index"})),
+    (tuple, frozenset({"count", "index"})),
+)
+_REFUSED: Final = (
+    nodes.Extends,
+    nodes.Include,
+    nodes.Import,
+    nodes.FromImport,
+    nodes.Block,
+)
+#: Directives of a date that neither a clock nor a locale decides.
+_DATE_FORMAT: Final = re.compile(r"(?:[^%]|%-?[dmyYjbBaA%])*", re.DOTALL)
+
+
+class _Generator(CodeGenerator):
+    """Writes code whose constants are marked as the template's."""
+
+    environment: Environment
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        if isinstance(node.value, str):
+            self.write(self.environment.constant(node.value))
+        else:
+            super().visit_Const(node, frame)
+
+    def visit_TemplateData(self, node: nodes.TemplateData, frame: Frame) -> None:
+        del frame
+        self.write(self.environment.constant(node.data))
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("environment.concatenated((")
+        for part in node.nodes:
+            self.visit(part, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        for child in node.nodes:
+            if frame.buffer is None:
+                self.writeline("yield environment.written(", node)
+            else:
+                self.writeline(f"{frame.buffer}.append(environment.written(", node)
+            self.visit(child, frame)
+            self.write(")" if frame.buffer is None else "))")
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
+        self.write("(environment.compared(")
+        self.visit(node.expr, frame)
+        self.write(")")
+        for operand in node.ops:
+            self.visit(operand, frame)
+        self.write(")")
+
+    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
+        self.write(f" {operators[node.op]} environment.compared(")
+        self.visit(node.expr, frame)
+        self.write(")")
+
+
+class _Generation(Extension):
+    """`{% generation %}` … `{% endgeneration %}`, which marks an assistant's text for training and
+    writes what is in it."""
+
+    tags: Final = {"generation"}  # type: ignore[misc]
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body).set_lineno(line)
+
+
+class Environment(ImmutableSandboxedEnvironment):
+    """The environment of one template."""
+
+    code_generator_class = _Generator
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+
+    def __init__(self, entered: Callable[[Any], None], date: Callable[[], str]) -> None:
+        """Make it as transformers does.
+
+        Args:
+            entered: Called with each value that a loop goes through, and with None where one ends
+                that is in no other.
+            date: The date that the chat is of, such as "2026-11-23".
+        """
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[loopcontrols, _Generation],
+            optimized=False,
+            cache_size=0,
+        )
+        self.filters = dict[str, Any](FILTERS)
+        self.tests = dict[str, Any](TESTS)
+        self.globals = {
+            "namespace": Namespace,
+            "dict": dict,
+            "cycler": Cycler,
+            "joiner": Joiner,
+            "range": _range,
+            "raise_exception": _raise_exception,
+            "strftime_now": self._strftime_now,
+        }
+        self.constants: list[Traced] = []
+        self._places: dict[str, int] = {}
+        self._entered = entered
+        self._date = date
+
+    #: What joins the output of macros and blocks.
+    concat = staticmethod(joined)
+
+    def parsed(self, source: str) -> nodes.Template:
+        """The template's nodes, in which each loop says what it goes through.
+
+        Raises:
+            TemplateSyntaxError: It is none, or uses other templates.
+        """
+        tree = self.parse(source)
+        for node in tree.find_all(_REFUSED):
+            raise TemplateSyntaxError(
+                "a chat template has no blocks or other templates", node.lineno
+            )
+        for loop in list(tree.find_all(nodes.For)):
+            value = loop.target if isinstance(loop.target, nodes.Name) else None
+            name: nodes.Expr = nodes.Const(None)
+            if value is not None:
+                name = nodes.Name(value.name, "load")
+            loop.body.insert(0, _call("entered", name, loop.lineno))
+        _mark_ends(tree)
+        return tree
+
+    def constant(self, value: str) -> str:
+        """The code of a text of the template."""
+        place = self._places.setdefault(value, len(self.constants))
+        if place == len(self.constants):
+            self.constants.append(Traced.constant(value))
+        return f"environment.constants[{place}]"
+
+    # What compiled templates call.
+
+    def concatenated(self, values: Iterable[Any]) -> str:
+        """What `~` gives."""
+        return joined([text(value) for value in values])
+
+    def written(self, value: Any) -> str:
+        """What is written for a value."""
+        spend(1)
+        return text(value)
+
+    def compared(self, value: Any) -> Any:
+        """A value that is about to be compared, or searched."""
+        if isinstance(value, str):
+            spend_text(len(value))
+        elif isinstance(value, (list, tuple, dict)):
+            spend_deep(value)
+        return value
+
+    def entered(self, value: Any) -> None:
+        """A loop begins with its next value."""
+        spend(1)
+        self._entered(value)
+
+    def left(self, value: Any) -> None:
+        """A loop ends that is in no other."""
+        del value
+        self._entered(None)
+
+    # Jinja2's own hooks.
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        spend(1)
+        if isinstance(obj, str):
+            if attribute in _STRING_METHODS:
+                return getattr(Traced.of(obj), _STRING_METHODS[attribute])
+            if hasattr(str, attribute):
+                raise SecurityError("a method that chat templates do not have")
+            return self.undefined(obj=obj, name=attribute)
+        for kind, methods in _METHODS:
+            if isinstance(obj, kind):
+                if attribute in methods or attribute in getattr(obj, "_fields", ()):
+                    return getattr(obj, attribute)
+                if isinstance(obj, dict) and attribute in obj:
+                    return obj[attribute]
+                return self.undefined(obj=obj, name=attribute)
+        if obj is None or isinstance(obj, (int, float, bytes)):
+            return self.undefined(obj=obj, name=attribute)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        spend(1)
+        try:
+            return obj[argument]
+        except (AttributeError, TypeError, LookupError):
+            if isinstance(argument, str):
+                return self.getattr(obj, str(argument))
+        return self.undefined(obj=obj, name=argument)
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with one_call():
+            owner = getattr(obj, "__self__", None)
+            if isinstance(owner, str):
+                spend_text(len(owner))
+            elif isinstance(owner, (list, tuple)):
+                spend_deep(owner)
+            return super().call(context, obj, *args, **kwargs)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        spend(1)
+        if operator == "%" and isinstance(left, str):
+            return Traced.of(left) % right
+        if operator == "+" and isinstance(left, str) and isinstance(right, str):
+            return joined((left, right))
+        if isinstance(left, int) and isinstance(right, int):
+            _check_integers(operator, left, right)
+        elif operator in ("+", "*"):
+            for value, times in ((left, right), (right, left)):
+                if isinstance(value, (list, tuple, str)):
+                    count = max(times, 0) if operator == "*" and isinstance(times, int) else 1
+                    spend(1 + len(value) * count)
+            if operator == "*" and isinstance(left, str):
+                left = Traced.of(left)
+        return super().call_binop(context, operator, left, right)
+
+    def _strftime_now(self, form: str) -> str:
+        if not _DATE_FORMAT.fullmatch(form):
+            raise InvalidChat(None, "messages", "template_reads_the_time")
+        return datetime.fromisoformat(self._date()).strftime(str(form))
+
+
+def _call(method: str, argument: nodes.Expr, line: int) -> nodes.ExprStmt:
+    attribute = nodes.EnvironmentAttribute(method)
+    called = nodes.Call(attribute, [argument], [], None, None)
+    statement = nodes.ExprStmt(called)
+    statement.set_lineno(line)
+    return statement
+
+
+def _mark_ends(node: nodes.Node) -> None:
+    """Say behind each loop that is in no other that it has ended."""
+    for field, value in node.iter_fields():
+        if not isinstance(value, list):
+            continue
+        marked: list[Any] = []
+        for item in value:
+            marked.append(item)
+            if isinstance(item, nodes.For):
+                marked.append(_call("left", nodes.Const(None), item.lineno))
+            elif isinstance(item, nodes.Node) and not isinstance(item, nodes.Macro):
+                _mark_ends(item)
+        setattr(node, field, marked)
+
+
+def _range(*bounds: int) -> range:
+    made = range(*bounds)
+    # `len` has no number for what is larger.
+    if made and abs(made[-1] - made[0]) // abs(made.step) >= 1 << 40:
+        raise TemplateLimit("steps")
+    spend(1 + len(made))
+    return made
+
+
+def _raise_exception(message: object = None) -> None:
+    # Its words may hold text of the chat.
+    del message
+    raise InvalidChat(None, "messages", "template_refused")
+
+
+def _check_integers(operator: str, left: int, right: int) -> None:
+    bits = {
+        "*": left.bit_length() + right.bit_length(),
+        "**": left.bit_length() * max(right, 1),
+    }.get(operator, 0)
+    if bits > MAX_INTEGER_BITS:
+        raise TemplateLimit("integer")

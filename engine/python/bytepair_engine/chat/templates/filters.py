@@ -1,0 +1,174 @@
+"""The filters and tests of chat templates: Jinja2's that are bounded, with provenance."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import GeneratorType
+from typing import Any, Final, cast
+
+from jinja2 import Undefined
+from jinja2.filters import FILTERS as DEFAULT_FILTERS
+from jinja2.tests import TESTS as DEFAULT_TESTS
+
+from bytepair_engine.chat.errors import TemplateLimit
+from bytepair_engine.chat.templates.budget import spend, spend_deep, spend_text
+from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
+
+#: Jinja2's own, as they neither make text nor compare deep values.
+_SHALLOW: Final = (
+    "abs", "count", "d", "default", "first", "float", "groupby", "int", "items", "last", "length",
+    "list", "map", "reject", "rejectattr", "reverse", "round", "select", "selectattr",
+)  # fmt: skip
+#: Jinja2's own, that compare or write all of a value.
+_DEEP: Final = ("dictsort", "max", "min", "sort", "unique", "wordcount")
+
+_WORDS: Final = re.compile(r"[-\s({\[<]+")
+
+
+def _trim(value: Any, chars: str | None = None) -> str:
+    return Traced.of(text(value)).strip(chars)
+
+
+def _upper(value: Any) -> str:
+    return Traced.of(text(value)).upper()
+
+
+def _lower(value: Any) -> str:
+    return Traced.of(text(value)).lower()
+
+
+def _capitalize(value: Any) -> str:
+    return Traced.of(text(value)).capitalize()
+
+
+def _title(value: Any) -> str:
+    given = Traced.of(text(value))
+    place = 0
+    words: list[str] = []
+    for found in _WORDS.finditer(str(given)):
+        words += (str(given)[place : found.start()], found.group())
+        place = found.end()
+    words.append(str(given)[place:])
+    made = "".join([word[:1].upper() + word[1:].lower() for word in words])
+    return Traced(made, given.template if len(made) == len(given) else ())
+
+
+def _replace(value: Any, old: Any, new: Any, count: int | None = None) -> str:
+    found = Traced.of(text(value))
+    return found.replace(text(old), text(new), -1 if count is None else count)
+
+
+def _join(value: Any, d: Any = "", attribute: str | int | None = None) -> str:
+    items = list(value)
+    if attribute is not None:
+        items = [item[attribute] if isinstance(item, Mapping) else None for item in items]
+    return Traced.of(text(d)).join([text(item) for item in items])
+
+
+def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
+    given = Traced.of(text(value))
+    if not isinstance(width, str) and width > MAX_WIDTH:
+        raise TemplateLimit("width")
+    lead = width if isinstance(width, str) else Traced.constant(" " * width)
+    lines = (given + "\n").splitlines() or [""]
+    pieces = [lines[0], *[lead + line if blank or line else line for line in lines[1:]]]
+    made = Traced.constant("\n").join(pieces)
+    return lead + made if first else made
+
+
+def _reverse(value: Any) -> Any:
+    return Traced.of(value)[::-1] if isinstance(value, str) else DEFAULT_FILTERS["reverse"](value)
+
+
+def _format(value: Any, *args: Any, **kwargs: Any) -> str:
+    return Traced.of(text(value)) % (kwargs or args)
+
+
+def _center(value: Any, width: int = 80) -> str:
+    return Traced.of(text(value)).center(width)
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """As transformers has it: no character is escaped for HTML."""
+    if isinstance(value, Undefined):
+        raise TypeError("an undefined value is no JSON")
+    if indent is not None and (isinstance(indent, str) or indent > 16):
+        raise TemplateLimit("width")
+    spend_deep(value)
+    made = json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+    spend_text(len(made))
+    return made
+
+
+def _metered(values: Iterator[Any]) -> Iterator[Any]:
+    for value in values:
+        spend(1)
+        yield value
+
+
+def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
+    """A filter that pays for what it does. Generators stay such, as an empty one is true."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        spend(1)
+        for arg in args[:2]:
+            if deep:
+                spend_deep(arg)
+            elif isinstance(arg, (list, tuple, dict, str)):
+                spend_text(len(arg))
+        made = function(*args, **kwargs)
+        return _metered(made) if isinstance(made, GeneratorType) else made
+
+    return wrapped
+
+
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    **{name: _spending(DEFAULT_FILTERS[name], deep=False) for name in _SHALLOW},
+    **{name: _spending(DEFAULT_FILTERS[name], deep=True) for name in _DEEP},
+    **{
+        name: _spending(function, deep=False)
+        for name, function in (
+            ("trim", _trim),
+            ("upper", _upper),
+            ("lower", _lower),
+            ("capitalize", _capitalize),
+            ("title", _title),
+            ("replace", _replace),
+            ("join", _join),
+            ("indent", _indent),
+            ("reverse", _reverse),
+            ("format", _format),
+            ("center", _center),
+            ("tojson", _tojson),
+            ("string", text),
+            # Nothing is escaped, so that nothing has to be kept from being escaped.
+            ("safe", text),
+        )
+    },
+}
+
+_PLAIN_TESTS: Final = cast("dict[str, Callable[..., Any]]", DEFAULT_TESTS)
+#: Tests that compare deep values pay for them.
+TESTS: Final[dict[str, Callable[..., Any]]] = {
+    name: _spending(function, deep=True)
+    if name in ("==", "eq", "equalto", "!=", "ne", "<", "lt", "lessthan", "in", "<=", "le", ">=",
+                "ge", ">", "gt", "greaterthan")
+    else function
+    for name, function in _PLAIN_TESTS.items()
+}  # fmt: skip

@@ -1,0 +1,325 @@
+"""Text that knows which of its characters a template wrote.
+
+A plain `str` is input. `Traced` is a `str` with the ranges that come from the template. What an
+operation cannot follow becomes input, so that a fault here can hide a control token and never
+make one.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Self, SupportsIndex
+
+from jinja2.exceptions import SecurityError
+
+from bytepair_engine.chat.errors import TemplateLimit
+from bytepair_engine.chat.templates.budget import spend_deep, spend_text
+
+#: The widest field of a format string.
+MAX_WIDTH: Final = 1000
+
+Ranges = tuple[tuple[int, int], ...]
+
+_PERCENT: Final = re.compile(
+    r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)"
+    r"(?:\.(?P<precision>\*|\d*))?[hlL]?(?P<kind>.)",
+    re.DOTALL,
+)
+_WIDTH: Final = re.compile(r"\d+")
+
+
+class Traced(str):
+    """Text with the ranges that a template wrote.
+
+    Attributes:
+        template: These ranges, in code points: increasing, not empty, not touching.
+    """
+
+    __slots__ = ("template",)
+    template: Ranges
+
+    def __new__(cls, text: str = "", template: Ranges = ()) -> Self:
+        made = super().__new__(cls, text)
+        made.template = template
+        return made
+
+    @classmethod
+    def constant(cls, text: str) -> Traced:
+        """Text that the template holds."""
+        return cls(text, ((0, len(text)),) if text else ())
+
+    @classmethod
+    def of(cls, value: str) -> Traced:
+        """`value` as it is, or as input."""
+        return value if isinstance(value, Traced) else cls(value)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the template wrote all of it."""
+        return self.template == (((0, len(self)),) if self else ())
+
+    def part(self, start: int, stop: int) -> Traced:
+        """The characters from `start` to `stop`, both from 0 to the length."""
+        ranges = ((max(a, start) - start, min(b, stop) - start) for a, b in self.template)
+        return Traced(
+            str.__getitem__(self, slice(start, stop)), tuple(r for r in ranges if r[0] < r[1])
+        )
+
+    def _like(self, made: str) -> Traced:
+        """A text of which each character comes from the one at its place."""
+        return Traced(made, self.template if len(made) == len(self) else ())
+
+    def _parts(self, pieces: Iterable[str]) -> list[Traced]:
+        """The pieces, which stand in this text in this order."""
+        found, place = [], 0
+        for piece in pieces:
+            place = self.index(piece, place)
+            found.append(self.part(place, place + len(piece)))
+            place += len(piece)
+        return found
+
+    def __add__(self, other: str) -> Traced:
+        return joined((self, other)) if isinstance(other, str) else NotImplemented
+
+    def __radd__(self, other: str) -> Traced:
+        return joined((other, self)) if isinstance(other, str) else NotImplemented
+
+    def __mul__(self, times: SupportsIndex) -> Traced:
+        count = max(0, times.__index__())
+        spend_text(count * len(self))
+        if not self.template:
+            return Traced(str(self) * count)
+        spend_text(count * len(self.template) * 16)
+        return joined([self] * count)
+
+    __rmul__ = __mul__
+
+    def __mod__(self, values: Any) -> Traced:
+        return self._formatted(_percent_pieces(self, values))
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Traced:
+        if not isinstance(key, slice):
+            index = key.__index__()
+            return self.part(index, index + 1) if index >= 0 else self[len(self) + index :][:1]
+        start, stop, step = key.indices(len(self))
+        if step == 1:
+            return self.part(start, max(start, stop))
+        made = str.__getitem__(self, key)
+        spend_text(len(made) * 16)
+        return joined([self.part(i, i + 1) for i in range(start, stop, step)])
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.part(i, i + 1) for i in range(len(self)))
+
+    def strip(self, chars: str | None = None) -> Traced:
+        return self.lstrip(chars).rstrip(chars)
+
+    def lstrip(self, chars: str | None = None) -> Traced:
+        return self.part(len(self) - len(str.lstrip(self, chars)), len(self))
+
+    def rstrip(self, chars: str | None = None) -> Traced:
+        return self.part(0, len(str.rstrip(self, chars)))
+
+    def removeprefix(self, prefix: str) -> Traced:
+        return self.part(len(self) - len(str.removeprefix(self, prefix)), len(self))
+
+    def removesuffix(self, suffix: str) -> Traced:
+        return self.part(0, len(str.removesuffix(self, suffix)))
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        return self._separated(str.split(self, sep, maxsplit), sep)
+
+    def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        return self._separated(str.rsplit(self, sep, maxsplit), sep)
+
+    def _separated(self, pieces: list[str], sep: str | None) -> list[str]:
+        spend_text(len(self) + 16 * len(pieces))
+        if sep is None:
+            return [*self._parts(pieces)]
+        found: list[str] = []
+        place = 0
+        for piece in pieces:
+            found.append(self.part(place, place + len(piece)))
+            place += len(piece) + len(sep)
+        return found
+
+    def splitlines(self, keepends: bool = False) -> list[str]:
+        spend_text(len(self))
+        lines = self._parts(str.splitlines(self, keepends=True))
+        if keepends:
+            return [*lines]
+        return [line.part(0, len(str.splitlines(line)[0])) for line in lines]
+
+    def partition(self, sep: str) -> tuple[str, str, str]:
+        first, middle, last = self._parts(str.partition(self, sep))
+        return first, middle, last
+
+    def rpartition(self, sep: str) -> tuple[str, str, str]:
+        before, middle, _ = str.rpartition(self, sep)
+        start = len(before)
+        stop = start + len(middle)
+        return self.part(0, start), self.part(start, stop), self.part(stop, len(self))
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Traced:
+        found = str.count(self, old)
+        limit = count.__index__()
+        if limit >= 0:
+            found = min(found, limit)
+        spend_text(len(self) + found * (len(new) + 16))
+        if not old:
+            return Traced(str.replace(self, old, new, count))
+        return Traced.of(new).join(self.split(old, found))
+
+    def upper(self) -> Traced:
+        return self._like(str.upper(self))
+
+    def lower(self) -> Traced:
+        return self._like(str.lower(self))
+
+    def title(self) -> Traced:
+        return self._like(str.title(self))
+
+    def capitalize(self) -> Traced:
+        return self._like(str.capitalize(self))
+
+    def swapcase(self) -> Traced:
+        return self._like(str.swapcase(self))
+
+    def casefold(self) -> Traced:
+        return self._like(str.casefold(self))
+
+    def join(self, values: Iterable[str], /) -> Traced:
+        pieces: list[str] = []
+        for value in values:
+            if not isinstance(value, str):
+                raise TypeError("not a text")
+            if pieces and self:
+                pieces.append(self)
+            pieces.append(value)
+        return joined(pieces)
+
+    def center(self, width: SupportsIndex, fillchar: str = " ") -> Traced:
+        return self._padded(str.center, width, fillchar)
+
+    def ljust(self, width: SupportsIndex, fillchar: str = " ") -> Traced:
+        return self._padded(str.ljust, width, fillchar)
+
+    def rjust(self, width: SupportsIndex, fillchar: str = " ") -> Traced:
+        return self._padded(str.rjust, width, fillchar)
+
+    def _padded(
+        self, pad: Callable[[str, SupportsIndex, str], str], width: SupportsIndex, fill: str
+    ) -> Traced:
+        spend_text(max(0, width.__index__()))
+        return Traced(pad(self, width, fill))
+
+    def zfill(self, width: SupportsIndex) -> Traced:
+        spend_text(max(0, width.__index__()))
+        return Traced(str.zfill(self, width))
+
+    def filled(self, *args: Any, **kwargs: Any) -> Traced:
+        """What `format` gives. Under another name, because the sandbox replaces that method by
+        one of its own, which has no bounds."""
+        return self._formatted(_brace_pieces(self, args, kwargs))
+
+    def _formatted(self, pieces: Iterable[str]) -> Traced:
+        made = joined(list(pieces))
+        # Of a format text that the template wrote in part it is not known which part is literal.
+        return made if self.is_constant else Traced(str(made))
+
+
+def joined(pieces: Iterable[str]) -> Traced:
+    """The pieces as one text."""
+    pieces = list(pieces)
+    ranges: list[tuple[int, int]] = []
+    place = 0
+    for piece in pieces:
+        if isinstance(piece, Traced):
+            for start, stop in piece.template:
+                if ranges and ranges[-1][1] == place + start:
+                    ranges[-1] = (ranges[-1][0], place + stop)
+                else:
+                    ranges.append((place + start, place + stop))
+        place += len(piece)
+    spend_text(place + 16 * len(ranges))
+    return Traced("".join(pieces), tuple(ranges))
+
+
+def text(value: Any) -> str:
+    """What a template writes for a value."""
+    if isinstance(value, str):
+        return value
+    spend_deep(value)
+    return str(value)
+
+
+def _checked_width(spec: str) -> None:
+    for number in _WIDTH.findall(spec):
+        if len(number) > 4 or int(number) > MAX_WIDTH:
+            raise TemplateLimit("width")
+
+
+def _percent_pieces(template: str, values: Any) -> Iterator[str]:
+    """Literal and formatted pieces of `template % values`."""
+    positional = iter(values) if isinstance(values, tuple) else iter((values,))
+    place = keyed = 0
+    plain = str(template)
+    for found in _PERCENT.finditer(plain):
+        yield Traced.constant(plain[place : found.start()])
+        place = found.end()
+        key, kind = found["key"], found["kind"]
+        if kind == "%":
+            yield Traced.constant("%")
+            continue
+        if "*" in (found["width"], found["precision"]):
+            raise SecurityError("a width that is a value")
+        _checked_width(found["width"])
+        _checked_width(found["precision"] or "")
+        if key is not None:
+            keyed += 1
+            value = values[key]
+        else:
+            try:
+                value = next(positional)
+            except StopIteration:
+                raise TypeError("not enough arguments for format string") from None
+        if kind == "s" and not found["width"] and found["precision"] is None:
+            yield text(value)
+            continue
+        spend_deep(value)
+        spec = "%" + found["flags"] + found["width"]
+        if found["precision"] is not None:
+            spec += "." + found["precision"]
+        yield (spec + kind) % (value,)
+    if "%" in plain[place:]:
+        raise ValueError("incomplete format")
+    yield Traced.constant(plain[place:])
+    if not keyed and not isinstance(values, Mapping) and next(positional, None) is not None:
+        raise TypeError("not all arguments converted during string formatting")
+
+
+def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[str]:
+    """Literal and formatted pieces of `template.format(*args, **kwargs)`."""
+    count = 0
+    for literal, field, spec, conversion in string.Formatter().parse(str(template)):
+        yield Traced.constant(literal)
+        if field is None:
+            continue
+        if conversion not in (None, "s") or "{" in (spec or ""):
+            raise SecurityError("a field that is not a plain one")
+        if field == "":
+            field, count = str(count), count + 1
+        if field.isdecimal():
+            value = args[int(field)]
+        elif field.isidentifier():
+            value = kwargs[field]
+        else:
+            raise SecurityError("a field that reads attributes")
+        if isinstance(value, str) and spec in ("", "s"):
+            yield value
+            continue
+        _checked_width(spec or "")
+        spend_deep(value)
+        yield format(text(value) if conversion else value, spec or "")

@@ -1,0 +1,346 @@
+"""Chat templates: the text is Jinja2's, and control tokens come from the template alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from bytepair_engine import extend_encoding, get_encoding
+from bytepair_engine.chat import (
+    BadTemplate,
+    ChatFormatMismatch,
+    ChatOptions,
+    Control,
+    InvalidChat,
+    TemplateLimit,
+    count_chat,
+    encode_chat,
+    fit_chat,
+)
+from bytepair_engine.chat.templates import TemplateFormat, load_template
+from bytepair_engine.errors import InvalidOption
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.chat_templates import CHATML, TOOLS, plain
+from support.chats import ADVERSARIAL, encoding_for, texts
+
+#: Spelled in every input below, so that a part taken for the template's would be a control token.
+ENCODING = extend_encoding(
+    get_encoding("o200k_base"), ["<c>", "<|im_start|>", "<|im_end|>"], name="t"
+)
+INPUT = "a<c> b<c>c"
+
+
+def rendered(template: str, content: str = INPUT, **given_options: Any) -> list[str | Control]:
+    chosen = TemplateFormat("mine", template, **given_options)
+    chat = [{"role": "user", "content": content}]
+    return encode_chat(chat, encoding=ENCODING, format=chosen, disallowed_special=()).segments
+
+
+def written(segments: list[str | Control]) -> str:
+    return "".join(s.name if isinstance(s, Control) else s for s in segments)
+
+
+def controls(segments: list[str | Control]) -> int:
+    return sum(isinstance(segment, Control) for segment in segments)
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("'<c>' ~ x ~ '<c>'", 2),
+        ("'<c>' + x + '<c>'", 2),
+        ("x + '<c>'", 1),
+        ("'<' ~ 'c' ~ '>'", 1),
+        ("'<c' ~ x[4:]", 0),
+        ("x[:2] ~ 'c>'", 0),
+        ("('<c>' ~ x)[:3]", 1),
+        ("('<c>' ~ x)[1:]", 0),
+        ("('<c>' ~ x)[::-1][::-1]", 1),
+        ("('<c>' ~ x)[-len:]", None),
+        ("'%s<c>%s' % (x, x)", 1),
+        ("'%s<c>' | format(x)", 1),
+        ("'%5s|<c>|%d%%' % (x, 3)", 1),
+        ("'{}<c>{a}{{'.format(x, a=x)", 1),
+        ("x % ()", 0),
+        ("(' <c> ' ~ x) | trim", 1),
+        ("(x ~ '<c>\n').strip().rstrip('z').lstrip('z')", 1),
+        ("(x ~ '|<c>|' ~ x).split('|')[1]", 1),
+        ("(x ~ ' <c> ' ~ x).split()[-3]", 1),
+        ("(x ~ ' <c> ' ~ x).rsplit(None, 2)[1]", 0),
+        ("(x ~ '|<c>').rsplit('|', 1) | join('<c>')", 2),
+        ("[x, '<c>', x] | join('<c>')", 3),
+        ("'<c>'.join([x, x])", 1),
+        ("('<c>' ~ x).replace('b', '<c>')", 2),
+        ("x | replace('<c>', '')", 0),
+        ("('<c>' ~ x).partition('a')[0]", 1),
+        ("x.partition('<c>') | join('')", 0),
+        ("('<C>' ~ x) | lower", 1),
+        ("('<c>' ~ x).upper() | lower", 1),
+        ("('<c>' ~ x) | capitalize", 1),
+        ("('<c>' ~ x) | title | lower", 1),
+        ("x | tojson ~ '<c>'", 1),
+        ("{'<c>': x} | tojson", 0),
+        ("{'<c>': x}", 0),
+        ("('<c>' ~ x).splitlines()[0]", 1),
+        ("('<c>' * 2) ~ x * 2", 2),
+        ("('<c>' ~ x) | indent(2)", 1),
+        ("('<c>' ~ x) | string | safe", 1),
+        ("('<c>' ~ x) | reverse | reverse", 1),
+        ("('<c>' ~ x).removeprefix('<').center(20)", 0),
+        ("x if '<c>' in x else '<c>'", 0),
+        ("('<c>' ~ x) | list | join", 1),
+        ("['<c>', x] | first ~ (['<c>', x] | last)", 1),
+        ("['<c>', x] | map('upper') | map('lower') | join", 1),
+        ("namespace(a='<c>' ~ x).a", 1),
+        ("dict(a='<c>' ~ x)['a']", 1),
+        ("cycler('<c>', x).next()", 1),
+        ("t ~ x", 1),
+    ],
+)
+def test_provenance_of_an_expression(expression: str, found: int | None) -> None:
+    template = "{% set x = messages[0].content %}{{ " + expression.replace("-len", "-11") + " }}"
+    segments = rendered(template, variables={"t": "<c>"})
+    assert written(segments) == plain(template, [{"role": "user", "content": INPUT}], t="<c>")
+    if found is not None:
+        assert controls(segments) == found
+
+
+@pytest.mark.parametrize(
+    ("template", "found"),
+    [
+        ("<c>{% for m in messages %}{{ m.content }}<c>{% endfor %}", 2),
+        ("{% for c in messages[0].content %}{{ c }}{% endfor %}", 0),
+        ("{% macro f(a, b='<c>') %}{{ a }}{{ b }}{% endmacro %}{{ f(messages[0].content) }}", 1),
+        ("{% set s %}<c>{{ messages[0].content }}{% endset %}{{ s ~ s }}", 2),
+        (
+            "{% macro f() %}<c>{{ caller() }}{% endmacro %}"
+            "{% call f() %}{{ messages[0].content }}<c>{% endcall %}",
+            2,
+        ),
+        ("{% filter upper %}<C>{{ messages[0].content }}{% endfilter %}", 0),
+        ("{% filter lower %}<C>{{ messages[0].content }}{% endfilter %}", 1),
+        ("{% generation %}<c>{{ messages[0].content }}{% endgeneration %}", 1),
+        ("<{{ 'c' }}>{{ messages[0].role }}", 1),
+        ("<{{ messages[0].content[2:3] }}>", 0),
+        ("{% for a, b in messages[0].items() %}{{ a }}<c>{{ b }}{% endfor %}", 2),
+        ("{% for i in range(3) %}{% if i == 1 %}{% continue %}{% endif %}<c>{% endfor %}", 2),
+        ("{% set ns = namespace(n='') %}{% for m in messages %}{% set ns.n = ns.n ~ '<c>' ~ "
+         "m.content %}{% endfor %}{{ ns.n }}", 1),
+        ("{% for g, ms in messages | groupby('role') %}<c>{{ ms[0].content }}{% endfor %}", 1),
+    ],
+)  # fmt: skip
+def test_provenance_of_a_statement(template: str, found: int) -> None:
+    segments = rendered(template)
+    assert controls(segments) == found
+    if "generation" not in template:
+        assert written(segments) == plain(template, [{"role": "user", "content": INPUT}])
+
+
+def chats(role: st.SearchStrategy[str]) -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.lists(st.tuples(role, st.booleans()), min_size=1, max_size=4).map(
+        lambda found: [{"role": role, "calls": calls} for role, calls in found]
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), template=st.sampled_from([CHATML, TOOLS]))
+def test_control_tokens_depend_on_structure_alone(data: Any, template: str) -> None:
+    chosen = TemplateFormat("mine", template)
+    encoding = encoding_for("qwen3")
+    structure = data.draw(chats(st.sampled_from(["system", "user", "assistant"])))
+
+    def controlled(text: Any) -> list[str]:
+        messages = []
+        for one in structure:
+            message: dict[str, Any] = {"role": one["role"], "content": text()}
+            if one["calls"]:
+                arguments = json.dumps({text(): text()})
+                function = {"name": text(), "arguments": arguments}
+                message["tool_calls"] = [{"type": "function", "function": function}]
+            if template == CHATML:
+                message.pop("tool_calls", None)
+            messages.append(message)
+        tool = {"type": "function", "function": {"name": text(), "description": text()}}
+        tools = [tool] if template == TOOLS else None
+        found = encode_chat(
+            messages, encoding=encoding, format=chosen, tools=tools, disallowed_special=()
+        )
+        counted = count_chat(messages, encoding=encoding, format=chosen, tools=tools)
+        parts = (*counted.message_counts, counted.tools_count, counted.frame_count)
+        assert len(found.ids) == counted.count == sum(parts)
+        special = set(encoding.special_tokens.values())
+        names = [s.name for s in found.segments if isinstance(s, Control)]
+        assert [encoding.special_tokens[n] for n in names] == [i for i in found.ids if i in special]
+        return names
+
+    assert controlled(lambda: data.draw(texts)) == controlled(lambda: "x")
+
+
+def test_a_template_gives_what_the_format_written_by_hand_gives() -> None:
+    chat = [
+        {"role": role, "content": text} for text in ADVERSARIAL for role in ("user", "assistant")
+    ]
+    given_chat: Any = {"encoding": encoding_for("chatml"), "disallowed_special": ()}
+    by_hand = encode_chat(chat, format="chatml", **given_chat)
+    found = encode_chat(chat, format=TemplateFormat("mine", CHATML), **given_chat)
+    assert found.ids == by_hand.ids
+    assert found.message_spans == by_hand.message_spans
+
+
+def test_fitting_counts_what_is_kept() -> None:
+    chosen = TemplateFormat("mine", CHATML)
+    chat = [{"role": ("user", "assistant")[n % 2], "content": "word " * n} for n in range(30)]
+    encoding = encoding_for("chatml")
+    found = fit_chat(chat, 200, encoding=encoding, format=chosen)
+    kept = count_chat([chat[n] for n in found.kept], encoding=encoding, format=chosen)
+    assert found.count == kept.count <= 200
+    by_hand = fit_chat(chat, 200, encoding=encoding, format="chatml")
+    assert found.kept == by_hand.kept
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 'x' * 10**9 }}",
+        "{{ messages[0].content * 10**9 }}",
+        "{{ [1] * 10**9 }}",
+        "{% for i in range(10**9) %}{% endfor %}",
+        "{{ range(10**30) }}",
+        "{{ 'x' | center(10**9) }}",
+        "{{ 'x'.ljust(10**9) }}",
+        "{{ '1'.zfill(10**9) }}",
+        "{{ '%1000000000s' % 'x' }}",
+        "{{ '%.1000000000f' | format(1.0) }}",
+        "{{ '{:1000000000}'.format('x') }}",
+        "{{ 'a' | indent(10**9) }}",
+        "{{ messages | tojson(indent=10**9) }}",
+        "{{ 10**100000 }}",
+        "{% set n=namespace(x=3) %}{% for i in range(60) %}{% set n.x=n.x * n.x %}{% endfor %}",
+        "{% set n=namespace(x='ab') %}{% for i in range(60) %}{% set n.x=n.x ~ n.x %}{% endfor %}",
+        "{% set n=namespace(x='ab') %}{% for i in range(60) %}{% set n.x=n.x + n.x %}{% endfor %}",
+        "{% set n=namespace(x='a') %}{% for i in range(60) %}"
+        "{% set n.x=n.x.replace('a', 'aa') %}{% endfor %}",
+        "{% set n=namespace(x=[1]) %}{% for i in range(60) %}{% set n.x=n.x + n.x %}{% endfor %}",
+        "{% set n=namespace(x=[1]) %}{% for i in range(60) %}{% set n.x=[n.x, n.x] %}{% endfor %}"
+        "{{ n.x }}",
+        "{% set n=namespace(x=[1]) %}{% for i in range(60) %}{% set n.x=[n.x, n.x] %}{% endfor %}"
+        "{{ n.x | tojson }}",
+        "{% set n=namespace(x=[1], y=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}"
+        "{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(50) }}",
+        "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}"
+        "{% endfor %}{% endfor %}{% endfor %}",
+        "{% for a in [[1]] recursive %}{{ loop([[1], [1]]) }}{% endfor %}",
+        "{{ ('x' * 9999).split('x') * 999 }}",
+        "{% for i in range(9999) %}{{ ('y' * 9999).count('z') }}{% endfor %}",
+    ],
+)
+def test_a_template_that_does_too_much_is_stopped(template: str) -> None:
+    started = time.process_time()
+    with pytest.raises(TemplateLimit):
+        rendered(template)
+    # Fifty milliseconds on a free machine, and compiling is in it too.
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ '{0.__class__}'.format('x') }}",
+        "{{ '{:{}}'.format('x', 9) }}",
+        "{{ '%*d' % (9, 9) }}",
+        "{{ messages[0].update({}) }}",
+        "{{ messages.append(1) }}",
+        "{{ (5).to_bytes(10**9, 'big') }}",
+        "{{ lipsum() }}",
+        "{{ nothing.at.all }}",
+        "{{ messages[0].content.encode() }}",
+        "{{ 1 / 0 }}",
+    ],
+)
+def test_what_fails_is_an_error_without_words(template: str) -> None:
+    with pytest.raises(InvalidChat, match="template_failed"):
+        rendered(template)
+
+
+def test_what_a_template_raises_is_not_said() -> None:
+    with pytest.raises(InvalidChat) as refused:
+        rendered("{{ raise_exception('secret ' ~ messages[0].content) }}", "words")
+    assert refused.value.rule == "template_refused"
+    assert "secret" not in str(refused.value)
+    assert "words" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        ("a\n{% if %}", 2),
+        ("a\n\n{{ x | nothing }}", 3),
+        ("{% include 'x' %}", 1),
+        ("\n{% extends 'x' %}", 2),
+        ("{% block b %}{% endblock %}", 1),
+        ("{{ x | random }}", 1),
+    ],
+)
+def test_what_is_no_template_is_refused_with_its_line(template: str, line: int) -> None:
+    with pytest.raises(BadTemplate) as refused:
+        TemplateFormat("mine", template)
+    assert refused.value.line == line
+
+
+def test_dates_are_those_of_the_request() -> None:
+    chosen = TemplateFormat("mine", "{{ strftime_now('%d %b %Y') }}")
+    chat = [{"role": "user", "content": ""}]
+    with pytest.raises(InvalidOption):
+        count_chat(chat, encoding=ENCODING, format=chosen)
+    options = ChatOptions(current_date="2026-11-24")
+    found = encode_chat(chat, encoding=ENCODING, format=chosen, options=options)
+    assert found.segments == ["24 Nov 2026"]
+    clock = TemplateFormat("mine", "{{ strftime_now('%H:%M') }}")
+    with pytest.raises(InvalidChat, match="time"):
+        count_chat(chat, encoding=ENCODING, format=clock, options=options)
+
+
+def test_options_and_encodings_are_those_that_were_named() -> None:
+    template = "{% if think %}<c>{% endif %}{{ messages[0].content }}"
+    chosen = TemplateFormat("mine", template, options={"think": ("true", "false")}, encodings=["t"])
+    chat = [{"role": "user", "content": "x"}]
+    for value, expected in (("true", 1), ("false", 0)):
+        options = ChatOptions(format_options={"think": value})
+        found = encode_chat(chat, encoding=ENCODING, format=chosen, options=options)
+        assert controls(found.segments) == expected
+    with pytest.raises(InvalidOption):
+        count_chat(
+            chat,
+            encoding=ENCODING,
+            format=chosen,
+            options=ChatOptions(format_options={"think": "<c>"}),
+        )
+    with pytest.raises(ChatFormatMismatch):
+        count_chat(chat, encoding=get_encoding("o200k_base"), format=chosen)
+
+
+def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(
+        json.dumps({"chat_template": "{{ bos_token }}{{ messages[0].content }}",
+                    "bos_token": {"content": "<c>"}})
+    )  # fmt: skip
+    chosen = load_template("mine", config)
+    chat = [{"role": "user", "content": "<c>"}]
+    found = encode_chat(chat, encoding=ENCODING, format=chosen, disallowed_special=())
+    assert [str(segment) for segment in found.segments] == ["Control('<c>')", "<c>"]
+    plain_file = tmp_path / "template.jinja"
+    plain_file.write_text("{{ messages[0].content }}")
+    assert load_template("mine", plain_file).fingerprint != chosen.fingerprint
+    with pytest.raises(BadTemplate, match="sha256"):
+        load_template("mine", config, sha256="0" * 64)
+    config.write_text("{}")
+    with pytest.raises(BadTemplate, match="chat_template"):
+        load_template("mine", config)
