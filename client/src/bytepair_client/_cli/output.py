@@ -1,4 +1,4 @@
-"""Errors in the words of the command line, and exit statuses.
+"""What the command prints: results, errors in its own words, and the exit status.
 
 `sys.stdout` will not do: under PYTHONUNBUFFERED, as in container images, it drops what a pipe
 does not take at once, and it refuses file names that are not UTF-8.
@@ -6,9 +6,26 @@ does not take at once, and it refuses file names that are not UTF-8.
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from typing import Any, Protocol
 
+from bytepair_client._errors import (
+    InputTooLarge,
+    InvalidUtf8,
+    Overloaded,
+    QuotaExceeded,
+    ResourceExhausted,
+    SpecialTokenInText,
+    TokenizerError,
+    UnknownTokenId,
+)
+
+STANDARD_INPUT = "-"
 _STANDARD_OUTPUT = 1
 # The library names remedies by its arguments; these are the options of the command line.
 _OPTIONS = {
@@ -44,6 +61,11 @@ class CommandError(Exception):
         self.status = status
 
 
+def shown(name: str) -> str:
+    """What messages call a file."""
+    return "standard input" if name == STANDARD_INPUT else name
+
+
 def in_options(message: str) -> str:
     """A message of the library, with options in the place of arguments."""
     for argument, option in _OPTIONS.items():
@@ -65,3 +87,81 @@ def write(data: bytes) -> None:
 def write_text(text: str) -> None:
     """Write text as UTF-8, and file names in it as the bytes that they are."""
     write(text.encode(errors="surrogateescape"))
+
+
+_TOO_LARGE = (InputTooLarge, ResourceExhausted)
+# What is wrong with one input; any other error would hit all of them and ends the command.
+_OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
+
+
+class _Answer(Protocol):
+    """What every answer about text or ids says of its encoding."""
+
+    encoding: str
+    fingerprint: str
+
+
+class Result:
+    """What one input gave.
+
+    Attributes:
+        fields: For JSON.
+        line: For people, if there is one.
+        data: What goes out as it is, without a line end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.fields: dict[str, Any] = {"file": name}
+        self.line: str | None = None
+        self.data = b""
+        self.encoding: dict[str, str] = {}
+
+    def answered(self, answer: _Answer) -> None:
+        """Note what answered."""
+        self.encoding = {"encoding": answer.encoding, "fingerprint": answer.fingerprint}
+
+
+class Results:
+    """The results of all inputs. One that fails is reported and skipped, as by wc."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.status = ExitStatus.OK
+        self._as_json = as_json
+        self._encoding: dict[str, str] = {}
+        self._files: list[dict[str, Any]] = []
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[Result]:
+        """Print the result that is filled in here, or tell why there is none."""
+        result = Result(name)
+        try:
+            yield result
+        except (Overloaded, QuotaExceeded):  # what the next input would meet too
+            raise
+        except _OF_ONE_INPUT as error:
+            message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
+            if isinstance(error, _TOO_LARGE):
+                message += "; have the server's limit raised"
+            message = in_options(message)
+            self.status = ExitStatus.FAILED
+            reason = error.reason if isinstance(error, TokenizerError) else None
+            result.fields["error"] = {"reason": reason, "message": message}
+            sys.stderr.write(f"bytepair: {message}\n")
+        else:
+            self._encoding = result.encoding
+            if result.line is not None:
+                self.print_line(result.line)
+            if not self._as_json:
+                write(result.data)
+        self._files.append(result.fields)
+
+    def print_line(self, line: str) -> None:
+        """Print a line for people."""
+        if not self._as_json:
+            write_text(line + "\n")
+
+    def print_json(self, **more: object) -> None:
+        """Print everything, if JSON was requested."""
+        if self._as_json:
+            value = {**self._encoding, "files": self._files, **more}
+            write_text(json.dumps(value) + "\n")

@@ -5,23 +5,26 @@ names and defaults of arguments, how they go into a request, and the plain value
 first argument, `defaults`, is the client's; users do not pass it.
 """
 
-from bytepair_client._operations.chat_batches import count_chat_batch
-from bytepair_client._operations.chats import count_chat, encode_chat, fit_chat
-from bytepair_client._operations.counting import count, count_batch
+from bytepair_client._operations.chats import count_chat, count_chat_batch, encode_chat, fit_chat
 from bytepair_client._operations.decoding import decode, decode_batch, decode_bytes
 from bytepair_client._operations.describing import (
     get_chat_format,
     get_encoding,
+    get_token,
     health,
     list_chat_formats,
     list_encodings,
 )
-from bytepair_client._operations.encoding import encode, encode_batch, encode_with_offsets
+from bytepair_client._operations.encoding import (
+    count,
+    count_batch,
+    encode,
+    encode_batch,
+    encode_with_offsets,
+)
+from bytepair_client._operations.fitting import split, split_stream, truncate, truncate_batch
 from bytepair_client._operations.inspecting import inspect
-from bytepair_client._operations.splitting import split, split_stream
 from bytepair_client._operations.streaming import count_stream, decode_stream, encode_stream
-from bytepair_client._operations.tokens import get_token
-from bytepair_client._operations.truncating import truncate, truncate_batch
 
 __all__ = [
     "count",

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, cast, overload
 
 from bytepair.v1 import chat_pb2
 
 from bytepair_client._call import Call, Method
-from bytepair_client._operations.chat_requests import ChatMessages, ChatTools, fill, set_options
+from bytepair_client._errors import InvalidOption, TokenizerError
+from bytepair_client._operations.batches import Batch, Item, Progress
+from bytepair_client._operations.chat_requests import (
+    ChatMessages,
+    ChatTools,
+    fill,
+    set_chat,
+    set_options,
+)
 from bytepair_client._operations.common import set_encoding
 from bytepair_client._options import (
     NOT_GIVEN,
@@ -24,6 +34,12 @@ CHAT_SERVICE = f"/{chat_pb2.DESCRIPTOR.services_by_name['ChatService'].full_name
 COUNT_CHAT = Method(f"{CHAT_SERVICE}CountChat", chat_pb2.CountChatResponse.FromString)
 ENCODE_CHAT = Method(f"{CHAT_SERVICE}EncodeChat", chat_pb2.EncodeChatResponse.FromString)
 FIT_CHAT = Method(f"{CHAT_SERVICE}FitChat", chat_pb2.FitChatResponse.FromString)
+BATCH_COUNT_CHAT = Method(
+    f"{CHAT_SERVICE}BatchCountChat", chat_pb2.BatchCountChatResponse.FromString
+)
+
+#: Messages, or {"messages": …, "tools": …}.
+Chats = Iterable[ChatMessages | Mapping[str, Any]]
 
 
 def count_chat(
@@ -50,6 +66,8 @@ def count_chat(
     `with_raw_response` also tells whether the count is exact or an estimate, by which rule, and
     how much each message has.
 
+    The other arguments are those of `count`.
+
     Args:
         messages: As programs have them: {"role", "content", "name", "tool_calls",
             "tool_call_id"}, content a string, a list of text parts, or None.
@@ -61,12 +79,8 @@ def count_chat(
         reasoning_effort: One of the format's values; "" for its default.
         current_date: Such as "2026-11-23", where the format writes one.
         format_options: The format's own options.
-        limit: As for `count`.
-        encoding: Name or alias; None for the client's.
         disallowed_special: () to count control tokens that text contains as text, "all" to fail.
-        expected_fingerprint: What the encoding must be.
         expected_format_fingerprint: What the format must be; "" for any.
-        timeout: Seconds; None for no deadline.
     Returns:
         The number of tokens, at most `limit` + 1.
     Raises:
@@ -110,21 +124,10 @@ def encode_chat(
 
     The operator must permit the format.
 
+    The other arguments are those of `count_chat`.
+
     Args:
-        messages: As for `count_chat`, like the seven that follow.
-        format: How the model's chats are written.
-        tools: Which tools the model may call.
-        add_generation_prompt: Whether to end with what begins the assistant's reply.
-        continue_final_message: Whether the assistant's last message stays open.
-        past_reasoning: "default", or a rule that the format has.
-        reasoning_effort: One of the format's values; "" for its default.
-        current_date: Such as "2026-11-23", where the format writes one.
-        format_options: The format's own options.
-        encoding: Name or alias; None for the client's.
         disallowed_special: "all" to fail where text contains a control token, () for text.
-        expected_fingerprint: What the encoding must be.
-        expected_format_fingerprint: What the format must be; "" for any.
-        timeout: Seconds; None for no deadline.
     Returns:
         The ids.
     Raises:
@@ -173,27 +176,15 @@ def fit_chat(
     """Choose the messages that fit into a window: the system messages at the start, the pinned
     ones, and the longest run of whole turns at the end. A call stays with its results.
 
+    The other arguments are those of `count_chat`.
+
     Args:
-        messages: As for `count_chat`.
         max_tokens: The model's window.
-        format: How the model's chats are written.
-        tools: Which tools the model may call.
         reserve_tokens: What of the window is for the answer.
         keep_system: Whether system and developer messages at the start are kept.
         pinned: Indices of messages that are kept.
         min_last_turns: How many turns at the end are kept.
         refill_percent: When anything must go, go down to this share of what may be kept.
-        add_generation_prompt: As for `count_chat`, like the seven that follow.
-        continue_final_message: Whether the assistant's last message stays open.
-        past_reasoning: "default", or a rule that the format has.
-        reasoning_effort: One of the format's values; "" for its default.
-        current_date: Such as "2026-11-23", where the format writes one.
-        format_options: The format's own options.
-        encoding: Name or alias; None for the client's.
-        disallowed_special: () to count control tokens that text contains as text, "all" to fail.
-        expected_fingerprint: What the encoding must be.
-        expected_format_fingerprint: What the format must be; "" for any.
-        timeout: Seconds; None for no deadline.
     Returns:
         The indices of the messages that are kept, increasing.
     Raises:
@@ -224,3 +215,139 @@ def fit_chat(
     set_encoding(request, defaults, encoding, expected_fingerprint)
     seconds = chosen_timeout(defaults, timeout)
     return Call(FIT_CHAT, request, seconds, lambda answer: list(answer.kept))
+
+
+@overload
+def count_chat_batch(
+    defaults: Defaults,
+    chats: Chats,
+    *,
+    format: str,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    encoding: str | None = None,
+    disallowed_special: DisallowedSpecial = (),
+    return_exceptions: Literal[False] = False,
+    progress: Progress | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
+    timeout: Timeout = NOT_GIVEN,
+) -> Batch[chat_pb2.BatchCountChatResponse, int]: ...
+@overload
+def count_chat_batch(
+    defaults: Defaults,
+    chats: Chats,
+    *,
+    format: str,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    encoding: str | None = None,
+    disallowed_special: DisallowedSpecial = (),
+    return_exceptions: bool,
+    progress: Progress | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
+    timeout: Timeout = NOT_GIVEN,
+) -> Batch[chat_pb2.BatchCountChatResponse, int | TokenizerError]: ...
+def count_chat_batch(
+    defaults: Defaults,
+    chats: Chats,
+    *,
+    format: str,  # noqa: A002
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    encoding: str | None = None,
+    disallowed_special: DisallowedSpecial = (),
+    return_exceptions: bool = False,
+    progress: Progress | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
+    timeout: Timeout = NOT_GIVEN,
+) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
+    """Count the tokens of any number of chats, each as `count_chat` would.
+
+    They go in requests of a size that the server takes, several of them at one time.
+
+    The other arguments are those of `count_chat` and of `encode_batch`.
+
+    Args:
+        chats: Each a list of messages as for `count_chat`, or {"messages": …, "tools": …}; read as
+            requests are made.
+        limit: As for `count`, for each chat by itself.
+    Returns:
+        The number of tokens of each chat, in order; [] for no chats.
+    Raises:
+        TokenizerError: See the tree in the documentation.
+    """
+    # With the fields that a request for one chat has too, and without one.
+    options = chat_pb2.CountChatRequest(limit=checked_limit(limit))
+    fill(options, (), format, None, disallowed_special, expected_format_fingerprint)
+    set_options(
+        options.options,
+        add_generation_prompt,
+        continue_final_message,
+        past_reasoning,
+        reasoning_effort,
+        current_date,
+        format_options,
+    )
+    set_encoding(options, defaults, encoding, expected_fingerprint)
+    request = chat_pb2.BatchCountChatRequest(
+        encoding=options.encoding,
+        format=options.format,
+        options=options.options,
+        limit=options.limit if options.HasField("limit") else None,
+        disallowed_special=options.disallowed_special,
+        expected_fingerprint=options.expected_fingerprint,
+        expected_format_fingerprint=options.expected_format_fingerprint,
+    )
+
+    def alone(item: chat_pb2.ChatItem, seconds: Timeout) -> Call[Any, Any]:
+        single = chat_pb2.CountChatRequest(messages=item.messages, tools=item.tools)
+        single.MergeFrom(options)
+        return Call(COUNT_CHAT, single, chosen_timeout(defaults, seconds), _count)
+
+    return Batch(
+        defaults,
+        BATCH_COUNT_CHAT,
+        request,
+        _items(chats, alone),
+        _count,
+        timeout=timeout,
+        return_exceptions=return_exceptions,
+        progress=progress,
+    )
+
+
+def _items(chats: Chats, alone: Any) -> Iterator[Item]:
+    for index, chat in enumerate(chats):
+        messages: Any = chat
+        tools: ChatTools = None
+        if isinstance(chat, Mapping):
+            messages, tools = chat.get("messages", ()), cast(ChatTools, chat.get("tools"))
+        item = chat_pb2.ChatItem()
+        try:
+            set_chat(item, messages, tools)
+        except InvalidOption as error:
+            error.item = index
+            raise
+        yield Item(item, item.ByteSize(), partial(alone, item))
+
+
+def _count(result: chat_pb2.CountChatResult | chat_pb2.CountChatResponse) -> int:
+    return result.count

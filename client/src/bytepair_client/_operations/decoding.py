@@ -47,15 +47,14 @@ def decode(
 ) -> Call[tokenizer_pb2.DecodeResponse, str]:
     """Decode token ids into text.
 
+    The other arguments are those of `encode`.
+
     Args:
         ids: Each one that the encoding has; any number of them.
         errors: For bytes that are not UTF-8, as ids cut from a longer list may give:
             "replace" puts U+FFFD in place of each maximal invalid sequence, "strict" fails
             with InvalidUtf8.
         skip_special_tokens: True: special tokens give nothing; False: their spelling.
-        encoding: Name or alias; None for the client's.
-        expected_fingerprint: As for `encode`, like `timeout`.
-        timeout: Seconds; None for no deadline.
     Returns:
         The text; "" for no ids.
     Raises:
@@ -80,12 +79,10 @@ def decode_bytes(
 ) -> Call[tokenizer_pb2.DecodeResponse, bytes]:
     """Decode token ids into the bytes that they stand for, UTF-8 or not.
 
+    The other arguments are those of `decode`.
+
     Args:
         ids: Each one that the encoding has; any number of them.
-        skip_special_tokens: True: special tokens give nothing; False: their spelling.
-        encoding: Name or alias; None for the client's.
-        expected_fingerprint: As for `encode`, like `timeout`.
-        timeout: Seconds; None for no deadline.
     Returns:
         The bytes; b"" for no ids.
     Raises:
@@ -139,16 +136,10 @@ def decode_batch(
 
     They go in requests of a size that the server takes, several of them at one time.
 
+    The other arguments are those of `decode` and of `encode_batch`.
+
     Args:
         batch: The lists, each of any length; read as requests are made.
-        errors: As for `decode`, like the two that follow.
-        skip_special_tokens: True: special tokens give nothing; False: their spelling.
-        encoding: Name or alias; None for the client's.
-        return_exceptions: As for `encode_batch`, like `progress`.
-        progress: Called with the number of lists that are done, after each request.
-        expected_fingerprint: What the encoding must be.
-        timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
-            each request.
     Returns:
         The text of each list, in order; [] for no lists.
     Raises:

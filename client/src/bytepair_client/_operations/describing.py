@@ -1,4 +1,4 @@
-"""What the server has: encodings and chat formats; and whether it serves."""
+"""What the server has: encodings, their tokens, chat formats; and whether it serves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from bytepair.v1 import chat_pb2, encoding_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, encoding_pb2, token_pb2, tokenizer_pb2
 from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
@@ -16,6 +16,7 @@ from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeou
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
 GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
+GET_TOKEN = method(token_pb2.GetTokenResponse, "GetToken")
 LIST_CHAT_FORMATS = Method(
     f"{CHAT_SERVICE}ListChatFormats", chat_pb2.ListChatFormatsResponse.FromString
 )
@@ -233,3 +234,79 @@ def _format_info(described: chat_pb2.ChatFormat) -> ChatFormatInfo:
         tools=described.tools,
         encodings=tuple(described.encodings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPart:
+    """A part of a token at some moment of merging.
+
+    Attributes:
+        spelling: As the vocabulary has it, which need not be what it decodes to.
+        id: Its id; None where it is no token by itself.
+        order: What decided when its two halves merged; None for a unit.
+        left: The index of its left half; None for a unit.
+        right: The index of its right half; None for a unit.
+    """
+
+    spelling: bytes
+    id: int | None
+    order: float | None
+    left: int | None
+    right: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """One token, as the server describes it.
+
+    Attributes:
+        data: What it decodes to amid a text.
+        kind: "ordinary", "byte", "special" or "unknown".
+        order: What the order of parts is: "rank", "priority" or "score".
+        parts: What merging begins with, then what each merge makes; () where it is not merged, or
+            longer than 1,024 bytes.
+    """
+
+    data: bytes
+    kind: str
+    order: str
+    parts: tuple[TokenPart, ...]
+
+
+def get_token(
+    defaults: Defaults,
+    token_id: int,
+    *,
+    encoding: str | None = None,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[token_pb2.GetTokenResponse, TokenInfo]:
+    """Describe one token, and the merges that make it.
+
+    Args:
+        token_id: Its id.
+        encoding: Name or alias; None for the client's.
+        timeout: Seconds; None for no deadline.
+    Raises:
+        UnknownTokenId: No token has this id.
+        UnknownEncoding: The server has none of that name.
+        TokenizerError: See the tree in the documentation.
+    """
+    request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
+    return Call(GET_TOKEN, request, chosen_timeout(defaults, timeout), _token_info)
+
+
+def _token_info(answer: token_pb2.GetTokenResponse) -> TokenInfo:
+    return TokenInfo(
+        data=answer.data,
+        kind=token_pb2.TokenKind.Name(answer.kind).removeprefix("TOKEN_KIND_").lower(),
+        order=token_pb2.MergeOrder.Name(answer.order).removeprefix("MERGE_ORDER_").lower(),
+        parts=tuple(map(_part, answer.parts)),
+    )
+
+
+def _part(part: token_pb2.TokenPart) -> TokenPart:
+    id_, order, left, right = (
+        getattr(part, name) if part.HasField(name) else None
+        for name in ("id", "order", "left", "right")
+    )
+    return TokenPart(part.spelling, id_, order, left, right)

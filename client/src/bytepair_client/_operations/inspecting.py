@@ -74,11 +74,10 @@ def inspect(
 ) -> Call[context_pb2.InspectResponse, Inspection]:
     """Find what in a text makes its count, or an answer to it, surprising. Nothing is changed.
 
+    The other arguments are those of `encode`.
+
     Args:
         text: Any text that fits a request.
-        encoding: Name or alias; None for the client's.
-        expected_fingerprint: What the encoding must be.
-        timeout: Seconds; None for no deadline.
     Returns:
         What was found, with the count, and the tokens that no further text changes.
     Raises:

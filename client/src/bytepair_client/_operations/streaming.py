@@ -90,19 +90,18 @@ def decode_stream(
 
     If the connection breaks, the stream goes on over another one: nothing is lost or repeated.
 
+    The other arguments are those of `decode`.
+
     Args:
         ids: Ids one by one, or lists of them; of a generator for example. Those that have
             come while a message was being sent go together in the next one; none waits.
-        encoding: Name or alias; None for the client's.
         prefill_ids: Ids that came before, such as those of the prompt. They give no text, but
             bytes at their end that begin a character are completed by the first of `ids`.
-        skip_special_tokens: True: special tokens give nothing; False: their spelling.
         stop: The text ends before the first of these strings in it. None may be empty.
         include_stop: True: it ends after the string and not before.
         errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as nothing can
             complete them, "strict" fails with InvalidUtf8.
         as_bytes: True: give the bytes as they come.
-        expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of pieces of the text: whole characters, never empty; joined they are what
@@ -141,14 +140,11 @@ def encode_stream(
 
     If the connection breaks, the stream goes on over another one: nothing is lost or repeated.
 
+    The other arguments are those of `encode`.
+
     Args:
         pieces: Strings, or UTF-8 that may be cut within a character, such as a file opened in
             binary mode. Those that have come while a message was being sent go together.
-        encoding: As for `encode`, like all that follow.
-        allowed_special: Special tokens that may become control tokens.
-        disallowed_special: "all" to fail for the others, () to read them as ordinary text.
-        add_special_tokens: Whether to add the tokens that frame a text.
-        expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of lists of ids, as they become certain; none is empty, and joined they
@@ -184,15 +180,11 @@ def count_stream(
     If the connection breaks, the text is sent again over another one, where it is short or
     `pieces` can be iterated again, as a list can and a generator cannot.
 
+    The other arguments are those of `count`, and the `timeout` of `encode_stream`.
+
     Args:
         pieces: As for `encode_stream`.
         limit: As for `count`. No more pieces are taken once it is exceeded.
-        encoding: As for `count`, like all that follow.
-        allowed_special: Special tokens that count as one where the text contains them.
-        disallowed_special: () to count the others as ordinary text, "all" to fail.
-        add_special_tokens: Whether to count the tokens that frame a text too.
-        expected_fingerprint: What the encoding must be.
-        timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         The number of tokens, at most `limit` + 1; 0 for no text.
     Raises:

@@ -1,15 +1,16 @@
-"""Text as chunks of a number of tokens."""
+"""Text that must fit a number of tokens: truncated, or split into chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._operations.batches import Batch, Progress, text_items
 from bytepair_client._operations.common import (
     CODE_POINT,
     PREFIX,
@@ -35,6 +36,7 @@ from bytepair_client._options import (
     Fingerprint,
     Timeout,
     chosen_timeout,
+    invalid,
 )
 from bytepair_client._send_buffer import TextBuffer
 from bytepair_client._text import (
@@ -44,8 +46,135 @@ from bytepair_client._text import (
     wire_disallowed,
 )
 
+TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")
+BATCH_TRUNCATE = method(context_pb2.BatchTruncateResponse, "BatchTruncate")
 SPLIT = method(context_pb2.SplitResponse, "Split")
 SPLIT_STREAM = method(context_pb2.SplitStreamResponse, "SplitStream", streamed=True)
+
+Keep = Literal["start", "end", "both"]
+
+
+def truncate(
+    defaults: Defaults,
+    text: str,
+    max_tokens: int,
+    *,
+    keep: Keep = "start",
+    level: Level = "grapheme",
+    marker: str = "",
+    encoding: str | None = None,
+    allowed_special: AllowedSpecial = frozenset(),
+    disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[context_pb2.TruncateResponse, str]:
+    """Cut a text to at most `max_tokens` tokens, as `count` counts them in what is left.
+
+    `with_raw_response` also tells the count, and which parts were kept.
+
+    The other arguments are those of `count`.
+
+    Args:
+        text: Any text that fits a request.
+        max_tokens: At least 0.
+        keep: "start", "end", or "both": a start, then the longest end that fits beside it.
+        level: Where the text may be cut: "code_point", "grapheme" (what people see as characters),
+            "word", "sentence", "line" or "paragraph".
+        marker: Put where text was left out, and counted, such as " …".
+    Returns:
+        The longest text that fits; all of it where it does.
+    Raises:
+        BudgetTooSmall: The text does not fit, and neither does the marker alone.
+        TokenizerError: See the tree in the documentation.
+    """
+    request = context_pb2.TruncateRequest(
+        max_tokens=tokens("max_tokens", max_tokens),
+        keep=_keep(keep),
+        level=wire_level(level),
+        marker=marker,
+        allowed_special=wire_allowed(allowed_special),
+        disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
+        unit=CODE_POINT,
+    )
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    return _truncate_call(defaults, request, text, timeout)
+
+
+def truncate_batch(
+    defaults: Defaults,
+    texts: Iterable[str],
+    max_tokens: int,
+    *,
+    keep: Keep = "start",
+    level: Level = "grapheme",
+    marker: str = "",
+    encoding: str | None = None,
+    allowed_special: AllowedSpecial = frozenset(),
+    disallowed_special: DisallowedSpecial = (),
+    add_special_tokens: bool = False,
+    return_exceptions: bool = False,
+    progress: Progress | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
+) -> Batch[context_pb2.BatchTruncateResponse, Any]:
+    """Cut many texts, each as `truncate` does.
+
+    The other arguments are those of `truncate` and of `encode_batch`.
+
+    Args:
+        texts: Any number of strings; read as requests are made.
+    Returns:
+        The longest text that fits, for each text in order; [] for no texts.
+    Raises:
+        TokenizerError: See the tree in the documentation.
+    """
+    options = context_pb2.BatchTruncateRequest(
+        max_tokens=tokens("max_tokens", max_tokens),
+        keep=_keep(keep),
+        level=wire_level(level),
+        marker=marker,
+        allowed_special=wire_allowed(allowed_special),
+        disallowed_special=wire_disallowed(disallowed_special),
+        add_special_tokens=add_special_tokens,
+        unit=CODE_POINT,
+    )
+    set_encoding(options, defaults, encoding, expected_fingerprint)
+
+    def alone(text: Any, seconds: Timeout) -> Call[Any, Any]:
+        request = copied(options, context_pb2.TruncateRequest())
+        return _truncate_call(defaults, request, text, seconds)
+
+    return Batch(
+        defaults,
+        BATCH_TRUNCATE,
+        options,
+        text_items(defaults, texts, alone),
+        _text,
+        timeout=timeout,
+        return_exceptions=return_exceptions,
+        progress=progress,
+    )
+
+
+def _truncate_call(
+    defaults: Defaults, request: context_pb2.TruncateRequest, text: str, timeout: Timeout
+) -> Call[context_pb2.TruncateResponse, str]:
+    set_one_text(request, text)
+    return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), _text)
+
+
+def _text(answer: context_pb2.TruncateResponse | context_pb2.TruncateResult) -> str:
+    return answer.text
+
+
+def _keep(keep: str) -> context_pb2.Keep:
+    if keep not in ("start", "end", "both"):
+        raise invalid("keep", '"start", "end" or "both"')
+    found: Any = context_pb2.Keep.Value(f"KEEP_{keep.upper()}")
+    value: context_pb2.Keep = found
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +214,8 @@ def split(
 ) -> Call[context_pb2.SplitResponse, list[Chunk]]:
     """Split a text into chunks of at most `max_tokens` tokens, as `count` counts each.
 
+    The other arguments are those of `count`, for each chunk by itself.
+
     Args:
         text: A text of any length.
         max_tokens: At least 1.
@@ -92,12 +223,6 @@ def split(
             `max_tokens`.
         level: The coarsest border to cut at, see `truncate`. A chunk that would be less than half
             full ends at a finer one.
-        encoding: As for `truncate`, like all that follow.
-        allowed_special: Special tokens that count as one where the text contains them.
-        disallowed_special: () to count the others as ordinary text, "all" to fail.
-        add_special_tokens: Whether to count the tokens that frame each chunk too.
-        expected_fingerprint: What the encoding must be.
-        timeout: Seconds; None for no deadline.
     Returns:
         Chunks in order; [] for "". Without overlap they join to the text, and
         `text[chunk.start:chunk.end] == chunk.text` for each.
@@ -151,16 +276,10 @@ def split_stream(
     If the connection breaks, the text is sent again over another one, where it is short or
     `pieces` can be iterated again, as a list can and a generator cannot; no chunk comes twice.
 
+    The other arguments are those of `split`.
+
     Args:
         pieces: As for `encode_stream`.
-        max_tokens: As for `split`, like all that follow.
-        overlap_tokens: The most tokens that a chunk shares with the one before it.
-        level: The coarsest border to cut at.
-        encoding: Name or alias; None for the client's.
-        allowed_special: Special tokens that count as one where the text contains them.
-        disallowed_special: () to count the others as ordinary text, "all" to fail.
-        add_special_tokens: Whether to count the tokens that frame each chunk too.
-        expected_fingerprint: What the encoding must be.
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of chunks, as they become certain: those of `split` for the whole text. Its
