@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar, cast
 
 from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
@@ -24,9 +24,9 @@ from bytepair_client._errors import (
     UnknownTokenId,
 )
 from bytepair_client._operations.common import copied, has_more_bytes
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
+from bytepair_client._options import NOT_GIVEN, Defaults, Fingerprint, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
-from bytepair_client._text import Segments, Text, set_text
+from bytepair_client._text import AllowedSpecial, DisallowedSpecial, Segments, Text, set_text
 
 #: Requests of one batch that are under way at one time. This bounds the memory that a batch takes
 #: beside its results, and keeps a server busy while the next request is made.
@@ -42,6 +42,23 @@ _NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 Progress = Callable[[int], object]
 Plain = TypeVar("Plain")
 Response = TypeVar("Response", bound=Message)
+
+
+class BatchOptions(TypedDict, total=False):
+    """Options of every batch."""
+
+    encoding: str | None
+    progress: Progress | None
+    expected_fingerprint: Fingerprint
+    timeout: Timeout
+
+
+class TextBatchOptions(BatchOptions, total=False):
+    """Options of batches of texts."""
+
+    allowed_special: AllowedSpecial
+    disallowed_special: DisallowedSpecial
+    add_special_tokens: bool
 
 
 class BatchResult(Protocol):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, Unpack, cast, overload
 
 from bytepair.v1 import chat_pb2
 
 from bytepair_client._call import Call, Method
 from bytepair_client._errors import InvalidOption, TokenizerError
-from bytepair_client._operations.batches import Batch, Item, Progress
+from bytepair_client._operations.batches import Batch, BatchOptions, Item, Progress
 from bytepair_client._operations.chat_requests import (
     ChatMessages,
     ChatTools,
@@ -40,6 +40,19 @@ BATCH_COUNT_CHAT = Method(
 
 #: Messages, or {"messages": …, "tools": …}.
 Chats = Iterable[ChatMessages | Mapping[str, Any]]
+
+
+class ChatBatchOptions(BatchOptions, total=False):
+    """Options of batches of chats."""
+
+    add_generation_prompt: bool
+    continue_final_message: bool
+    past_reasoning: str
+    reasoning_effort: str
+    current_date: str
+    format_options: Mapping[str, str] | None
+    disallowed_special: DisallowedSpecial
+    expected_format_fingerprint: str
 
 
 def count_chat(
@@ -223,20 +236,9 @@ def count_chat_batch(
     chats: Chats,
     *,
     format: str,
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
     limit: int | None = None,
-    encoding: str | None = None,
-    disallowed_special: DisallowedSpecial = (),
     return_exceptions: Literal[False] = False,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    expected_format_fingerprint: str = "",
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int]: ...
 @overload
 def count_chat_batch(
@@ -244,20 +246,9 @@ def count_chat_batch(
     chats: Chats,
     *,
     format: str,
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
     limit: int | None = None,
-    encoding: str | None = None,
-    disallowed_special: DisallowedSpecial = (),
     return_exceptions: bool,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    expected_format_fingerprint: str = "",
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int | TokenizerError]: ...
 def count_chat_batch(
     defaults: Defaults,

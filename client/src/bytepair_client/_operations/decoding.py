@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError, UnknownTokenId
-from bytepair_client._operations.batches import Batch, Item, Progress
+from bytepair_client._operations.batches import Batch, BatchOptions, Item, Progress
 from bytepair_client._operations.common import (
     DecodeErrors,
     copied,
@@ -101,11 +101,8 @@ def decode_batch(
     *,
     errors: DecodeErrors = "replace",
     skip_special_tokens: bool = False,
-    encoding: str | None = None,
     return_exceptions: Literal[False] = False,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[BatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, str]: ...
 @overload
 def decode_batch(
@@ -114,11 +111,8 @@ def decode_batch(
     *,
     errors: DecodeErrors = "replace",
     skip_special_tokens: bool = False,
-    encoding: str | None = None,
     return_exceptions: bool,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[BatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, str | TokenizerError]: ...
 def decode_batch(
     defaults: Defaults,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, Progress, text_items
+from bytepair_client._operations.batches import Batch, Progress, TextBatchOptions, text_items
 from bytepair_client._operations.common import (
     copied,
     has_more_bytes,
@@ -148,28 +148,16 @@ def encode_batch(
     defaults: Defaults,
     texts: Iterable[Text],
     *,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = "all",
-    add_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchEncodeResponse, list[int]]: ...
 @overload
 def encode_batch(
     defaults: Defaults,
     texts: Iterable[Text],
     *,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = "all",
-    add_special_tokens: bool = False,
     return_exceptions: bool,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchEncodeResponse, list[int] | TokenizerError]: ...
 def encode_batch(
     defaults: Defaults,
@@ -299,14 +287,8 @@ def count_batch(
     texts: Iterable[Text],
     *,
     limit: int | None = None,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchCountResponse, int]: ...
 @overload
 def count_batch(
@@ -314,14 +296,8 @@ def count_batch(
     texts: Iterable[Text],
     *,
     limit: int | None = None,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
     return_exceptions: bool,
-    progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchCountResponse, int | TokenizerError]: ...
 def count_batch(
     defaults: Defaults,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from bytepair.v1 import stream_pb2
 
@@ -42,35 +42,34 @@ Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
 Part = TypeVar("Part")
 
 
+class DecodeStreamOptions(TypedDict, total=False):
+    """Options of `decode_stream`, whatever it gives."""
+
+    encoding: str | None
+    prefill_ids: Iterable[int]
+    skip_special_tokens: bool
+    stop: Collection[str]
+    include_stop: bool
+    errors: DecodeErrors
+    expected_fingerprint: Fingerprint
+    timeout: Timeout
+
+
 @overload
 def decode_stream(
     defaults: Defaults,
     ids: Ids,
     *,
-    encoding: str | None = None,
-    prefill_ids: Iterable[int] = (),
-    skip_special_tokens: bool = False,
-    stop: Collection[str] = (),
-    include_stop: bool = False,
-    errors: DecodeErrors = "replace",
     as_bytes: Literal[False] = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[DecodeStreamOptions],
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, str]: ...
 @overload
 def decode_stream(
     defaults: Defaults,
     ids: Ids,
     *,
-    encoding: str | None = None,
-    prefill_ids: Iterable[int] = (),
-    skip_special_tokens: bool = False,
-    stop: Collection[str] = (),
-    include_stop: bool = False,
-    errors: DecodeErrors = "replace",
     as_bytes: Literal[True],
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[DecodeStreamOptions],
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, bytes]: ...
 def decode_stream(
     defaults: Defaults,
