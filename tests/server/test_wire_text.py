@@ -67,6 +67,8 @@ ITEM = TEXTS.map(lambda text: element(1, text)) | st.sampled_from(
         b"",  # an empty text
         text_pb2.TextItem(segments=[text_pb2.Segment(text="x")]).SerializeToString(),
         b"\x0a\x01a\x0a\x01b",  # twice
+        # Twice, and its first three bytes would be a field as long as all of it.
+        b"\x0a\x64" + b"\x02" * 100 + b"\x0a\x7f" + b"b" * 127,
         b"\x0a\x01a\x50\x01",  # beside a field that nobody knows
         b"\x0a\x05a",  # cut off
     ]

@@ -146,10 +146,14 @@ class Service:
         texts = [content for content in found if isinstance(content, str | bytes)]
         if len(texts) == len(found) and not rule.disallowed:
             # None of them can fail by itself.
-            for count in contents.count_texts(entry.encoding, texts, rule, limit):
-                exceeded = limit is not None and count > limit
-                response.results.add(count=count, limit_exceeded=exceeded)
-                call.tokens += count
+            counts = contents.count_texts(entry.encoding, texts, rule, limit)
+            add = response.results.add
+            for count in counts:
+                if limit is not None and count > limit:
+                    add(count=count, limit_exceeded=True)
+                else:
+                    add(count=count)
+            call.tokens = sum(counts)
             return response.SerializeToString()
         for index, content in enumerate(found):
             result = response.results.add()

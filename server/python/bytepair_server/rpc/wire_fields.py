@@ -40,27 +40,37 @@ def take(raw: bytes, number: int) -> tuple[bytes, list[bytes]] | None:
         knows.
     """
     wanted = number << 3 | _LENGTH_DELIMITED
-    at, size = 0, len(raw)
+    at, kept, size = 0, 0, len(raw)
     rest, found = [], []
-    while at < size:
-        start, key = at, raw[at]
-        at += 1
-        if key < 8:
-            return None  # there is no field 0
-        if key & 7 != _LENGTH_DELIMITED:
-            # A number or an enum: one byte, in every request that is usual.
-            if key & 7 or key > 127 or at >= size or raw[at] > 127 or key >> 3 == number:
-                return None
-            at += 1
-        else:
-            length, at = _length(raw, at)
-            if key > 127 or at + length > size:
+    try:
+        while at < size:
+            start, key = at, raw[at]
+            if key < 8 or key > 127:
+                return None  # there is no field 0
+            if key & 7 != _LENGTH_DELIMITED:
+                # A number or an enum: one byte, in every request that is usual.
+                if key & 7 or raw[at + 1] > 127 or key >> 3 == number:
+                    return None
+                at += 2
+                continue
+            # Read here and not by a function, which would cost a batch most of its time.
+            length, at = raw[at + 1], at + 2
+            if length > 127:
+                if raw[at] < 128:
+                    length, at = length - 128 + (raw[at] << 7), at + 1
+                else:
+                    length, at = _length(raw, start + 1)
+            end = at + length
+            if end > size:
                 return None
             if key == wanted:
-                found.append(raw[at : at + length])
-                start = at + length
-            at += length
-        rest.append(raw[start:at])
+                found.append(raw[at:end])
+                rest.append(raw[kept:start])
+                kept = end
+            at = end
+    except IndexError:
+        return None  # it ends within a field
+    rest.append(raw[kept:])
     return b"".join(rest), found
 
 
@@ -71,10 +81,14 @@ def only(raw: bytes, number: int) -> bytes | None:
         raw: The message.
         number: The field's, up to 15.
     """
-    if not raw or raw[0] != number << 3 | _LENGTH_DELIMITED:
+    size = len(raw)
+    if not size or raw[0] != number << 3 | _LENGTH_DELIMITED:
         return None
+    # The lengths of two bytes that most texts have are seen without a call.
+    if size > 130 and raw[1] > 127 >= raw[2] and raw[1] - 128 + (raw[2] << 7) == size - 3:
+        return raw[3:]
     length, at = _length(raw, 1)
-    return raw[at:] if at + length == len(raw) else None
+    return raw[at:] if at + length == size else None
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
