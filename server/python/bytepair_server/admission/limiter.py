@@ -98,7 +98,7 @@ class Limiter:
         """
         if self.draining:
             raise Draining
-        slot = Slot(self, call.flow, size)
+        slot = Slot(self, call.fairness_key, size)
         if not self._queue and self._has_room(size):
             self._enter(slot)
             slot.begin()

@@ -95,7 +95,7 @@ class Call:
         self.request_id: Final = request_id
 
     @property
-    def flow(self) -> str:
+    def fairness_key(self) -> str:
         """The unit of fairness: the caller, or, without authentication, the connection."""
         return self.peer if self.caller == ANONYMOUS else self.caller
 

@@ -154,7 +154,9 @@ class UnaryHandlers:
                     await limiter.opened()
                 quota = self._quotas.of(call.caller)
                 step = self._answer_json if incoming.is_json else self._answer
-                run = partial(self._executor.run, call.flow, len(raw), step, method, raw, call)
+                run = partial(
+                    self._executor.run, call.fairness_key, len(raw), step, method, raw, call
+                )
                 if quota is None:
                     answer = await run()
                 else:

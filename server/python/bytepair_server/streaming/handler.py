@@ -238,7 +238,9 @@ class StreamHandlers:
             session.fault = error
             return session.abandon()
         try:
-            return await stream.working(self._executor.run(session.call.flow, size, step, *raw))
+            return await stream.working(
+                self._executor.run(session.call.fairness_key, size, step, *raw)
+            )
         finally:
             stream.hold(session.held)
 
