@@ -4,8 +4,7 @@
 use crate::breaks::{self, Level};
 use crate::split::{class_of, is_letter};
 
-/// So many bytes are looked through for a letter before a block and after it; and for a border at
-/// once.
+/// Bytes that are searched for a letter before a block and after it, and for a border at once.
 const FAR: usize = 512;
 const BLOCK: usize = 48;
 
@@ -30,7 +29,7 @@ pub const BORDERS: [Border; 6] = [
     Border::Paragraph,
 ];
 
-/// It cannot be told from the text near a place.
+/// It cannot be decided by the text near a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear;
 
@@ -122,7 +121,7 @@ pub fn between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<
     Ok(ends.filter(|end| (low + 1..=high).contains(end)).collect())
 }
 
-/// Whether nothing before a character changes what is behind it: a letter, but for half-width sound
+/// Whether nothing before a character changes what is behind it: a letter, except for half-width sound
 /// marks, which belong to what stands before them, and the letter that is a pictograph too.
 fn resets(character: char) -> bool {
     is_letter(character) && !matches!(character, '\u{2139}' | '\u{ff9e}' | '\u{ff9f}')

@@ -1,4 +1,4 @@
-//! Ordinary text as chunks of at most so many tokens each: what `context/splitting.py` finds, for
+//! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
 //! texts in which split points are near.
 //!
 //! The tokens before a safe split point and behind it never change each other, so one pass over the
@@ -12,10 +12,10 @@ use crate::cancel;
 use crate::output::Sums;
 use crate::split::{Ends, is_split_point, next_split_point};
 
-/// A text is split into pre-tokens up to so many bytes ahead at once.
+/// Bytes of text that are split into pre-tokens at once.
 const WINDOW: usize = 16 * 1024;
 
-/// So many where it has been split from a place near by.
+/// The same, where the text has been split from a place near by.
 const RESTART: usize = 192;
 
 /// The bytes of the longest pre-token, and of what is looked through for a split point.
@@ -144,7 +144,7 @@ impl<'a> Scan<'a> {
         self.sums.count = self.sums.sums.last().copied().unwrap_or(0);
     }
 
-    /// Split more of the text, at most so many bytes; whether there was more.
+    /// Split at most `bytes` more of the text. Returns whether there was more.
     fn extend(&mut self, bytes: usize) -> Result<bool, Unclear> {
         let at = self.places.last().copied().unwrap_or(self.start);
         if at == self.text.len() {

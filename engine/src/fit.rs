@@ -27,7 +27,7 @@ use crate::split::{Ends, Splitter};
 /// What a pattern may look at behind `reach`: three characters.
 const PEEK: usize = 12;
 
-/// So many pre-tokens are counted at once.
+/// Pre-tokens that are counted at once.
 const GROUP: usize = 64;
 
 /// The least that are halved.

@@ -1,4 +1,4 @@
-//! The body of a request, of which the first frame may have been read to learn the message's size.
+//! The body of a request. Its first frame may have been read before, for the size of the message.
 
 use std::io;
 use std::pin::Pin;

@@ -30,7 +30,7 @@ pub struct Opened {
 /// What happened to a call.
 pub enum Event {
     Opened(Box<Opened>),
-    /// The message that was asked for.
+    /// The message that Python requested.
     Message(Bytes),
     /// The caller sends no more messages.
     End,

@@ -26,8 +26,8 @@ pub struct StreamUnsent {
 }
 
 impl StreamUnsent {
-    /// Count bytes that HTTP took.
-    pub fn taken(&self, size: usize) {
+    /// Subtract bytes that were passed to HTTP.
+    pub fn passed_on(&self, size: usize) {
         let before = self.bytes.fetch_sub(size, Relaxed);
         if before - size < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
             self.calls.push(self.id, Event::Writable);
@@ -42,7 +42,7 @@ type Start = oneshot::Sender<Result<Started, Failure>>;
 struct Slot {
     peer: Option<Arc<Peer>>,
     admission: Option<oneshot::Sender<Result<(), Failure>>>,
-    /// Told when an admitted call fails while its message is read.
+    /// Receives the failure of an admitted call whose message is still being read.
     rejection: Option<oneshot::Sender<Failure>>,
     answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
     start: Option<Start>,
@@ -91,7 +91,7 @@ impl Calls {
         self.events.push(id, event);
     }
 
-    /// What comes on a stream that is open: it is taken after everything that `push` has.
+    /// Push an event of an open stream: Python gets it after everything that `push` has added.
     pub fn push_of_stream(&self, id: u64, event: Event) {
         self.events.push_of_stream(id, event);
     }
@@ -290,7 +290,8 @@ impl Calls {
         true
     }
 
-    /// A call comes to nothing, and its connection may have only so many of them in a second.
+    /// Count a call that ended without an answer; a connection with more than `limit` in a second is
+    /// closed.
     pub fn count_as_abandoned(&self, id: u64, limit: u32) {
         if let Some(Slot {
             peer: Some(peer), ..

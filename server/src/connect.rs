@@ -46,7 +46,7 @@ pub struct Method {
     pub has_no_side_effects: bool,
 }
 
-/// A call whose message was unread until Python asked for it.
+/// A call whose message is not read before Python requests it.
 #[derive(Clone, Copy)]
 pub struct Admitted(pub u64);
 
@@ -237,7 +237,7 @@ impl Dispatcher for Calling {
     }
 }
 
-/// Read the messages of a stream, a few ahead of those that Python asked for.
+/// Read the messages of a stream, a few ahead of those that Python has requested.
 async fn read(
     calls: Arc<Calls>,
     id: u64,
@@ -327,7 +327,7 @@ impl Stream for Messages {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.started.0.poll_recv(context).map(|next| match next? {
             Ok(message) => {
-                self.started.1.taken(message.len());
+                self.started.1.passed_on(message.len());
                 Some(Ok(EncodedBody::Contiguous(message)))
             }
             Err(failure) => Some(Err(error(*failure))),

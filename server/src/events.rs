@@ -41,7 +41,7 @@ impl Events {
         self.add(|queues| queues.calls.push_back((id, event)));
     }
 
-    /// What comes on a stream that is open: it is taken after everything that `push` has.
+    /// Push an event of an open stream: it is returned after everything that `push` has added.
     pub fn push_of_stream(&self, id: u64, event: Event) {
         self.add(|queues| queues.streams.push_back((id, event)));
     }

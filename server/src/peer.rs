@@ -9,8 +9,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// All peers, and the bytes that are held for them together: parts of messages that are not whole,
-/// and answers that were not taken. Where there are too many, the connection with the most is closed.
+/// All peers, and the bytes that are held for them together: incomplete messages,
+/// and unsent answers. When there are too many, the connection with the most is closed.
 pub struct Peers {
     most: usize,
     bytes: AtomicUsize,
@@ -79,7 +79,7 @@ pub struct Peer {
     pub unsent: AtomicUsize,
     /// Unary calls whose large messages wait unread.
     pub unread_calls: AtomicUsize,
-    /// Told when the connection is to be closed for abuse.
+    /// Notified when the connection is to be closed for abuse.
     pub evicted: Notify,
     peers: Arc<Peers>,
     held: AtomicUsize,

@@ -31,7 +31,7 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// Told when the server begins to drain, and again when it stops.
+/// Notified when the server begins to drain, and again when it stops.
 #[derive(Clone)]
 pub struct Draining(watch::Receiver<()>);
 

@@ -25,9 +25,9 @@ pub struct Settings {
     pub read_ahead_bytes: usize,
     /// Unary calls of one connection whose large messages wait unread to be admitted.
     pub max_unread_calls: usize,
-    /// Bytes of answers that one connection has not taken yet.
+    /// Bytes of unsent answers of one connection.
     pub max_unsent_bytes: usize,
-    /// Bytes of messages that are not whole and of answers that were not taken, of all connections.
+    /// Bytes of incomplete messages and of unsent answers, of all connections.
     pub max_buffered_bytes: usize,
     /// Calls of one connection that its peer may give up within a second; 0: no limit.
     pub max_abandoned_per_second: u32,

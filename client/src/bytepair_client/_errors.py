@@ -170,7 +170,7 @@ class InputTooLarge(RequestRefused, ValueError):
     REASON = "INPUT_TOO_LARGE"
 
     field = _Fact(str, 'What is too large: a field of the request, or "request" for all of it.')
-    limit = _Fact(_whole, "The most that is taken, in bytes, ids or items.")
+    limit = _Fact(_whole, "The most that is accepted, in bytes, ids or items.")
     size = _Fact(_whole, "What was given, in the same unit.")
 
 

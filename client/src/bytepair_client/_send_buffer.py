@@ -50,7 +50,7 @@ TextRequest = (
 class SendBuffer(ABC, Generic[Part]):
     """The requests of one stream. Not safe for threads, but `parts` may run beside all else.
 
-    The first request holds the configuration, and whatever else waits when it is taken.
+    The first request holds the configuration, and everything else that waits when it is made.
 
     Attributes:
         max_request: The most that one request holds, in bytes of text or in ids; at least 1.

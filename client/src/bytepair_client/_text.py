@@ -43,7 +43,7 @@ def special(token: str) -> SpecialToken:
 class Segments(tuple[str | SpecialToken, ...]):
     """One text in parts: strings, which are untrusted, and special tokens, made by `special`.
 
-    No string in it ever gives a control token, and no two parts together can spell one. The parts
+    No string in it ever gives a control token, and no two parts together can form one. The parts
     are encoded one by one; nothing merges across a border.
     """
 

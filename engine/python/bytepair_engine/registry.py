@@ -32,7 +32,7 @@ def get_encoding(
     Returns:
         The same object at each call with the same arguments.
     Raises:
-        UnknownEncoding: There is none of that name; a similar one is never taken instead.
+        UnknownEncoding: There is none of that name; a similar one is never used instead.
         InvalidOption: An argument is out of its range, or the core is not built.
         VocabularyError: The installed table is not the official one.
 

@@ -267,7 +267,7 @@ mod tests {
 
     /// What is remembered is short, and must be right even if the call that merged it is given up.
     #[test]
-    fn short_pieces_are_merged_to_the_end_whoever_waits() {
+    fn a_short_piece_is_merged_to_the_end_even_when_cancelled() {
         let pairs = Pairs::new(&[(0, 0, 0, 1), (1, 1, 1, 2)]);
         let parts: Vec<Part> = (0..200).map(|start| Part { symbol: 0, start }).collect();
         let expected = merged(&pairs, &parts);

@@ -80,7 +80,7 @@ pub(super) fn chunks(
     })
 }
 
-/// The place that is so many code points behind another; the end of the text if that is beyond it.
+/// The place `points` code points after `place`; at most the end of the text.
 fn forward(text: &str, place: usize, points: usize) -> usize {
     let mut rest = text[place..].char_indices();
     rest.nth(points).map_or(text.len(), |(at, _)| place + at)

@@ -142,7 +142,7 @@ impl Splitter {
         !matches!(self, Splitter::Regex(_))
     }
 
-    /// How far it may look to find the end of the pre-token at `start`, but for three characters
+    /// How far it may look to find the end of the pre-token at `start`, except for three characters
     /// beyond; only where `has_split_points`.
     pub fn reach(&self, text: &[u8], start: usize) -> usize {
         reach::reach(text, start, matches!(self, Splitter::Gpt2))

@@ -4,7 +4,7 @@ use super::class::*;
 
 const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 
-/// At least as far as any alternative looks from `start`, but for three characters beyond.
+/// At least as far as any alternative looks from `start`, except for three characters beyond.
 ///
 /// The alternatives are those of `docs/patterns.md`: a word, which the character before it may
 /// belong to; a number, of three digits unless `long_numbers`; a run of anything else, which a space

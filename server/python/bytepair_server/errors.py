@@ -16,7 +16,7 @@
     ├── InvalidText                  text that is not UTF-8
     └── InConfig                     any of these, in the configuration of a stream
 
-`failures.py` turns them into statuses.
+`rpc/status.py` turns them into statuses.
 """
 
 from __future__ import annotations

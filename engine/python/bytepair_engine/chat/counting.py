@@ -84,11 +84,11 @@ def count_chat(
         tools: OpenAI-shaped dictionaries, or JSON text; None for none.
         options: See `ChatOptions`.
         limit: If given, counting may stop once there are more tokens.
-        disallowed_special: Special tokens that no text may spell; none by default. Text never
+        disallowed_special: Special tokens that no text may contain; none by default. Text never
             becomes a control token, whatever this is.
     Raises:
         UnknownChatFormat, ChatFormatMismatch, InvalidChat, InvalidOption: See there.
-        SpecialTokenFound: A text spells a disallowed special token.
+        SpecialTokenFound: A text contains a disallowed special token.
 
     >>> from bytepair_engine import get_encoding
     >>> chat = [{"role": "user", "content": "hello"}]

@@ -73,7 +73,7 @@ _BLOCK: Final = 64
 #: As many, where line ends are looked for.
 _LINE_BLOCK: Final = 2048
 
-#: How many characters more than asked for are looked at, so that the next question is answered.
+#: Characters that are looked at beyond the requested place, so that the next request is answered.
 _MORE: Final = 64
 
 
@@ -91,7 +91,7 @@ def decided(text: str) -> int:
 
 
 class Borders:
-    """The borders of one text, found where they are asked for.
+    """The borders of one text, found on request.
 
     Questions that go forward cost in proportion to the text between them, whatever it holds.
     """

@@ -30,13 +30,13 @@ class FindingCode(IntEnum):
     UNSTABLE_TAIL = 2
     #: A special token is spelled.
     SPECIAL_TOKEN_SPELLED = 3
-    #: A special token is nearly spelled: but for case, compatibility or invisible characters.
+    #: A special token is nearly spelled, except for case, compatibility or invisible characters.
     SPECIAL_TOKEN_LOOKALIKE = 4
     #: Not in Unicode's normal form C.
     NOT_NFC = 5
-    #: A character without width, but for those that emoji and scripts need.
+    #: A character without width, except for those that emoji and scripts need.
     INVISIBLE_CHARACTER = 6
-    #: A tag character, but for those of flags.
+    #: A tag character, except for those of flags.
     TAG_CHARACTER = 7
     #: A character that changes the direction of text.
     BIDI_CONTROL = 8
@@ -78,7 +78,7 @@ class Inspection:
     """What was found in a text.
 
     Attributes:
-        findings: By start, end and code; at most as many as were asked for.
+        findings: By start, end and code; at most `max_findings`.
         totals: How many there are of each code that occurs.
         count: The tokens of the text as ordinary text.
         stable_tokens: How many of its tokens are the same whatever text follows.
@@ -107,7 +107,7 @@ def inspect(
         encoding: One for which `can_stream` holds.
         text: Any text without lone surrogates; its special tokens are ordinary text.
         codes: What to look for; none for everything.
-        max_findings: At most so many findings, at least 0; None for all.
+        max_findings: The most findings, at least 0; None for all.
         flagged: Token ids to report.
         long_run_bytes: How long text without a split point may be.
     Raises:

@@ -114,7 +114,7 @@ class Measure:
         return self.count(before + text, None if limit is None else limit + own) - own
 
     def splits_special(self, place: int) -> bool:
-        """Whether a place is inside an allowed special token that the text spells."""
+        """Whether a place is inside an allowed special token of the text."""
         return self._names.longest > 1 and self._names.across(self.text, place) is not None
 
     def forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
@@ -316,7 +316,7 @@ class Measure:
 def check_special(
     encoding: Encoding, text: str, allowed: SpecialTokens, disallowed: SpecialTokens
 ) -> None:
-    """Raise SpecialTokenFound if `text` spells a disallowed special token."""
+    """Raise SpecialTokenFound if `text` contains a disallowed special token."""
     every = frozenset(encoding.special_tokens)
     known = every if allowed == "all" else frozenset(allowed)
     names = every - known if disallowed == "all" else frozenset(disallowed)

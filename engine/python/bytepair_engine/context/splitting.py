@@ -1,4 +1,4 @@
-"""Text as chunks of at most so many tokens each, cut where it reads best."""
+"""Text as chunks with a limited number of tokens each, cut where it reads best."""
 
 from __future__ import annotations
 

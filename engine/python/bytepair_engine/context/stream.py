@@ -121,7 +121,7 @@ class StreamChunker:
             The chunks that became certain; [] for none.
         Raises:
             BudgetTooSmall: A code point does not fit a chunk.
-            SpecialTokenFound: The text spells a disallowed special token. The offset counts
+            SpecialTokenFound: The text contains a disallowed special token. The offset counts
                 from the start of the text; chunks before it may have been given.
             InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
             PieceTooLong: The text of a chunk, and what decides where it ends, are more than

@@ -28,7 +28,7 @@ class Truncation:
         truncated: Whether text was left out.
         kept: The ranges of the text that are kept, in code points: one, or two for "both"; none
             where nothing is.
-        level: The level of the borders at which the text was cut: the one that was asked for, or
+        level: The level of the borders at which the text was cut: the requested one, or
             a finer one where nothing else fits; None where the text was not cut.
     """
 
@@ -70,7 +70,7 @@ def truncated(
         The whole text where it fits. Otherwise the longest that fits, of all borders of the level.
     Raises:
         BudgetTooSmall: The text does not fit, and the marker and the template alone do not either.
-        SpecialTokenFound: `text` spells a disallowed special token.
+        SpecialTokenFound: `text` contains a disallowed special token.
         InvalidUnicode: A lone surrogate.
         InvalidOption: An argument outside its domain, or it is not known where texts can be split
             for this encoding.
@@ -113,7 +113,7 @@ class _Search:
         self._marker: Final = marker
         self._names: Final = special_names(frozenset(encoding.special_tokens))
         if self._names.search(marker, len(marker)) is not None:
-            raise InvalidOption("marker", "must not spell a special token")
+            raise InvalidOption("marker", "must not contain a special token")
         self.marker_count: Final = self._measure.count(marker)
 
     def run(self, keep: Keep, room: int, start_percent: int) -> Truncation | None:

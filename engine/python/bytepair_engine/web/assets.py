@@ -1,4 +1,4 @@
-"""The files of this folder, for whoever serves or writes a page.
+"""The files of this folder, for the playground and for pages that commands write.
 
 They are here because server and tools depend on the engine and on nothing else in common. They
 know no server: a page gives them tokens and elements.

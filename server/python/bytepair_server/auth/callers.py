@@ -78,7 +78,7 @@ class Callers:
     def take_keys(self, other: Callers) -> None:
         """Take the keys of others, with the same tables, from now on. Calls that are inside
         stay."""
-        assert self._keys is not None  # a server that asked for none goes on so
+        assert self._keys is not None  # a server without keys stays without
         self._keys = other._keys
 
     def identify(self, authorization: str | None, peer: Peer) -> str:

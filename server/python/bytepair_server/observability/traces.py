@@ -114,7 +114,7 @@ class Tracer:
             headers: Its `traceparent` and `tracestate`, if it has them.
             times: When it was where.
             code: The name of its status.
-            attributes: More of the call's span, asked for if the call is sampled.
+            attributes: More of the call's span, called if the call is sampled.
         Returns:
             The trace and the span, for the log.
         """

@@ -169,7 +169,7 @@ class ChatService:
     def _chosen(
         self, request: Any, call: Call, default_action: int
     ) -> tuple[Entry, ChatFormat, Any]:
-        """The encoding, the format, and what text may not spell."""
+        """The encoding, the format, and the special tokens that text must not contain."""
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
         chosen = get_chat_format(request.format)
         expected = request.expected_format_fingerprint

@@ -32,7 +32,7 @@ def utf8_size(content: Content) -> int:
 def spell_special(
     encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule
 ) -> bool:
-    """Whether texts, or text of segments, spell a special token that is not allowed there."""
+    """Whether texts, or text of segments, contain a special token that is not allowed there."""
     texts, apart = [], []
     for content in found:
         if isinstance(content, list):

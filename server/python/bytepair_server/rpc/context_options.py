@@ -113,7 +113,7 @@ class Places:
 
 
 class ChunkWriter:
-    """Chunks as messages, in order, with their places in the unit that was asked for."""
+    """Chunks as messages, in order, with their places in the requested unit."""
 
     def __init__(
         self, entry: Entry, rule: SpecialRule, unit: Unit, *, with_text: bool, with_ids: bool

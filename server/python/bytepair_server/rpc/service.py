@@ -207,7 +207,7 @@ class Service:
                 result.data = decoded
         return response.SerializeToString()
 
-    # What there is
+    # Encodings and tokens
 
     def list_encodings(self, request: tokenizer_pb2.ListEncodingsRequest, call: Call) -> bytes:
         del request, call

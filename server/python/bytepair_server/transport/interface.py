@@ -106,7 +106,7 @@ class StreamCall(Call, Protocol):
         """
 
     async def write(self, message: bytes) -> None:
-        """Send an answer, once the caller has taken enough of those before. To a call of
+        """Send an answer, once enough of those before it were sent. To a call of
         `Kind.CLIENT_STREAM` there is one."""
 
     def promise(self, trailers: Trailers) -> None:
@@ -227,8 +227,8 @@ class Limits:
         max_message_bytes: Of one message, compressed and not.
         read_ahead_bytes: Unary messages up to this size are read before their call is admitted.
         max_unread_calls: Of one connection, whose larger messages wait unread to be admitted.
-        max_unsent_bytes: Of answers that one connection has not taken.
-        max_buffered_bytes: Of messages that are not whole, and of answers that were not taken, of
+        max_unsent_bytes: Of unsent answers of one connection.
+        max_buffered_bytes: Of incomplete messages and of unsent answers, of
             all connections together.
         max_abandoned_per_second: Calls that one connection may give up; 0: no limit.
         max_connection_age_seconds: Then a connection gets GOAWAY; 0: never.

@@ -119,7 +119,7 @@ def tree_lines(derivation: Description, name: str) -> Iterator[str]:
         branch = "".join("    " if last else "│   " for last in node.is_last[:-1])
         branch += ("└── " if node.is_last[-1] else "├── ") if node.is_last else ""
         part = node.part
-        told = "" if part.id is None else f"  id {part.id}"
-        told += f"  {name} {order_of(part, name)}" if part.left else ""
-        told += f"  … and {node.hidden} parts below" if node.hidden else ""
-        yield f'{branch}"{visible_bytes(part.spelling)}"{told}'
+        described = "" if part.id is None else f"  id {part.id}"
+        described += f"  {name} {order_of(part, name)}" if part.left else ""
+        described += f"  … and {node.hidden} parts below" if node.hidden else ""
+        yield f'{branch}"{visible_bytes(part.spelling)}"{described}'

@@ -74,7 +74,7 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int:
-        """Read what there is.
+        """Read the bytes that are available.
 
         Raises:
             EOFError: The file is cut off, or damaged.
