@@ -56,7 +56,8 @@ def messages_of(messages: Any) -> list[Message]:
 def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
     role, content, fields = message.role, message.content, message.ListFields()
     if len(content) == 1:
-        parts: tuple[Part, ...] | None = (_part(index, content[0]),)
+        text = content[0].text
+        parts: tuple[Part, ...] | None = (Text(text) if text else _part(index, content[0]),)
     else:
         parts = tuple([_part(index, part) for part in content]) or None
     if len(fields) == bool(role) + bool(parts):

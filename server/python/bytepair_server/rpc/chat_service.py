@@ -35,6 +35,9 @@ from bytepair_server.rpc.status import failure_of
 
 SERVICE_NAME: Final = "bytepair.v1.ChatService"
 
+#: A message, part, call or tool that is empty: its field's number and its length.
+_LEAST_PART_BYTES: Final = 2
+
 
 class ChatService:
     """The RPCs of `bytepair.v1.ChatService`, from a request to the bytes of its answer.
@@ -187,8 +190,10 @@ class ChatService:
 
     def _check_size(self, field: str, chats: Any, call: Call) -> None:
         # The bytes of a request are those of its texts and a few more.
-        parts, size = sum(map(parts_of_chat, chats)), sum(chat.ByteSize() for chat in chats)
-        limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
+        size, most = sum(chat.ByteSize() for chat in chats), self._settings.max_segments
+        if size > _LEAST_PART_BYTES * most:  # otherwise it cannot have so many
+            parts = sum(map(parts_of_chat, chats))
+            limits.check(field, parts, most, "messages, parts, calls and tools")
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
         call.input_bytes = size
 
