@@ -51,6 +51,7 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"index": "2", "field": "role", "rule": "role_unknown"},
         {"index": 2, "field": "role", "rule": "role_unknown"},
     ),
+    "TEMPLATE_LIMIT": ({"limit": "steps"}, {"limit": "steps"}),
     "BUDGET_TOO_SMALL": ({"needed": "9", "budget": "8"}, {"needed": 9, "budget": 8}),
     "UNAUTHENTICATED": ({}, {}),
     "OVERLOADED": ({}, {"retry_after": 1.5}),
@@ -78,7 +79,7 @@ def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.Tokenize
 
 def test_the_catalogue_of_reasons_is_complete() -> None:
     reasons = published_reasons()
-    assert len(reasons) == 18
+    assert len(reasons) == 19
     assert set(failures.BY_REASON) == set(reasons) == set(FACTS)
 
 

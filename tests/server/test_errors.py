@@ -206,6 +206,7 @@ PROVOKED_ELSEWHERE = {
     # In test_chat.py:
     "UNKNOWN_CHAT_FORMAT": "test_what_is_wrong_is_named",
     "CHAT_FORMAT_MISMATCH": "test_what_is_wrong_is_named",
+    "TEMPLATE_LIMIT": "test_templates_of_the_configuration_are_formats",
     "INVALID_CHAT": "test_what_is_wrong_is_named",
     "CHAT_FORMAT_NOT_PERMITTED": "test_encoding_needs_the_ceiling_and_counting_does_not",
     "BUDGET_TOO_SMALL": "test_a_budget_that_is_too_small_says_what_is_needed",
@@ -276,12 +277,14 @@ def test_every_type_has_a_row() -> None:
         engine_errors.BudgetTooSmall,
         chat_errors.ChatFormatMismatch,
         chat_errors.InvalidChat,
+        chat_errors.TemplateLimit,
         chat_errors.UnknownChatFormat,
     }
     # These do not come out of a request: tables are read at start, the server checks options
     # itself, of a text that cannot be cut it tells the size, who cancels waits for nothing, and
     # of a bug it says nothing.
     never = {
+        "BadTemplate",
         "Cancelled",
         "InternalError",
         "InvalidOption",

@@ -48,6 +48,5 @@ def plain(template: str, messages: list[dict[str, Any]], **given: Any) -> str:
     environment.filters["tojson"] = lambda value, **how: json.dumps(
         value, ensure_ascii=False, **how
     )
-    return environment.from_string(template).render(
-        **{"messages": messages, "tools": None, "add_generation_prompt": True} | given
-    )
+    values: dict[str, Any] = {"messages": messages, "tools": None, "add_generation_prompt": True}
+    return environment.from_string(template).render(**values | given)

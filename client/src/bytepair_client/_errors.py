@@ -14,6 +14,7 @@
     │   ├── ChatFormatMismatch         ValueError   CHAT_FORMAT_MISMATCH
     │   ├── ChatFormatNotPermitted                  CHAT_FORMAT_NOT_PERMITTED
     │   ├── InvalidChat                ValueError   INVALID_CHAT
+    │   ├── TemplateLimit              ValueError   TEMPLATE_LIMIT
     │   ├── BudgetTooSmall             ValueError   BUDGET_TOO_SMALL
     │   ├── Unauthenticated                         UNAUTHENTICATED
     │   └── Unimplemented                           the server does not have this RPC
@@ -224,6 +225,14 @@ class InvalidChat(RequestRefused, ValueError):
     index = _Fact(_whole, 'Which message, or which tool if `field` begins with "tools".')
     field = _Fact(str, "The field at fault.")
     rule = _Fact(str, 'The rule that it breaks, such as "role_unknown".')
+
+
+class TemplateLimit(RequestRefused, ValueError):
+    """The operator's chat template does more than it may for a chat of this size."""
+
+    REASON = "TEMPLATE_LIMIT"
+
+    limit = _Fact(str, 'What it used up: "steps", "depth", "width" or "integer".')
 
 
 class BudgetTooSmall(RequestRefused, ValueError):

@@ -34,6 +34,7 @@ BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
         errors.ChatFormatMismatch,
         errors.ChatFormatNotPermitted,
         errors.InvalidChat,
+        errors.TemplateLimit,
         errors.BudgetTooSmall,
         errors.Unauthenticated,
         errors.Overloaded,

@@ -16,8 +16,15 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
+from bytepair_engine.chat import (
+    ChatFormat,
+    UnknownChatFormat,
+    get_chat_format,
+    list_chat_formats,
+)
 from bytepair_engine.vocabulary.names import Names
 
+from bytepair_server import chat_formats
 from bytepair_server.config.aliases import aliases_of
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
@@ -80,10 +87,15 @@ class Catalog:
     Attributes:
         entries: What is served, by name.
         failed: What the configuration names beside them, and why it is not served.
+        chat_formats: The chat formats that are served, by name.
     """
 
     def __init__(
-        self, entries: list[Entry], failed: Mapping[str, str], aliases: Mapping[str, str]
+        self,
+        entries: list[Entry],
+        failed: Mapping[str, str],
+        aliases: Mapping[str, str],
+        formats: Mapping[str, ChatFormat] | None = None,
     ) -> None:
         """Hold what was loaded.
 
@@ -92,8 +104,12 @@ class Catalog:
             failed: What was to be served too, by name, and why it is not.
             aliases: Other names and patterns, and the canonical names that they stand for. Those
                 of encodings that are not served are unknown, whatever other patterns match them.
+            formats: The chat formats by name; None for those that need no configuration.
         """
         self.failed: Final = failed
+        if formats is None:
+            formats = {name: get_chat_format(name) for name in list_chat_formats()}
+        self.chat_formats: Final = dict(sorted(formats.items()))
         self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))
         self._by_name: Final = {entry.name: entry for entry in self.entries}
         self._aliases: Final = Names(aliases)
@@ -116,6 +132,17 @@ class Catalog:
         if expected_fingerprint and expected_fingerprint != entry.fingerprint:
             raise FingerprintMismatch(entry.name, expected_fingerprint, entry.fingerprint)
         return entry
+
+    def chat_format(self, name: str) -> ChatFormat:
+        """Look up a chat format.
+
+        Raises:
+            UnknownChatFormat: There is none of that name.
+        """
+        try:
+            return self.chat_formats[name]
+        except KeyError:
+            raise UnknownChatFormat(name, tuple(self.chat_formats)) from None
 
     @property
     def readiness(self) -> str:
@@ -164,7 +191,9 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
             failed[name] = str(error)
     if not entries:
         raise ConfigurationError("no encoding can be served: " + "; ".join(failed.values()))
-    catalog = Catalog(entries, failed, aliases)
+    configured = {entry.name for entry in entries} | failed.keys()
+    formats = chat_formats.load(settings, base_dir, configured)
+    catalog = Catalog(entries, failed, aliases, formats)
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
             "allow_reference_backend (off): the engine's compiled core is missing, and the "

@@ -20,6 +20,7 @@ from bytepair_client._errors import (
     RequestRefused,
     ResourceExhausted,
     SpecialTokenInText,
+    TemplateLimit,
     TokenizerError,
     UnknownTokenId,
 )
@@ -34,7 +35,14 @@ MAX_UNDER_WAY: Final = 4
 #: The most items of one request: the server's default of `max_batch_items`.
 MAX_ITEMS: Final = 1024
 #: What can be wrong with one item alone.
-_OF_ONE_ITEM: Final = (InputTooLarge, InvalidChat, InvalidUtf8, SpecialTokenInText, UnknownTokenId)
+_OF_ONE_ITEM: Final = (
+    InputTooLarge,
+    InvalidChat,
+    InvalidUtf8,
+    SpecialTokenInText,
+    TemplateLimit,
+    UnknownTokenId,
+)
 
 #: What answers say that is so for all items.
 _NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}

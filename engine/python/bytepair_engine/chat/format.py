@@ -106,6 +106,11 @@ class ChatFormat(ABC):
         if missing:
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
 
+    def controls_in(self, encoding: Encoding) -> frozenset[str]:
+        """The control tokens that it may write in an encoding."""
+        del encoding
+        return self.controls | self.optional_controls
+
     def layout(self, chat: Chat, encoding: Encoding) -> Layout:
         """The chat in the pieces that are encoded.
 

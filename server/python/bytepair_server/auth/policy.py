@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from bytepair.v1 import text_pb2
-from bytepair_engine.chat import list_chat_formats
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
@@ -81,7 +80,7 @@ class Policy:
         for caller, encodings in ceilings.items():
             for name, tokens in encodings.items():
                 if name == FORMATS:
-                    self._formats[caller] = _known_formats(caller, tokens)
+                    self._formats[caller] = _known_formats(caller, tokens, catalog)
                     continue
                 entry = next((e for e in catalog.entries if e.name == name), None)
                 if entry is None and name in catalog.failed:
@@ -181,8 +180,10 @@ class Policy:
         return replace(rule, allowed=self.permit(caller, entry, names, "allowed_special"))
 
 
-def _known_formats(caller: str, formats: Literal["ALL"] | tuple[str, ...]) -> frozenset[str]:
-    known = frozenset(list_chat_formats())
+def _known_formats(
+    caller: str, formats: Literal["ALL"] | tuple[str, ...], catalog: Catalog
+) -> frozenset[str]:
+    known = frozenset(catalog.chat_formats)
     wanted = known if formats == ALL else frozenset(formats)
     if not wanted <= known:
         raise ConfigurationError(

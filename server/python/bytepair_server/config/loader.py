@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from bytepair_server import __version__
 from bytepair_server.config.callers import CallerTable, QuotaTable
+from bytepair_server.config.chat_formats import ChatFormatTable
 from bytepair_server.config.settings import FILE_ONLY, Settings
 
 PREFIX: Final = "BYTEPAIR_"
@@ -43,6 +44,7 @@ _PATHS: Final = frozenset(name for name in Settings.model_fields if name.endswit
 #: The settings that are tables, and what is in each of these.
 _TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "callers": CallerTable,
+    "chat_formats": ChatFormatTable,
     "quotas": QuotaTable,
 }
 

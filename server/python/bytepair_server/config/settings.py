@@ -14,6 +14,7 @@ from bytepair_engine.resources import DEFAULT_CACHE_BYTES, MAX_CACHE_BYTES, MAX_
 from pydantic import AfterValidator, ConfigDict, Field
 
 from bytepair_server.config.callers import CallerSettings
+from bytepair_server.config.chat_formats import ChatFormatTable
 from bytepair_server.config.types import (
     Names,
     Seconds,
@@ -348,6 +349,10 @@ class Settings(CallerSettings):
     encodings: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="Encodings of your own, by name. Only in the file."
     )
+    chat_formats: tuple[ChatFormatTable, ...] = Field(
+        default=(),
+        description="Chat templates of your own: [[chat_formats]] tables of the file.",
+    )
     aliases: Mapping[str, str] = Field(
         default_factory=dict,
         description="More names for loaded encodings, where * stands for any characters: "
@@ -371,5 +376,5 @@ class Settings(CallerSettings):
 
 #: Tables, which neither flags nor variables can hold.
 FILE_ONLY: Final = frozenset(
-    {"aliases", "flagged_tokens", "encodings", "callers", "ceiling", "quotas"}
+    {"aliases", "chat_formats", "flagged_tokens", "encodings", "callers", "ceiling", "quotas"}
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bytepair.v1 import chat_pb2
+from bytepair_engine import Encoding
 from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
 from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.messages import Counted, Part, Structured, Text
@@ -119,8 +120,11 @@ def options_of(options: chat_pb2.ChatOptions) -> ChatOptions:
     )
 
 
-def described(chosen: ChatFormat, encodings: list[str]) -> chat_pb2.ChatFormat:
-    """A format, as answers describe it."""
+def described(chosen: ChatFormat, encodings: list[Encoding]) -> chat_pb2.ChatFormat:
+    """A format, and the loaded encodings that have what it needs, as answers describe it."""
+    controls = chosen.controls | chosen.optional_controls
+    for encoding in encodings:
+        controls |= chosen.controls_in(encoding)
     return chat_pb2.ChatFormat(
         name=chosen.name,
         fingerprint=chosen.fingerprint,
@@ -129,9 +133,9 @@ def described(chosen: ChatFormat, encodings: list[str]) -> chat_pb2.ChatFormat:
         joining=_JOINING[chosen.joining],
         accuracy=ACCURACY[chosen.accuracy],
         encodes=chosen.encodes,
-        control_tokens=sorted(chosen.controls | chosen.optional_controls),
+        control_tokens=sorted(controls),
         roles=chosen.roles,
         fields=sorted(chosen.fields - {"structured"}),
         tools=chosen.tools,
-        encodings=encodings,
+        encodings=sorted(encoding.name for encoding in encodings),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bytepair.v1 import chat_pb2
+from bytepair_engine import Encoding
 from bytepair_engine.chat import (
     ChatFormat,
     ChatFormatMismatch,
@@ -12,8 +13,6 @@ from bytepair_engine.chat import (
     count_chat,
     encode_chat,
     fit_chat,
-    get_chat_format,
-    list_chat_formats,
 )
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
@@ -47,9 +46,10 @@ class ChatService:
         self._options: Final = Options(settings, catalog, policy)
         self._settings: Final = settings
         self._policy: Final = policy
+        self._catalog: Final = catalog
         self._described: Final = {
-            name: described(get_chat_format(name), _fitting(get_chat_format(name), catalog))
-            for name in list_chat_formats()
+            name: described(chosen, _fitting(chosen, catalog))
+            for name, chosen in catalog.chat_formats.items()
         }
 
     def count(self, request: chat_pb2.CountChatRequest, call: Call) -> bytes:
@@ -166,7 +166,7 @@ class ChatService:
 
     def get_format(self, request: chat_pb2.GetChatFormatRequest, call: Call) -> bytes:
         del call
-        name = get_chat_format(request.format).name
+        name = self._catalog.chat_format(request.format).name
         return chat_pb2.GetChatFormatResponse(format=self._described[name]).SerializeToString()
 
     def _chosen(
@@ -174,7 +174,7 @@ class ChatService:
     ) -> tuple[Entry, ChatFormat, Any]:
         """The encoding, the format, and the special tokens that text must not contain."""
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        chosen = get_chat_format(request.format)
+        chosen = self._catalog.chat_format(request.format)
         expected = request.expected_format_fingerprint
         if expected and expected != chosen.fingerprint:
             raise FormatMismatch(chosen.name, expected, chosen.fingerprint)
@@ -207,7 +207,7 @@ def _names(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
     }
 
 
-def _fitting(chosen: ChatFormat, catalog: Catalog) -> list[str]:
+def _fitting(chosen: ChatFormat, catalog: Catalog) -> list[Encoding]:
     """The loaded encodings that have what a format needs."""
     found = []
     for entry in catalog.entries:
@@ -215,5 +215,5 @@ def _fitting(chosen: ChatFormat, catalog: Catalog) -> list[str]:
             chosen.check_encoding(entry.encoding)
         except ChatFormatMismatch:
             continue
-        found.append(entry.name)
-    return sorted(found)
+        found.append(entry.encoding)
+    return found

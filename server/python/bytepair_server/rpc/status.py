@@ -199,6 +199,12 @@ def _invalid_chat(error: chat.InvalidChat) -> Failure:
     )
 
 
+def _template_limit(error: chat.TemplateLimit) -> Failure:
+    return Failure(
+        grpc.StatusCode.INVALID_ARGUMENT, "TEMPLATE_LIMIT", str(error), {"limit": error.limit}
+    )
+
+
 def _budget_too_small(error: engine.BudgetTooSmall) -> Failure:
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -365,6 +371,7 @@ TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     chat.UnknownChatFormat: _unknown_chat_format,
     chat.ChatFormatMismatch: _chat_format_mismatch,
     chat.InvalidChat: _invalid_chat,
+    chat.TemplateLimit: _template_limit,
     engine.BudgetTooSmall: _budget_too_small,
     engine.SpecialTokenFound: _special_token_in_text,
     SpecialTokenInSegment: _special_token_in_text,
