@@ -40,6 +40,7 @@ class ChatServiceStub(object):
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
     INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
+    TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
     Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService;
@@ -95,6 +96,7 @@ class ChatServiceServicer(object):
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
     INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
+    TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
     Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService;
@@ -196,6 +198,7 @@ class ChatService(object):
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
     INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
+    TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
     Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService;
