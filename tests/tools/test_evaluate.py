@@ -48,7 +48,7 @@ def encodings_of_every_kind(folder: Path) -> list[tuple[str, Encoding]]:
 
 
 def by_definition(encoding: Encoding, text: str) -> Counts:
-    """What docs/evaluation.md says, token by token and word by word."""
+    """What docs/training.md says, token by token and word by word."""
     size = len(text.encode())
     ids, found = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
     starts = [min(start, size - 1) for start in found]

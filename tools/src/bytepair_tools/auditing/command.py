@@ -43,7 +43,7 @@ examples:
   bytepair audit r50k_base --on texts/*.txt --flag unused >> bytepair-server.toml
   bytepair audit mine/bytepair.toml --on held-out.jsonl.gz --max-unused 20% --max-unreachable 0
 
-docs/evaluation.md defines each check.
+docs/training.md defines each check.
 
 exit status: 0; 1 if something was rejected; 2 for wrong usage; 3 if a limit is exceeded
 """

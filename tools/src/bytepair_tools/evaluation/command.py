@@ -44,7 +44,7 @@ More examples:
   bytepair evaluate gpt-4 gpt-4o mine/bytepair.toml --on texts/*.txt
   bytepair evaluate gpt-4o tokenizer.json --by language --on wiki.jsonl.gz --chart wiki.svg
 
-docs/evaluation.md defines each measure.
+docs/training.md defines each measure.
 
 exit status: 0; 1 if something was rejected; 2 for wrong usage
 """

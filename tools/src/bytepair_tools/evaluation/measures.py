@@ -8,7 +8,7 @@ from typing import Self
 
 @dataclass(slots=True)
 class Counts:
-    """What was counted of some text in some encoding; docs/evaluation.md defines each.
+    """What was counted of some text in some encoding; docs/training.md defines each.
 
     A measure is None where there is nothing to divide by: no token, or no word.
 
