@@ -78,3 +78,15 @@ def test_the_architecture_page_names_every_folder_of_source() -> None:
     }
     assert len(folders) > 20
     assert [name for name in sorted(folders) if f"`{name}/`" not in page] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_command_for_one_test_selects_one(page: str) -> None:
+    (arguments,) = re.findall(
+        r"`\.venv/bin/python -m pytest (.+?)`", (ROOT / page).read_text(encoding="utf-8")
+    )
+    pytest_one = [sys.executable, "-m", "pytest", *arguments.split(), "--collect-only", "--quiet"]
+    done = subprocess.run(pytest_one, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+    names = {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert len(names) == 1
