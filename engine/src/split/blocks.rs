@@ -16,16 +16,18 @@
 //!   one.
 //!
 //! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
-//! decide all 64. Wide letters are put into the masks one by one. What depends on more than
-//! neighbours ends the block early and is left to `piece_end`: other wide characters, blanks between
-//! newlines, an upper-case letter after a caseless one, a mark after P, `/` after a newline, a
-//! pre-token as long as a block, and the last one of the text.
+//! decide all 64. Wide characters are put into the masks one by one. What depends on more than
+//! neighbours ends the block early and is left to `piece_end`: wide numbers and spaces, blanks
+//! between newlines, an upper-case letter after a caseless one, a mark after P, `/` after a
+//! newline, a pre-token as long as a block, and the last one of the text.
 
 use super::Ends;
 #[cfg(target_arch = "x86_64")]
 use super::bytes::{Avx2, has_avx2};
 use super::bytes::{BLOCK, Eye, Kinds, Plain};
-use super::class::{CASELESS, LOWER, MARK, UPPER, char_at};
+use super::class::{
+    CASELESS, ClassSet, LETTERS, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER, char_at,
+};
 use super::piece::piece_end;
 use super::rules::*;
 
@@ -78,6 +80,12 @@ fn fill_by<F: Family, E: Eye>(text: &[u8], start: usize, ends: &mut Ends) {
     }
 }
 
+/// Letters, and marks as part of words.
+const CASED_LETTERS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
+
+/// Wide ones of these end what a block decides.
+const UNDECIDED: ClassSet = ClassSet::of(&[NUMBER, SPACE, NEWLINE]);
+
 /// The bits below `count`.
 #[inline(always)]
 fn low_bits(count: usize) -> u64 {
@@ -98,6 +106,8 @@ struct Block {
     newline: u64,
     apostrophe: u64,
     slash: u64,
+    /// After each wide one of the rest that stands alone and that no space precedes.
+    glued: u64,
     known: usize,
 }
 
@@ -106,6 +116,7 @@ impl Block {
     fn of<F: Family, E: Eye>(text: &[u8], at: usize, bytes: &[u8; BLOCK], len: usize) -> Self {
         let Kinds {
             wide,
+            trailing,
             upper,
             lower,
             digit,
@@ -126,10 +137,11 @@ impl Block {
             newline,
             apostrophe,
             slash,
+            glued: 0,
             known: len,
         };
         if wide != 0 {
-            block.add_wide_letters::<F>(text, at, wide);
+            block.add_wide::<F>(text, at, wide, trailing);
         }
         block
     }
@@ -140,36 +152,44 @@ impl Block {
         self.known = self.known.min(i + 1);
     }
 
-    /// Put wide letters into the masks; the first other wide character ends what is known.
-    #[inline(never)]
-    fn add_wide_letters<F: Family>(&mut self, text: &[u8], at: usize, wide: u64) {
-        let mut rest = wide & low_bits(self.known);
-        while rest != 0 {
-            let i = rest.trailing_zeros() as usize;
+    /// Put wide characters into the masks; the first number or space ends what is known.
+    #[inline(always)]
+    fn add_wide<F: Family>(&mut self, text: &[u8], at: usize, wide: u64, trailing: u64) {
+        let is_cased = F::RULES.word == Word::Cased;
+        let letters = if is_cased { CASED_LETTERS } else { LETTERS };
+        // By their first bytes alone; none waits for the one before it.
+        let (mut letter, mut upper, mut lower, mut mark) = (0, 0, 0, 0);
+        let mut firsts = wide & !trailing & low_bits(self.known);
+        while firsts != 0 {
+            let i = firsts.trailing_zeros() as usize;
             let Some(seen) = char_at(text, at + i) else {
                 break;
             };
-            let mask = match seen.class {
-                UPPER => &mut self.upper,
-                LOWER => &mut self.lower,
-                CASELESS => &mut self.caseless,
-                MARK if F::RULES.word == Word::Cased => &mut self.caseless,
-                _ => {
-                    self.known = i;
-                    break;
-                }
-            };
-            if i + seen.len > BLOCK {
+            if UNDECIDED.has(seen.class) || i + seen.len > BLOCK {
                 self.known = i;
                 break;
             }
-            let bits = low_bits(seen.len) << i;
-            *mask |= bits;
-            if seen.class == MARK {
-                self.mark |= bits;
+            let if_so = |is_so: bool| (is_so as u64) << i;
+            letter |= if_so(letters.has(seen.class));
+            if is_cased {
+                upper |= if_so(seen.class == UPPER);
+                lower |= if_so(seen.class == LOWER);
+                mark |= if_so(seen.class == MARK);
             }
-            rest &= !bits;
+            firsts &= firsts - 1;
         }
+        // A carry runs through the bytes of each, and lands after it.
+        let past = |firsts: u64| trailing.wrapping_add(firsts << 1);
+        let whole = |firsts: u64| firsts | trailing & !past(firsts);
+        self.upper |= whole(upper);
+        self.lower |= whole(lower);
+        self.mark = whole(mark);
+        self.caseless = whole(letter & !(upper | lower));
+        // One of the rest stands alone after these, or where the block begins.
+        let other = self.upper | self.lower | self.caseless | self.number;
+        let before = other | self.newline | self.blank & !self.space;
+        let alone = wide & !trailing & !letter & (before << 1 | 1);
+        self.glued = past(alone) & !trailing;
     }
 }
 
@@ -200,7 +220,8 @@ fn fill_block<F: Family, E: Eye>(
     ends.push_bits(at, starts);
     Next {
         start: at + (starts | 1).ilog2() as usize,
-        is_cut_short: block.known < BLOCK,
+        // By more than a character that reaches beyond it.
+        is_cut_short: block.known < BLOCK - 3,
     }
 }
 
@@ -259,7 +280,7 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
         ..
     } = *block;
     let rest = !(letter | number | blank | newline);
-    let words = letter & !(letter << 1);
+    let words = letter & !(letter << 1 | block.glued);
     // A prefix is a blank, or one of the rest that stands alone and that no space precedes.
     let alone = rest & !(rest << 1) & !(space << 1);
     let prefix = blank | alone;

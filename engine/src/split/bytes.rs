@@ -3,11 +3,13 @@
 /// How many bytes are looked at together.
 pub const BLOCK: usize = 64;
 
-/// Bit `i` says whether byte `i` of a block is of the kind. Kinds other than `wide` are ASCII.
+/// Bit `i` says whether byte `i` of a block is of the kind. Kinds after `trailing` are ASCII.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     /// Not ASCII.
     pub wide: u64,
+    /// A byte of a wide character after its first.
+    pub trailing: u64,
     pub upper: u64,
     pub lower: u64,
     pub digit: u64,
@@ -70,6 +72,7 @@ fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
         let space = equal(b' ');
         let blank = _mm_or_si128(space, _mm_andnot_si128(newline, between(b'\t', b'\r')));
         kinds.wide |= bits(bytes);
+        kinds.trailing |= bits(between(0x80, 0xbf));
         kinds.upper |= bits(between(b'A', b'Z'));
         kinds.lower |= bits(between(b'a', b'z'));
         kinds.digit |= bits(between(b'0', b'9'));
@@ -143,6 +146,7 @@ fn kinds_avx2(block: &[u8; BLOCK]) -> Kinds {
         let space = equal(b' ');
         let control = _mm256_andnot_si256(newline, between(b'\t', b'\r'));
         kinds.wide |= bits(bytes);
+        kinds.trailing |= bits(between(0x80, 0xbf));
         kinds.upper |= bits(between(b'A', b'Z'));
         kinds.lower |= bits(between(b'a', b'z'));
         kinds.digit |= bits(between(b'0', b'9'));
@@ -161,6 +165,7 @@ fn kinds_one_by_one(block: &[u8; BLOCK]) -> Kinds {
     for (i, &byte) in block.iter().enumerate() {
         let bit = |is: bool| (is as u64) << i;
         kinds.wide |= bit(byte >= 0x80);
+        kinds.trailing |= bit(byte & 0xc0 == 0x80);
         kinds.upper |= bit(byte.is_ascii_uppercase());
         kinds.lower |= bit(byte.is_ascii_lowercase());
         kinds.digit |= bit(byte.is_ascii_digit());
