@@ -93,14 +93,14 @@ def test_what_a_check_finds_is_a_setting_of_the_server(shell: Shell, faulty: str
     shell("audit", faulty, "--flag", "unused", status=1, errors="--flag unused: this check cannot")
 
 
-def test_what_needs_no_texts_is_judged_without(shell: Shell, faulty: str) -> None:
+def test_checks_that_need_no_texts_run_without(shell: Shell, faulty: str) -> None:
     report = json.loads(shell("audit", faulty, "--json"))
     checks = found(report)
     assert checks.pop("unused") is None
     assert checks.pop("spelled") is None
     assert None not in checks.values()
     assert report["text_bytes"] is None
-    assert report["checks"]["unused"]["not_judged"] == "no texts were given: --on"
+    assert report["checks"]["unused"]["skipped"] == "no texts were given: --on"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_exit_status_tells_ci(
 
 
 @pytest.mark.slow
-def test_the_token_that_nobody_writes(shell: Shell, tmp_path: Path) -> None:
+def test_the_token_that_no_text_contains(shell: Shell, tmp_path: Path) -> None:
     """r50k_base has " SolidGoldMagikarp" (43453), and every one of its tokens can be merged."""
     (tmp_path / "a.txt").write_text("An ordinary text.")
     (tmp_path / "b.jsonl").write_text('{"text": "Who is SolidGoldMagikarp?"}\n')

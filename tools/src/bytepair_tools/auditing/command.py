@@ -201,7 +201,7 @@ def _fields(
                 "share": check.share,
                 "is_exceeded": check in exceeded,
                 "tokens": None if check.findings is None else [*map(_finding, check.findings)],
-                "not_judged": check.why_not or None,
+                "skipped": check.why_not or None,
             }
             for check in checks
         },
