@@ -4,7 +4,7 @@
 
 h2load sends frames that were made ready and looks at no answer but its status of HTTP. ghz makes
 and reads messages as a client does, and knows the status of gRPC. Service and echo are measured
-by both in each round; what the two say of a server should not differ but for what ghz itself
+by both in each round; what the two say of a server should not differ except for what ghz itself
 takes of the core that it has.
 """
 

@@ -1,4 +1,4 @@
-"""Commands of other distributions: found when they are asked for, and never paid for otherwise."""
+"""Commands of other distributions: imported when they are run, and not before."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def feed(running: subprocess.Popen[bytes], text: bytes, end: threading.Event) ->
 
 
 @pytest.mark.slow
-def test_output_flows_while_input_does(shell: Shell) -> None:
+def test_output_is_written_while_input_is_read(shell: Shell) -> None:
     text = "one two " * 300_000
     end = threading.Event()
     with start(shell, "encode") as running:

@@ -184,10 +184,10 @@ def test_tls_trusts_the_roots_it_is_given(
         for source in (roots, str(roots), roots.read_bytes()):
             tls = Tls(root_certificates=source, server_name="tokens.example")
             assert clients(server.target, encoding="e", tls=tls).count("text") == 7
-        strangers = trustme.CA().cert_pem.bytes()
+        untrusted = trustme.CA().cert_pem.bytes()
         for other, fault in (
             (True, "is not trusted"),
-            (Tls(root_certificates=strangers, server_name="tokens.example"), "is not trusted"),
+            (Tls(root_certificates=untrusted, server_name="tokens.example"), "is not trusted"),
             (Tls(root_certificates=roots, server_name="other.example"), "is for another name"),
             (False, "speaks TLS on this port: give tls=True"),
         ):

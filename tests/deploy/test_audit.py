@@ -26,23 +26,23 @@ WEAK = {
 }
 
 
-def judged(*packages: dict[str, Any]) -> Report:
+def checked(*packages: dict[str, Any]) -> Report:
     report = Report()
     python_advisories(report, {"dependencies": list(packages)})
     return report
 
 
 def test_what_could_not_be_checked_is_said_and_fails() -> None:
-    report = judged(KNOWN, UNKNOWN)
+    report = checked(KNOWN, UNKNOWN)
     assert "NOT CHECKED: advisories of 1 of 2 Python packages" in report.text()
     assert "regex" in report.text()
     assert report.status(allow_unchecked=False) == 2
     assert report.status(allow_unchecked=True) == 0
-    assert judged(KNOWN).status(allow_unchecked=False) == 0
+    assert checked(KNOWN).status(allow_unchecked=False) == 0
 
 
 def test_a_known_weakness_fails_whatever_else_is_allowed() -> None:
-    report = judged(KNOWN, UNKNOWN, WEAK)
+    report = checked(KNOWN, UNKNOWN, WEAK)
     assert "WRONG: protobuf 1.0: PYSEC-1, fixed in 1.1, 2.0\n" in report.text()
     assert report.status(allow_unchecked=True) == 1
 

@@ -109,7 +109,7 @@ def test_a_pod_has_time_to_drain() -> None:
     assert liveness["periodSeconds"] * liveness["failureThreshold"] > grace
 
 
-def test_the_configuration_is_valid_and_that_of_compose_but_for_what_kubernetes_needs() -> None:
+def test_the_configuration_is_that_of_compose_except_for_what_kubernetes_needs() -> None:
     path = FOLDER / "bytepair.toml"
     here = tomllib.loads(path.read_text(encoding="utf-8"))
     compose = tomllib.loads((ROOT / "deploy/server/bytepair.toml").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 T = TypeVar("T")
 
 
-def taken(queue: FairQueue[T], count: int) -> list[T]:
+def popped(queue: FairQueue[T], count: int) -> list[T]:
     return [queue.pop() for _ in range(count)]
 
 
@@ -22,7 +22,7 @@ def test_callers_take_turns_whatever_they_have_queued() -> None:
         queue.put("busy", 10, f"busy{index}")
     for index in range(2):
         queue.put("late", 10, f"late{index}")
-    assert taken(queue, 6) == ["busy0", "late0", "busy1", "late1", "busy2", "busy3"]
+    assert popped(queue, 6) == ["busy0", "late0", "busy1", "late1", "busy2", "busy3"]
 
 
 def test_a_flow_of_small_items_gets_as_much_as_one_of_large_ones() -> None:
@@ -31,7 +31,7 @@ def test_a_flow_of_small_items_gets_as_much_as_one_of_large_ones() -> None:
         queue.put("large", 100, f"large{index}")
     for index in range(20):
         queue.put("small", 10, f"small{index}")
-    order = taken(queue, 23)
+    order = popped(queue, 23)
     assert order[:12] == ["large0", *(f"small{i}" for i in range(10)), "large1"]
 
 
@@ -39,10 +39,10 @@ def test_an_idle_caller_saves_no_turns() -> None:
     queue = FairQueue[str]()
     for index in range(100):
         queue.put("steady", 10, f"steady{index}")
-    taken(queue, 50)
+    popped(queue, 50)
     for index in range(3):
         queue.put("idle till now", 10, f"late{index}")
-    first = taken(queue, 6)
+    first = popped(queue, 6)
     assert [item[:4] for item in first].count("late") == 3
 
 
@@ -57,31 +57,31 @@ def test_everything_comes_out_once_and_each_flow_in_its_order(
     got: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         if step is not None:
-            flow, cost = step
-            put.setdefault(flow, []).append(number)
-            queue.put(str(flow), cost, (flow, number))
+            caller, cost = step
+            put.setdefault(caller, []).append(number)
+            queue.put(str(caller), cost, (caller, number))
         elif queue:
-            flow, item = queue.pop()
-            got.setdefault(flow, []).append(item)
+            caller, item = queue.pop()
+            got.setdefault(caller, []).append(item)
     while queue:
-        flow, item = queue.pop()
-        got.setdefault(flow, []).append(item)
+        caller, item = queue.pop()
+        got.setdefault(caller, []).append(item)
     assert got == put
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1000)), min_size=1, max_size=100))
-def test_flows_that_wait_all_along_get_equal_shares(items: list[tuple[int, int]]) -> None:
-    """The bound of the paper's theorem 1: two flows differ by their largest items."""
+def test_callers_that_always_wait_get_equal_shares(items: list[tuple[int, int]]) -> None:
+    """The bound of the paper's theorem 1: two callers differ by their largest items."""
     queue = FairQueue[tuple[int, int, int]]()
-    for number, (flow, cost) in enumerate(items):
-        queue.put(str(flow), cost, (flow, cost, number))
-    left = {flow: [c for f, c in items if f == flow] for flow, _ in items}
-    largest = {flow: max(costs) for flow, costs in left.items()}
+    for number, (caller, cost) in enumerate(items):
+        queue.put(str(caller), cost, (caller, cost, number))
+    left = {caller: [c for f, c in items if f == caller] for caller, _ in items}
+    largest = {caller: max(costs) for caller, costs in left.items()}
     served = dict.fromkeys(left, 0)
     while queue:
-        flow, cost, _ = queue.pop()
-        served[flow] += cost
-        left[flow].pop(0)
+        caller, cost, _ = queue.pop()
+        served[caller] += cost
+        left[caller].pop(0)
         waiting = [f for f in left if left[f]]
         for one in waiting:
             for other in waiting:
@@ -94,7 +94,7 @@ def test_an_empty_queue_leaves_no_debts() -> None:
     queue.pop()
     queue.put("greedy", 10, "greedy1")
     queue.put("other", 10, "other")
-    assert taken(queue, 2) == ["greedy1", "other"]
+    assert popped(queue, 2) == ["greedy1", "other"]
 
 
 @pytest.mark.parametrize("rivals", [1, 8, 2 * REMEMBERED, None])
@@ -113,12 +113,12 @@ def test_a_large_call_is_not_starved_by_other_callers(rivals: int | None) -> Non
     assert served >= 1000 / 10
 
 
-def test_few_flows_are_remembered_also_where_somebody_always_waits() -> None:
+def test_few_callers_are_remembered_even_if_one_always_waits() -> None:
     queue = FairQueue[int]()
     queue.put("0", 1, 0)
-    for flow in range(1, 100 * REMEMBERED):
-        queue.put(str(flow), 1, flow)
-        assert queue.pop() == flow - 1
+    for caller in range(1, 100 * REMEMBERED):
+        queue.put(str(caller), 1, caller)
+        assert queue.pop() == caller - 1
     assert len(queue._ends) <= 2 * REMEMBERED
 
 
@@ -126,11 +126,11 @@ def test_what_a_flow_owes_is_remembered_however_many_others_come() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("busy", 1000, f"busy{index}")
-    assert taken(queue, 2) == ["busy0", "busy1"]
+    assert popped(queue, 2) == ["busy0", "busy1"]
     for index in range(3 * REMEMBERED):
         queue.put(str(index), 1, f"other{index}")
     queue.put("busy", 1000, "busy last")
-    order = taken(queue, 3 * REMEMBERED + 2)
+    order = popped(queue, 3 * REMEMBERED + 2)
     assert order.index("busy last") == len(order) - 1
 
 
@@ -144,7 +144,7 @@ def test_what_is_discarded_costs_its_caller_nothing() -> None:
     assert not queue.discard("a", "a0")
     assert not queue.discard("nobody", "a2")
     assert (queue.first(), len(queue)) == ("a2", 3)
-    assert taken(queue, 3) == ["a2", "b0", "b2"]
+    assert popped(queue, 3) == ["a2", "b0", "b2"]
     assert (queue.first(), len(queue)) == (None, 0)
     with pytest.raises(IndexError):
         queue.pop()
@@ -167,7 +167,7 @@ def test_what_was_discarded_is_as_if_it_had_never_come(
     for number in gone:
         assert whole.discard(str(items[number][0]), number)
     left = len(items) - len(gone)
-    assert taken(whole, left) == taken(some, left)
+    assert popped(whole, left) == popped(some, left)
     assert len(whole) == 0
 
 
@@ -179,7 +179,7 @@ def test_debts_end_where_the_last_that_waited_is_discarded() -> None:
     assert queue.discard("b", "b0")
     queue.put("a", 1, "a1")
     queue.put("b", 1, "b1")
-    assert taken(queue, 2) == ["a1", "b1"]
+    assert popped(queue, 2) == ["a1", "b1"]
 
 
 def test_the_newest_of_the_busiest_caller_makes_room_for_one_with_fewer() -> None:
@@ -192,4 +192,4 @@ def test_the_newest_of_the_busiest_caller_makes_room_for_one_with_fewer() -> Non
     assert queue.pop_newest_of_busiest("few") is None  # it would then have more
     assert queue.pop_newest_of_busiest("new") == "many1"
     assert queue.pop_newest_of_busiest("new") is None
-    assert sorted(taken(queue, 2)) == ["few0", "many0"]
+    assert sorted(popped(queue, 2)) == ["few0", "many0"]

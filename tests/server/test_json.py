@@ -43,7 +43,7 @@ def written(fields: list[tuple[str, Any]]) -> bytes:
     return f"{{{', '.join(inside)}}}".encode()
 
 
-def judged(raw: bytes, request_class: type[Message]) -> bytes | None:
+def parsed_by_protobuf(raw: bytes, request_class: type[Message]) -> bytes | None:
     """What protobuf makes of it; None where it refuses it."""
     try:
         return json_format.Parse(raw, request_class()).SerializeToString()
@@ -63,7 +63,7 @@ def test_requests_are_read_as_protobuf_reads_them(
     fields: list[tuple[str, Any]], request_class: type[Message]
 ) -> None:
     raw = written(fields)
-    right = judged(raw, request_class)
+    right = parsed_by_protobuf(raw, request_class)
     if right is None:
         with pytest.raises(InvalidField):
             json.read(raw, request_class)

@@ -139,7 +139,7 @@ def is_welcome(link: socket.socket) -> bool:
 
 
 @pytest.mark.slow
-def test_a_connection_beyond_so_many_is_closed_until_one_of_them_ends(
+def test_a_connection_beyond_the_limit_is_closed_until_another_ends(
     narrow: RunningServer,
 ) -> None:
     with ExitStack() as stack:

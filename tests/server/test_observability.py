@@ -183,7 +183,7 @@ def test_of_a_deep_exception_the_first_and_the_last_frames_are_logged() -> None:
 
 
 @pytest.mark.skipif(not hasattr(select, "poll"), reason="nothing tells of room in a pipe")
-def test_a_line_is_cut_rather_than_waited_for() -> None:
+def test_a_log_line_is_cut_when_its_reader_is_slow() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w") as stream:
         os.set_blocking(writing, False)

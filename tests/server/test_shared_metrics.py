@@ -96,7 +96,7 @@ def test_a_histogram_is_as_prometheus_client_s(values: list[float]) -> None:
 
 
 @pytest.mark.slow
-def test_what_there_is_no_room_for_is_counted_together() -> None:
+def test_labels_beyond_the_space_are_counted_together() -> None:
     """No call fails for it, and the total stays right."""
     block = Block()
     counter = Counter((block,), "c", "", ("caller", "encoding"))

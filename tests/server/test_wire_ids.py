@@ -108,7 +108,7 @@ def test_count_answers_as_protobuf_would(
     st.booleans(),
     st.text(max_size=200),
 )
-def test_ids_are_taken_out_of_a_request(
+def test_ids_are_read_from_a_request(
     ids: list[int], errors: Any, skip: bool, as_bytes: bool, fingerprint: str
 ) -> None:
     request = Decode(
@@ -128,7 +128,7 @@ def test_ids_are_taken_out_of_a_request(
 
 
 @given(st.lists(IDS, max_size=4), st.booleans())
-def test_items_are_taken_out_of_a_request(batch: list[list[int]], as_bytes: bool) -> None:
+def test_items_are_read_from_a_request(batch: list[list[int]], as_bytes: bool) -> None:
     request = BatchDecode(
         encoding="gpt-4", items=[{"ids": ids} for ids in batch], as_bytes=as_bytes
     )

@@ -53,7 +53,7 @@ def test_the_lines_load_what_was_described(capsys: Capture, model: Path) -> None
     assert any(step.startswith("Spacing(") for step in found["steps"])
 
 
-def test_a_person_is_warned_of_symbols_that_any_text_can_spell(
+def test_the_report_warns_of_symbols_that_any_text_can_contain(
     capsys: Capture, model: Path
 ) -> None:
     assert inspect.run([str(model)]) == 0

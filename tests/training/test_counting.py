@@ -36,7 +36,7 @@ def counted(all_of_them: list[str], pattern: str, size: int, threads: int = 0) -
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
-def test_counts_are_exact_and_in_the_order_of_first_sight(threads: int) -> None:
+def test_counts_are_exact_and_in_the_order_of_first_occurrence(threads: int) -> None:
     pattern = PATTERNS["cl100k_base"]
     with counted(texts(60), pattern, 20, threads=threads) as done:
         counts = done.counts()

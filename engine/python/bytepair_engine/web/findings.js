@@ -14,7 +14,7 @@ const EXPLAINED = {
     SPECIAL_TOKEN_SPELLED:
         "A special token is spelled. It is ordinary text unless a request allows it.",
     SPECIAL_TOKEN_LOOKALIKE:
-        "Almost a special token: but for case, compatible or invisible characters.",
+        "Almost a special token, except for case, compatible or invisible characters.",
     NOT_NFC: "Not in Unicode's normal form C: text that looks the same has other tokens.",
     INVISIBLE_CHARACTER: "A character without width.",
     TAG_CHARACTER: "A tag character: invisible text.",

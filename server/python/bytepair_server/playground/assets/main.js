@@ -107,7 +107,7 @@ $("share-copy").addEventListener("click", async () => {
         await navigator.clipboard.writeText($("share-text").value);
         $("share-said").textContent = "Copied.";
     } catch {
-        // Pages without TLS, but for localhost, may not write to the clipboard.
+        // Pages without TLS, except for localhost, may not write to the clipboard.
         $("share-said").textContent = "Selected: copy it by the keyboard.";
     }
 });
