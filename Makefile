@@ -149,14 +149,18 @@ ENCODINGS ?=
 exactness-1gb: $(VENV)/.dev ## Compare ids with tiktoken's on 1 GB for each encoding, or those of ENCODINGS
 	$(BENCH).engine.gigabyte $(ENCODINGS)
 
+# An installed Go, or one from PyPI.
+GO := $(if $(shell command -v go),,build/go/bin/go)
+WITH_GO := PATH="$$PATH:$(CURDIR)/build/go/bin"
+
 .PHONY: interop
-interop: $(VENV)/.dev build/proto/.installed ## Call real servers by the programs of examples/, grpcurl, curl and h2load
-	$(BIN)/python -m pytest -q tests/interop/clients.py
+interop: $(VENV)/.dev build/proto/.installed $(GO) ## Call real servers by the programs of examples/, grpcurl, curl and h2load
+	$(WITH_GO) $(BIN)/python -m pytest -q tests/interop/clients.py $(PYTEST_ARGS)
 
 # The versions are in go.mod; go.sum would have thousands of lines.
-build/collector/otelcol: $(wildcard tests/interop/collector/*) $(if $(shell command -v go),,build/go/bin/go)
+build/collector/otelcol: $(wildcard tests/interop/collector/*) $(GO)
 	mkdir -p build/collector && cp tests/interop/collector/* build/collector/
-	cd build/collector && export PATH="$$PATH:$(CURDIR)/build/go/bin" && go mod tidy && go build -o otelcol .
+	cd build/collector && export $(WITH_GO) && go mod tidy && go build -o otelcol .
 
 # Go from PyPI, where none is installed: Debian's is often too old for the collector.
 build/go/bin/go:
@@ -168,12 +172,12 @@ test-traces: $(VENV)/.dev build/collector/otelcol ## Send spans to OpenTelemetry
 	$(BIN)/python -m pytest -q tests/server/test_traces.py
 
 .PHONY: conformance
-conformance: $(VENV)/.runtime build/proto/.installed ## Run the official conformance suite of gRPC, Connect and gRPC-Web
-	tests/conformance/run.sh $(abspath $(BIN)/python)
+conformance: $(VENV)/.runtime build/proto/.installed $(GO) ## Run the official conformance suite of gRPC, Connect and gRPC-Web
+	$(WITH_GO) tests/conformance/run.sh $(abspath $(BIN)/python)
 
 .PHONY: h2spec
-h2spec: $(VENV)/.runtime ## Run h2spec, the conformance tests of HTTP/2
-	tests/conformance/h2spec.sh $(abspath $(BIN))
+h2spec: $(VENV)/.runtime $(GO) ## Run h2spec, the conformance tests of HTTP/2
+	$(WITH_GO) tests/conformance/h2spec.sh $(abspath $(BIN))
 
 .PHONY: exactness-hard
 exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in many surroundings, short strings, every alignment
