@@ -1,4 +1,4 @@
-//! Calls under way: what happened to them, waiting for Python, and what Python said, waiting for HTTP.
+//! Calls under way: what happened to them goes to Python, and what Python says of them to their slots.
 //!
 //! Python takes events as `events` has them, and its answers are handed out by one task of the runtime.
 //! Neither side ever waits for the other.
@@ -14,8 +14,9 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::call::{Answer, Command, Event, Failure, Opened, Pairs, Started};
 use crate::events::Events;
-use crate::peer::{Peer, Unsent};
+use crate::peer::Unsent;
 use crate::settings::STREAM_UNSENT_BYTES;
+use crate::slot::{self, Credits, Slot};
 
 /// Bytes that a stream has not handed to HTTP yet.
 pub struct StreamUnsent {
@@ -32,34 +33,6 @@ impl StreamUnsent {
         if before - size < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
             self.calls.push(self.id, Event::Writable);
         }
-    }
-}
-
-type Start = oneshot::Sender<Result<Started, Failure>>;
-
-/// Where what Python says of a call goes.
-#[derive(Default)]
-struct Slot {
-    peer: Option<Arc<Peer>>,
-    admission: Option<oneshot::Sender<Result<(), Failure>>>,
-    /// Receives the failure of an admitted call whose message is still being read.
-    rejection: Option<oneshot::Sender<Failure>>,
-    answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
-    start: Option<Start>,
-    messages: Option<mpsc::UnboundedSender<Result<Bytes, Box<Failure>>>>,
-    receiver: Option<mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>>,
-    credits: Option<Credits>,
-    unsent: Option<Arc<StreamUnsent>>,
-    /// Python has ended the stream, and HTTP has not sent all of it yet.
-    is_ending: bool,
-}
-
-/// Messages that may be read; no more once the call is over, so that its reader ends.
-struct Credits(Arc<Semaphore>);
-
-impl Drop for Credits {
-    fn drop(&mut self) {
-        self.0.close();
     }
 }
 
@@ -308,75 +281,9 @@ impl Calls {
             let commands = std::mem::take(&mut *self.commands.lock());
             let mut slots = self.slots.lock();
             for (id, command) in commands {
-                carry_out(&mut slots, id, command);
+                slot::carry_out(&mut slots, id, command);
             }
         }
-    }
-}
-
-fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
-    let Some(slot) = slots.get_mut(&id) else {
-        return;
-    };
-    match command {
-        Command::Read => match (slot.admission.take(), &slot.credits) {
-            (Some(admission), _) => drop(admission.send(Ok(()))),
-            (None, Some(credits)) => credits.0.add_permits(1),
-            (None, None) => {}
-        },
-        Command::Answer(answer) => {
-            if let Some(Slot {
-                answer: Some(to), ..
-            }) = slots.remove(&id)
-            {
-                let _ = to.send(Ok(answer));
-            }
-        }
-        Command::Start(headers, trailers) => start(slot, headers, trailers),
-        Command::Send(message) => {
-            if let Some(messages) = &slot.messages {
-                let _ = messages.send(Ok(message));
-            }
-        }
-        Command::Close => end(slot),
-        Command::Fail(failure) => {
-            if let (None, Some(messages)) = (&slot.start, &slot.messages) {
-                let _ = messages.send(Err(Box::new(failure)));
-                return end(slot);
-            }
-            let Some(slot) = slots.remove(&id) else {
-                return;
-            };
-            if let Some(admission) = slot.admission {
-                let _ = admission.send(Err(failure));
-            } else if let Some(answer) = slot.answer {
-                let _ = answer.send(Err(failure));
-            } else if let Some(start) = slot.start {
-                let _ = start.send(Err(failure));
-            } else if let Some(rejection) = slot.rejection {
-                let _ = rejection.send(failure);
-            }
-        }
-    }
-}
-
-/// End a stream after the messages that it has; `Event::Ended` follows when they are sent.
-fn end(slot: &mut Slot) {
-    slot.messages = None;
-    slot.credits = None;
-    slot.is_ending = true;
-}
-
-fn start(slot: &mut Slot, headers: Pairs, trailers: Pairs) {
-    if let (Some(to), Some(messages), Some(unsent)) =
-        (slot.start.take(), slot.receiver.take(), slot.unsent.clone())
-    {
-        let _ = to.send(Ok(Started {
-            headers,
-            trailers,
-            messages,
-            unsent,
-        }));
     }
 }
 

@@ -1,8 +1,8 @@
 //! The native transport of bytepair-server: HTTP/1.1 and HTTP/2 below, whole calls above.
 //!
 //! `server` accepts connections, `connection` serves one, `connect` speaks the protocols. `calls` keeps
-//! the calls under way, and `events` hands what happens to them, as `call` has it, to Python in
-//! batches. `python` alone knows PyO3.
+//! the calls under way, each in a `slot`, and `events` hands what happens to them, as `call` has it,
+//! to Python in batches. `python` alone knows PyO3.
 
 pub mod body;
 pub mod call;
@@ -15,6 +15,7 @@ pub mod files;
 pub mod peer;
 pub mod server;
 pub mod settings;
+mod slot;
 pub mod tls;
 
 #[cfg(feature = "python")]
