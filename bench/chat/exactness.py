@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
@@ -23,6 +24,7 @@ from support.oracle import oracle
 
 from bench.chat.conversations import Conversations
 from bench.chat.oracles import harmony, llama, mistral, template
+from bench.chat.provenance import PUBLISHED, agreement
 from bench.formats.vocabularies import FOLDER
 
 Compare = Callable[[int], bool]
@@ -312,6 +314,10 @@ def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = F
     return Row(f"mistral-{version}", f"mistral-common 1.13.1, {name}", agree)
 
 
+def published_row(name: str) -> Row:
+    return Row(name, "its plain rendering by Jinja2 3.1.6", agreement(name))
+
+
 _QWEN3 = (
     "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>",
 )  # fmt: skip
@@ -345,6 +351,7 @@ ROWS: dict[str, Callable[[], Row]] = {
     "mistral-v7-tekken": lambda: mistral_row("v7", "tekken_240911", tools=True),
     "mistral-v11": lambda: mistral_row("v11", "tekken_v11", tools=True),
     "mistral-v13": lambda: mistral_row("v13", "tekken_v13", tools=True),
+    **{name: partial(published_row, name) for name in PUBLISHED},
 }
 
 

