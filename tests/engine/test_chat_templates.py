@@ -359,3 +359,18 @@ def test_a_token_that_any_text_becomes_is_refused_in_a_template(tmp_path: Any) -
     with pytest.raises(ChatFormatMismatch) as refused:
         count_chat(chat, encoding=encoding(False), format=chosen)
     assert refused.value.missing == ("<c>",)
+
+
+@pytest.mark.parametrize("budget", [2, 40, 100, 399])
+def test_fitting_is_exact_where_no_loop_says_which_message_it_writes(budget: int) -> None:
+    chosen = TemplateFormat("mine", "{{ messages | map(attribute='content') | join(' ') }}")
+    chat = [{"role": "user", "content": "word " * (n % 7)} for n in range(100)]
+
+    def count(start: int) -> int:
+        return count_chat(chat[start:], encoding=ENCODING, format=chosen).count
+
+    found = fit_chat(chat, budget, encoding=ENCODING, format=chosen)
+    start = found.kept[0]
+    assert found.kept == list(range(start, 100))
+    assert found.count == count(start) <= budget
+    assert start == 0 or count(start - 1) > budget

@@ -217,17 +217,23 @@ class _Fitting:
             return fixed + before + prefix[-1] - prefix[max(start, plan.head)]
 
         last = len(plan.starts) - 1
-        place = next((n for n in range(last) if guess(plan.starts[n]) <= target), last)
-        exact = self._count(plan, place)
-        while exact > target and place < last:
-            place += 1
-            exact = self._count(plan, place)
-        while place > 0 and not self._format.additive:
-            before = self._count(plan, place - 1)
-            if before > target:
-                break
-            place, exact = place - 1, before
-        return plan.starts[place], exact
+        counted: dict[int, int] = {}
 
-    def _count(self, plan: _Plan, place: int) -> int:
-        return sum(self.counts(plan.kept(plan.starts[place])))
+        def fits(place: int) -> bool:
+            counted[place] = sum(self.counts(plan.kept(plan.starts[place])))
+            return counted[place] <= target
+
+        # `found` fits, or is required; `low` does not fit. In ever larger steps, so that a bad
+        # guess costs few counts; then by halves.
+        low, step = -1, 1
+        found = next((n for n in range(last) if guess(plan.starts[n]) <= target), last)
+        while not fits(found) and found < last:
+            low, found, step = found, min(last, found + step), 2 * step
+        step = 1
+        while found - low > 1 and not (self._format.additive and step == 1 and low < 0):
+            place = max(low + 1, found - step) if low < 0 else (low + found) // 2
+            if fits(place):
+                found, step = place, 2 * step
+            else:
+                low = place
+        return plan.starts[found], counted[found]

@@ -169,9 +169,17 @@ class TemplateFormat(ChatFormat):
         self.check_messages(chat)
         layout = Layout()
         finder = _finder(tuple(encoding.special_tokens))
+        texts: list[str] = []
         for piece, owner in _pieces(self._rendered(chat), finder):
+            if texts and (owner != layout.owner or isinstance(piece, Control)):
+                layout.add("".join(texts))
+                texts = []
             layout.owner = owner
-            layout.add(piece)
+            if isinstance(piece, Control):
+                layout.add(piece)
+            else:
+                texts.append(piece)
+        layout.add("".join(texts))
         layout.join()
         return layout
 
@@ -402,12 +410,12 @@ def _controls(
 ) -> Iterable[tuple[str | Control, int]]:
     """The pieces of a run; a control token counts for what its first character belongs to."""
     joined = "".join([text for text, _ in run])
-    spans = [(found.start(), found.end()) for found in finder.finditer(joined)]
+    spans = [(found.start(), found.end()) for found in finder.finditer(joined)][::-1]
     start = place = 0
     for text, owner in run:
         stop = start + len(text)
-        while spans and spans[0][0] < stop:
-            first, last = spans.pop(0)
+        while spans and spans[-1][0] < stop:
+            first, last = spans.pop()
             if place < first:
                 yield joined[place:first], owner
             yield Control(joined[first:last]), owner
