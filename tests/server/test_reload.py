@@ -55,7 +55,7 @@ def wait(server: RunningServer, event: str, times: int) -> dict[str, Any]:
 
 
 YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-RELOADED, KEPT = "reloaded", "not reloaded: what was read before stays in use"
+RELOADED, KEPT = "reloaded", "reload failed: the previous files stay in use"
 
 
 def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Reload files while the server runs: when one changes, and only if it is good.
 
-A bad one changes nothing: what was read before stays in use, the log says why, and
+A bad one changes nothing: the previous files stay in use, the log says why, and
 `bytepair_reload_failed` is 1 until the file is good again.
 """
 
@@ -97,7 +97,7 @@ class Reloader:
             self._metrics.reloaded(watched.what, ok=False)
             known = isinstance(error, ConfigurationError)
             self._log.error(
-                "not reloaded: what was read before stays in use",
+                "reload failed: the previous files stay in use",
                 what=watched.what,
                 error=str(error) if known else logs.frames(error),
             )
