@@ -1,4 +1,4 @@
-//! What HTTP tells Python of a call, and what Python says of it.
+//! One call between HTTP and Python: events to Python, commands from Python.
 
 use std::sync::Arc;
 use std::time::Instant;

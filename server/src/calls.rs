@@ -1,4 +1,4 @@
-//! Calls under way: what happened to them goes to Python, and what Python says of them to their slots.
+//! Calls in progress: their events go to Python, and its commands to their slots.
 //!
 //! Python takes events as `events` has them, and its answers are handed out by one task of the runtime.
 //! Neither side ever waits for the other.
@@ -274,7 +274,7 @@ impl Calls {
         }
     }
 
-    /// Hand out what Python says, for ever.
+    /// Carry out the commands of Python, for ever.
     pub async fn hand_out(self: Arc<Self>) {
         loop {
             self.commanded.notified().await;

@@ -1,4 +1,4 @@
-//! One connection: its requests, its age, and what its peer may not do.
+//! One connection: its requests, its age, and its limits against abuse.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

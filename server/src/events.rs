@@ -1,4 +1,4 @@
-//! What happened to calls, waiting for Python, which is woken by an eventfd and takes many at once.
+//! The queue of events of calls: an eventfd wakes Python, which reads many at once.
 
 use std::collections::VecDeque;
 use std::fs::File;

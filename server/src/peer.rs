@@ -1,4 +1,4 @@
-//! The other end of a connection: who it is, what is held for it, how often it gave up.
+//! The other end of a connection: its identity, the bytes held for it, the calls it abandoned.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-"""What in a text makes its count surprising."""
+"""What makes the count of a text surprising."""
 
 from __future__ import annotations
 

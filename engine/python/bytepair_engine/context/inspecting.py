@@ -1,4 +1,4 @@
-"""What in a text surprises: reported, never changed."""
+"""What makes the count of a text surprising: reported, never changed."""
 
 from __future__ import annotations
 
