@@ -94,7 +94,8 @@ def take_texts(request_class: type[HasTexts], raw: bytes) -> ParsedTexts[HasText
         return ParsedTexts(wire.parse(request_class, raw), None)
     texts = []
     for item in taken[1]:
-        text = wire_fields.only(item, text_pb2.TextItem.TEXT_FIELD_NUMBER)
+        # An empty text is no field at all.
+        text = wire_fields.only(item, text_pb2.TextItem.TEXT_FIELD_NUMBER) if item else b""
         if text is None:
             return ParsedTexts(wire.parse(request_class, raw), None)
         texts.append(text)
