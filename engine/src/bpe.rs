@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use crate::cache::lookup::Lookup;
 use crate::cache::scratch::{Pool, Scratch};
 use crate::cancel;
 use crate::decode::Joined;
@@ -268,21 +267,7 @@ impl Bpe {
         let mut at = 0;
         while at < text.len() && !sink.is_full() && !cancel::is_set() {
             self.splitter.fill(text, at, &mut scratch.ends);
-            let Scratch {
-                ends,
-                merger,
-                cache,
-                recent,
-                missed,
-            } = scratch;
-            let lookup = Lookup {
-                vocabulary: &self.vocabulary,
-                merger,
-                cache,
-                recent,
-                missed,
-            };
-            let ends = ends.as_slice();
+            let (ends, lookup) = scratch.lookup(&self.vocabulary);
             lookup.encode_pieces(text.as_bytes(), at, ends, sink);
             at = ends.last().copied().unwrap_or(text.len());
         }
@@ -309,20 +294,7 @@ impl Bpe {
         sink: &mut S,
     ) {
         self.pool.with(|scratch| {
-            let Scratch {
-                merger,
-                cache,
-                recent,
-                missed,
-                ..
-            } = scratch;
-            let lookup = Lookup {
-                vocabulary: &self.vocabulary,
-                merger,
-                cache,
-                recent,
-                missed,
-            };
+            let (_, lookup) = scratch.lookup(&self.vocabulary);
             lookup.encode_pieces(text, start, ends, sink);
         });
     }

@@ -74,7 +74,7 @@ impl Lookup<'_> {
             self.remember(Slot::new(key, &[id]), hash);
             sink.push(id);
         } else if let Some(entry) = self.cache.find_short(key, hash) {
-            sink.put_entry(entry);
+            sink.extend(entry.ids());
             self.remember(Slot::new(key, entry.ids()), hash);
         } else {
             self.merge_short(piece, key, hash, sink);

@@ -4,9 +4,11 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 
 use crate::cache::Cache;
+use crate::cache::lookup::Lookup;
 use crate::cache::recent::Recent;
 use crate::merge::Merger;
 use crate::split::{BATCH, Ends};
+use crate::vocabulary::Vocabulary;
 
 /// What one call of encode works with.
 pub struct Scratch {
@@ -16,6 +18,21 @@ pub struct Scratch {
     pub recent: Recent,
     /// How many pre-tokens of the last batch were not recent.
     pub missed: usize,
+}
+
+impl Scratch {
+    /// The ends of the pre-tokens that were found, and what looks them up.
+    #[inline(always)]
+    pub fn lookup<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> (&'a [usize], Lookup<'a>) {
+        let lookup = Lookup {
+            vocabulary,
+            merger: &mut self.merger,
+            cache: &mut self.cache,
+            recent: &mut self.recent,
+            missed: &mut self.missed,
+        };
+        (self.ends.as_slice(), lookup)
+    }
 }
 
 /// Something to work with that has a cache.

@@ -3,7 +3,6 @@
 pub mod offsets;
 pub mod varint;
 
-use crate::cache::Entry;
 use crate::cache::recent::{FEW, Slot};
 use crate::vocabulary::rank_table::RankTable;
 
@@ -17,12 +16,6 @@ pub trait Sink {
         for &id in &slot.ids()[..slot.count()] {
             self.push(id);
         }
-    }
-
-    /// The ids of an entry of the cache.
-    #[inline(always)]
-    fn put_entry(&mut self, entry: &Entry) {
-        self.extend(entry.ids());
     }
 
     fn extend(&mut self, ids: &[u32]) {

@@ -269,7 +269,7 @@ impl Model {
         if let Some(key) = key
             && let Some(entry) = cache.find_short(key, key.hash())
         {
-            sink.put_entry(entry);
+            sink.extend(entry.ids());
             return;
         }
         if part.len() > LONGEST_PIECE {

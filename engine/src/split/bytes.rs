@@ -85,12 +85,6 @@ fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
     kinds
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub fn kinds(block: &[u8; BLOCK]) -> Kinds {
-    kinds_one_by_one(block)
-}
-
 /// Thirty-two bytes at a time, and instructions that count bits: see `has_avx2`.
 #[cfg(target_arch = "x86_64")]
 pub struct Avx2;

@@ -47,7 +47,7 @@ impl TokenIndex {
                 return Err(at);
             }
             let position = (slot as u32 - 1) as usize;
-            if slot & TAG == tag(hash) && tokens.get(position) == token {
+            if tag(slot) == tag(hash) && tokens.get(position) == token {
                 return Ok(position);
             }
             at = (at + 1) & mask;
@@ -55,8 +55,7 @@ impl TokenIndex {
     }
 }
 
-const TAG: u64 = 0xffff_ffff << 32;
-
+/// The piece of a hash, or of what a slot holds, that is compared first.
 fn tag(hash: u64) -> u64 {
-    hash & TAG
+    hash & 0xffff_ffff << 32
 }

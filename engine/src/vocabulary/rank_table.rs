@@ -98,18 +98,7 @@ impl RankTable {
         let mut builder = Builder::default();
         builder.tokens.bytes.reserve(data.len() / 2);
         let body = data.strip_suffix(b"\n").unwrap_or(data);
-        let mut rest = Some(body);
-        while let Some(text) = rest {
-            let line = match memchr::memchr(b'\n', text) {
-                Some(end) => {
-                    rest = Some(&text[end + 1..]);
-                    &text[..end]
-                }
-                None => {
-                    rest = None;
-                    text
-                }
-            };
+        for line in body.split(|&byte| byte == b'\n') {
             if let Err(fault) = builder.read_line(line) {
                 return Err(builder.first_fault(fault));
             }
