@@ -229,6 +229,19 @@ def test_fitting_counts_what_is_kept() -> None:
         "{{ n.x | tojson }}",
         "{% set n=namespace(x=[1], y=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}"
         "{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+        *(
+            "{% set n=namespace(x=(1,), y=(1,)) %}{% for i in range(60) %}{% set n.x=(n.x, n.x) %}"
+            "{% set n.y=(n.y, n.y) %}{% endfor %}" + use
+            for use in (
+                "{{ {n.x: 1} | length }}",
+                "{{ {}[n.x] }}",
+                "{{ {}.get(n.x) }}",
+                "{{ n.x in [n.y] }}",
+                "{{ [n.x, n.y] | sort | length }}",
+                "{{ [n.x, n.y] | select('equalto', n.y) | list }}",
+                "{% for i in [n.x, n.y] %}{{ loop.changed(i) }}{% endfor %}",
+            )
+        ),
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
         "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(50) }}",
         "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}"

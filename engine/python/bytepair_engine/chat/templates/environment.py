@@ -12,7 +12,7 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
@@ -88,6 +88,16 @@ class _Generator(CodeGenerator):
         for operand in node.ops:
             self.visit(operand, frame)
         self.write(")")
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+        self.write("{")
+        for item in node.items:
+            self.write("environment.compared(")
+            self.visit(item.key, frame)
+            self.write("): ")
+            self.visit(item.value, frame)
+            self.write(", ")
+        self.write("}")
 
     def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
         self.write(f" {operators[node.op]} environment.compared(")
@@ -226,6 +236,8 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         spend(1)
+        if isinstance(argument, tuple):
+            spend_deep(argument)  # which is hashed
         try:
             return obj[argument]
         except (AttributeError, TypeError, LookupError):
@@ -240,6 +252,8 @@ class Environment(ImmutableSandboxedEnvironment):
                 spend_text(len(owner))
             elif isinstance(owner, (list, tuple)):
                 spend_deep(owner)
+            elif isinstance(owner, (dict, LoopContext)):
+                spend_deep(args)  # which are hashed, or compared
             return super().call(context, obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:

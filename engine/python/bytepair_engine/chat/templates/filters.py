@@ -19,11 +19,11 @@ from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
 
 #: Jinja2's own, as they neither make text nor compare deep values.
 _SHALLOW: Final = (
-    "abs", "count", "d", "default", "first", "float", "groupby", "int", "items", "last", "length",
+    "abs", "count", "d", "default", "first", "float", "int", "items", "last", "length",
     "list", "map", "reject", "rejectattr", "reverse", "round", "select", "selectattr",
 )  # fmt: skip
 #: Jinja2's own, that compare or write all of a value.
-_DEEP: Final = ("dictsort", "max", "min", "sort", "unique", "wordcount")
+_DEEP: Final = ("dictsort", "groupby", "max", "min", "sort", "unique", "wordcount")
 
 _WORDS: Final = re.compile(r"[-\s({\[<]+")
 
