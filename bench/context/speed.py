@@ -2,7 +2,8 @@
 
     make bench-context
 
-The library alone, with cl100k_base. One process, one thread; medians.
+With cl100k_base; medians. The library alone, in one process and one thread, and then the CPU of
+Truncate over gRPC beside Count.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding
 
+from bench.service.load import LOAD_CORE, SERVER_CORE, measure, service
+from bench.service.shapes import Shape
 from bench.service.text import prose
 
 ROUNDS, TOKENS = 5, 512
-TEXT_BYTES, PEER_BYTES = 2_000_000, 300_000
+TEXT_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 300_000, 1_000
 HOSTILE = {
     "one endless word": "pneumonoultramicroscopic" * 20_000,
     "spaces": " " * 200_000,
@@ -70,7 +74,37 @@ def main() -> None:
         end = timed(lambda: encoding.truncate(hostile, 1000, keep="end"), 1)  # noqa: B023
         rate = len(hostile.encode()) / split / 1e6
         print(f"| {name} | {rate:.2f} | {1e3 * end:.0f} | {double / split:.2f} |")
+    show_calls(encoding.count(prose(CALL_BYTES)))
     compare(encoding)
+
+
+def show_calls(tokens: int) -> None:
+    """The CPU of a Truncate of 1 KB to half of its tokens, and of a Count of it, in turns."""
+    text = prose(CALL_BYTES)
+    truncate = context_pb2.TruncateRequest(
+        encoding="cl100k_base", text=text, max_tokens=tokens // 2
+    )
+    count = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
+    sent = {
+        "Count": count,
+        "Truncate, start": truncate,
+        "Truncate, end": context_pb2.TruncateRequest(keep=context_pb2.KEEP_END),
+    }
+    sent["Truncate, end"].MergeFrom(truncate)
+    cpu: dict[str, list[float]] = {name: [] for name in sent}
+    with service(1, SERVER_CORE) as server:
+        for _ in range(ROUNDS):
+            for name, request in sent.items():
+                rpc = type(request).__name__.removesuffix("Request")
+                shape = Shape(name, rpc, request.SerializeToString(), b"", None)
+                figures = measure(server, shape, 64, 1.0, connections=1, core=LOAD_CORE)
+                cpu[name].append(figures.cpu)
+    print(f"\n| call of {CALL_BYTES:,} B over gRPC | CPU µs | beside Count |\n|---|---:|---:|")
+    for name, found in cpu.items():
+        beside = statistics.median(
+            one / other for one, other in zip(found, cpu["Count"], strict=True)
+        )
+        print(f"| {name} | {statistics.median(found):.1f} | {beside:.2f} |")
 
 
 def row(name: str, seconds: float, size: int, counted: float) -> None:

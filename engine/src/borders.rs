@@ -42,36 +42,20 @@ pub fn last(
     place: usize,
     mut is_wanted: impl FnMut(usize) -> Result<bool, Unclear>,
 ) -> Result<Option<usize>, Unclear> {
-    let level = match border {
-        Border::CodePoint => None,
-        Border::Grapheme => Some(Level::Grapheme),
-        Border::Word => Some(Level::Word),
-        Border::Sentence => Some(Level::Sentence),
-        Border::Line | Border::Paragraph => {
-            let mut place = place;
-            while let Some(end) = last_line_end(text, start, place) {
-                if (border == Border::Line || ends_paragraph(text, end)) && is_wanted(end)? {
-                    return Ok(Some(end));
-                }
-                place = floor(text, end - 1);
+    if matches!(border, Border::Line | Border::Paragraph) {
+        let mut place = place;
+        while let Some(end) = last_line_end(text, start, place) {
+            if (border == Border::Line || ends_paragraph(text, end)) && is_wanted(end)? {
+                return Ok(Some(end));
             }
-            return Ok(None);
+            place = floor(text, end - 1);
         }
-    };
+        return Ok(None);
+    }
     let mut high = place;
     while high > start {
-        let low = match level {
-            Some(_) => floor(text, high.saturating_sub(BLOCK).max(start)),
-            None => floor(text, high - 1),
-        };
-        let Some(level) = level else {
-            if is_wanted(high)? {
-                return Ok(Some(high));
-            }
-            high = low;
-            continue;
-        };
-        for end in between(level, text, low, high)?.into_iter().rev() {
+        let low = floor(text, high.saturating_sub(BLOCK).max(start));
+        for end in between(border, text, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
             }
@@ -87,11 +71,33 @@ pub fn is_at(border: Border, text: &str, place: usize) -> Result<bool, Unclear> 
     Ok(last(border, text, before, place, |_| Ok(true))?.is_some())
 }
 
-/// The borders behind `low` and up to `high`, which is inside the text.
+/// The borders of a kind behind `low` and up to `high`; where that is the end of the text, the text
+/// is complete.
+pub fn between(border: Border, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
+    match border {
+        Border::CodePoint => Ok((low + 1..=high)
+            .filter(|&place| text.is_char_boundary(place))
+            .collect()),
+        Border::Grapheme => parts_between(Level::Grapheme, text, low, high),
+        Border::Word => parts_between(Level::Word, text, low, high),
+        Border::Sentence => parts_between(Level::Sentence, text, low, high),
+        Border::Line | Border::Paragraph => {
+            let mut ends = Vec::new();
+            last(border, text, low, high, |end| {
+                ends.push(end);
+                Ok(false)
+            })?;
+            ends.reverse();
+            Ok(ends)
+        }
+    }
+}
+
+/// As `between`, by Unicode Standard Annex 29.
 ///
 /// What stands before a letter changes no border behind it, and what stands behind a letter changes
 /// none before it: no rule of Unicode Standard Annex 29 looks beyond one.
-pub fn between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
+fn parts_between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
     let mut first = low;
     loop {
         if first == 0 || next_char(text, first).is_some_and(resets) {
@@ -102,11 +108,11 @@ pub fn between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<
             return Err(Unclear);
         }
     }
-    if level == Level::Sentence && !may_end_sentence(&text[first..high]) {
+    if level == Level::Sentence && high < text.len() && !may_end_sentence(&text[first..high]) {
         return Ok(Vec::new());
     }
     let mut last = high;
-    loop {
+    while high < text.len() {
         let next = next_char(text, last).ok_or(Unclear)?;
         last += next.len_utf8();
         if resets(next) {
@@ -244,9 +250,10 @@ mod tests {
             for level in [Level::Grapheme, Level::Word, Level::Sentence] {
                 let all = breaks::ends_in_bytes(&text, level);
                 let places = text.char_indices().map(|(place, _)| place);
+                let places = places.chain([text.len()]);
                 for place in places.filter(|&place| place > 0) {
                     let low = floor(&text, place.saturating_sub(4));
-                    let Ok(found) = between(level, &text, low, place) else {
+                    let Ok(found) = parts_between(level, &text, low, place) else {
                         continue;
                     };
                     let expected: Vec<usize> = all

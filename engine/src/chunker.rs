@@ -82,6 +82,58 @@ impl Bpe {
         }
         (chunks, next)
     }
+
+    /// Where the longest start of a text that has at most `room` tokens ends, of all borders of a
+    /// kind, and its tokens; the whole text where it fits. None where none fits, or where the text
+    /// near it does not decide. Only for a pattern that `has_split_points`.
+    ///
+    /// `text` is complete, or the start of a longer one.
+    pub fn longest_start(
+        &self,
+        text: &str,
+        room: usize,
+        border: Border,
+        is_complete: bool,
+    ) -> Option<(usize, usize)> {
+        let mut scan = Scan::new(self, text, 0);
+        let known = (!is_complete).then_some(text.len());
+        match scan.beyond(room, known).ok()? {
+            Beyond::AllFits(count) => Some((text.len(), count)),
+            Beyond::Place(beyond) => scan.last_that_fits(border, room, beyond).ok()?,
+        }
+    }
+
+    /// As `longest_start`, for the end of a text: where it starts, and its tokens. What is not
+    /// complete is the end of a longer text.
+    pub fn longest_end(
+        &self,
+        text: &str,
+        room: usize,
+        border: Border,
+        is_complete: bool,
+    ) -> Option<(usize, usize)> {
+        let start = if is_complete {
+            0
+        } else {
+            next_split_point(text, 1)?
+        };
+        let mut scan = Scan::new(self, text, start);
+        while scan.extend(WINDOW).ok()? {}
+        let count = scan.sums.count;
+        if count <= room {
+            return is_complete.then_some((0, count));
+        }
+        let end = text.len();
+        scan.first_that_fits(border, end, count, room).ok()?
+    }
+}
+
+/// Where there are too many tokens.
+enum Beyond {
+    /// Nowhere: the text has so many.
+    AllFits(usize),
+    /// Behind the first split point before which there are, nothing fits.
+    Place(usize),
 }
 
 /// The pre-tokens from a place on, and how many tokens there are before the end of each.
@@ -198,12 +250,31 @@ impl<'a> Scan<'a> {
             overlap,
             border,
         };
-        let most = self.before + rule.room;
+        let beyond = match self.beyond(rule.room, known)? {
+            Beyond::AllFits(count) => return Ok(made(text.len(), count, Border::Paragraph)),
+            Beyond::Place(beyond) => beyond,
+        };
+        let coarse = BORDERS.into_iter().rev();
+        for border in coarse.skip_while(|&border| border > rule.border) {
+            let is_fine = matches!(border, Border::Grapheme | Border::CodePoint);
+            if let Some((end, count)) = self.last_that_fits(border, rule.room, beyond)?
+                && end > covered
+                && (is_fine || count >= rule.least)
+            {
+                return Ok(made(end, count, coarsest(text, end, border)?));
+            }
+        }
+        Err(Unclear)
+    }
+
+    /// Where there are more than `room` tokens. `known`: see `Bpe::chunks`.
+    fn beyond(&mut self, room: usize, known: Option<usize>) -> Result<Beyond, Unclear> {
+        let text = self.text;
+        let most = self.before + room;
         while self.sums.sums.last().is_none_or(|&sum| sum <= most) {
             if !self.extend(WINDOW)? {
-                let count = self.sums.count - self.before;
                 return match known {
-                    None => Ok(made(text.len(), count, Border::Paragraph)),
+                    None => Ok(Beyond::AllFits(self.sums.count - self.before)),
                     Some(_) => Err(Unclear),
                 };
             }
@@ -212,7 +283,7 @@ impl<'a> Scan<'a> {
         let mut index = self.sums.sums.partition_point(|&sum| sum <= most);
         let fits = index
             .checked_sub(1)
-            .map_or(start, |index| self.places[index]);
+            .map_or(self.start, |index| self.places[index]);
         let beyond = loop {
             while index >= self.places.len() {
                 if !self.extend(WINDOW)? {
@@ -231,23 +302,24 @@ impl<'a> Scan<'a> {
         if known.is_some_and(|known| beyond > known) {
             return Err(Unclear);
         }
-        let place = floor(text, beyond - 1);
-        let coarse = BORDERS.into_iter().rev();
-        for border in coarse.skip_while(|&border| border > rule.border) {
-            let mut count = 0;
-            let found = borders::last(border, text, start, place, |end| {
-                count = self.count_to(end)?;
-                Ok(count <= rule.room)
-            })?;
-            let is_fine = matches!(border, Border::Grapheme | Border::CodePoint);
-            if let Some(end) = found
-                && end > covered
-                && (is_fine || count >= rule.least)
-            {
-                return Ok(made(end, count, coarsest(text, end, border)?));
-            }
-        }
-        Err(Unclear)
+        Ok(Beyond::Place(beyond))
+    }
+
+    /// The last border of a kind before `beyond` up to which there are at most `room` tokens, and
+    /// how many there are.
+    fn last_that_fits(
+        &self,
+        border: Border,
+        room: usize,
+        beyond: usize,
+    ) -> Result<Option<(usize, usize)>, Unclear> {
+        let place = floor(self.text, beyond - 1);
+        let mut count = 0;
+        let found = borders::last(border, self.text, self.start, place, |end| {
+            count = self.count_to(end)?;
+            Ok(count <= room)
+        })?;
+        Ok(found.map(|end| (end, count)))
     }
 
     /// The longest overlap with the chunk behind one.
@@ -261,12 +333,29 @@ impl<'a> Scan<'a> {
         if budget == 0 || end == self.text.len() {
             return Ok(none);
         }
+        let found = self.first_that_fits(Border::Grapheme, end, chunk.count, budget)?;
+        Ok(found.map_or(none, |(start, overlap)| Next {
+            start,
+            covered: end,
+            overlap,
+        }))
+    }
+
+    /// The first border of a kind from which up to `end` there are at most `budget` tokens, and how
+    /// many there are; `count` is those from the start, and more.
+    fn first_that_fits(
+        &self,
+        border: Border,
+        end: usize,
+        count: usize,
+        budget: usize,
+    ) -> Result<Option<(usize, usize)>, Unclear> {
         // The last split point from which on there are too many, and the tokens before it.
-        let after = |index: usize| chunk.count - (self.sums.sums[index] - self.before);
+        let after = |index: usize| count - (self.sums.sums[index] - self.before);
         let inside = self.places.partition_point(|&place| place < end);
         let sums = &self.sums.sums[..inside];
-        let mut index = sums.partition_point(|&sum| chunk.count > budget + (sum - self.before));
-        let mut low = chunk.start;
+        let mut index = sums.partition_point(|&sum| count > budget + (sum - self.before));
+        let mut low = self.start;
         while index > 0 {
             index -= 1;
             if is_split_point(self.text, self.places[index]) {
@@ -284,19 +373,15 @@ impl<'a> Scan<'a> {
             if high - low > NEAR {
                 return Err(Unclear);
             }
-            for start in borders::between(crate::breaks::Level::Grapheme, self.text, low, high)? {
+            for start in borders::between(border, self.text, low, high)? {
                 let count = rest + self.core.count_split(&self.text[start..high]);
                 if start < end && count <= budget {
-                    return Ok(Next {
-                        start,
-                        covered: end,
-                        overlap: count,
-                    });
+                    return Ok(Some((start, count)));
                 }
             }
             low = high;
         }
-        Ok(none)
+        Ok(None)
     }
 
     /// The tokens from the start up to a cut.

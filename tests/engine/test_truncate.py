@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Literal
 
 import pytest
@@ -15,12 +16,15 @@ from bytepair_engine.errors import (
     InvalidUnicode,
     SpecialTokenFound,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.context_laws import AWKWARD, budgets, inside_special, levels, longest, repeated, texts
+from support.engines import BACKENDS
 from support.oracle import oracle
 
 MARKERS = ["", " …", "n", "[cut]"]
+PARTS = [" the", " word", ". A", "! ", "\n", "\r\n", "\n \n", "  ", "don't", "1234", "Ā", "🧠"]
+PARTS += ["🇩🇪", "👨\u200d👩", "क\u094dष", "日本語。", "แม่", "\u3042A", "functio", "\u0301", "|>"]
 
 encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
 
@@ -46,14 +50,40 @@ def test_the_longest_that_fits_is_kept(
     check(name, text, most, keep, level, marker, allow)
 
 
-@given(encodings, repeated, budgets, st.sampled_from(["start", "end"]), levels)
+@given(
+    encodings,
+    repeated,
+    budgets,
+    st.sampled_from(["start", "end"]),
+    levels,
+    st.sampled_from(MARKERS[1:]),  # without one, short texts are easy
+)
 def test_a_long_pre_token_is_looked_into(
-    name: str, text: str, most: int, keep: Literal["start", "end"], level: Level
+    name: str, text: str, most: int, keep: Literal["start", "end"], level: Level, marker: str
 ) -> None:
     """The core's rule for pre-tokens that are too long to try all of, on texts short enough to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Measure, "near", 0)
-        check(name, text, most, keep, level, "", False)
+        check(name, text, most, keep, level, marker, False)
+
+
+@settings(max_examples=40)
+@given(
+    st.randoms(use_true_random=False),
+    st.integers(0, 8),
+    st.sampled_from(["start", "end"]),
+    levels,
+)
+def test_what_the_core_finds_in_a_long_text_is_what_the_definition_finds(
+    rng: random.Random, most: int, keep: Literal["start", "end"], level: Level
+) -> None:
+    few = rng.choices(PARTS, k=rng.randrange(2, 8))
+    text = "".join(rng.choices(few, k=200))
+    found = [
+        truncated(get_encoding("cl100k_base", backend=backend), text, most, keep=keep, level=level)
+        for backend in BACKENDS
+    ]
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

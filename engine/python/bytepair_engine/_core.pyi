@@ -122,6 +122,9 @@ class Bpe:
         known: int | None,
         most: int,
     ) -> tuple[list[tuple[int, int, int, int, int]], tuple[int, int, int, int]]: ...
+    def longest(
+        self, text: str, room: int, border: int, from_end: bool, is_complete: bool
+    ) -> tuple[int, int] | None: ...
     def count_batch(
         self,
         texts: Sequence[Text],

@@ -6,7 +6,7 @@ use pyo3::types::PyString;
 
 use super::guard::released;
 use super::text::utf8;
-use crate::borders::BORDERS;
+use crate::borders::{BORDERS, Border};
 use crate::bpe::Bpe;
 use crate::chunker::{self, Chunk};
 
@@ -33,9 +33,7 @@ pub(super) fn chunks(
     let utf8 = utf8(text)?;
     let (byte, start, covered, overlap) = next;
     let (room, least, shared, border) = rule;
-    let border = *BORDERS
-        .get(border)
-        .ok_or_else(|| PyValueError::new_err("level"))?;
+    let border = border_of(border)?;
     if !utf8.is_char_boundary(byte) {
         return Err(PyValueError::new_err("start"));
     }
@@ -78,6 +76,32 @@ pub(super) fn chunks(
         let (start, covered) = (point(next.start), point(next.covered));
         (rows, (next.start, start, covered, next.overlap))
     })
+}
+
+/// See `Bpe::longest_start` and `Bpe::longest_end`.
+pub(super) fn longest(
+    core: &Bpe,
+    text: &Bound<'_, PyString>,
+    room: usize,
+    border: usize,
+    from_end: bool,
+    is_complete: bool,
+) -> PyResult<Option<(usize, usize)>> {
+    let utf8 = utf8(text)?;
+    let border = border_of(border)?;
+    released(text.py(), utf8.len(), || {
+        let (place, count) = if from_end {
+            core.longest_end(utf8, room, border, is_complete)?
+        } else {
+            core.longest_start(utf8, room, border, is_complete)?
+        };
+        Some((utf8[..place].chars().count(), count))
+    })
+}
+
+fn border_of(index: usize) -> PyResult<Border> {
+    let border = BORDERS.get(index).copied();
+    border.ok_or_else(|| PyValueError::new_err("level"))
 }
 
 /// The place `points` code points after `place`; at most the end of the text.

@@ -205,6 +205,18 @@ impl Bpe {
         chunker::chunks(&self.core, text, here, rule, known, most)
     }
 
+    /// The longest start or end of ordinary text that fits, where the text near it decides.
+    fn longest(
+        &self,
+        text: &Bound<'_, PyString>,
+        room: usize,
+        border: usize,
+        from_end: bool,
+        is_complete: bool,
+    ) -> PyResult<Option<(usize, usize)>> {
+        chunker::longest(&self.core, text, room, border, from_end, is_complete)
+    }
+
     fn count_batch(
         &self,
         py: Python<'_>,

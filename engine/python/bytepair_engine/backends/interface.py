@@ -125,3 +125,13 @@ class Fits(Protocol):
         that has arrived in part, the place before which every border is certain. Returns (start,
         end, count, shared tokens, index of the level) of each, and where the next one starts.
         """
+
+    def longest(
+        self, text: str, room: int, level: int, from_end: bool, is_complete: bool, /
+    ) -> tuple[int, int] | None:
+        """The border of a level, by its index, at which the longest start of a text ends that has
+        at most `room` tokens, or its longest end starts; and its tokens. The whole text where it
+        fits. None where no border fits, and where the text near it does not decide.
+
+        What is not complete is the start of a longer text, or the end of one.
+        """

@@ -9,15 +9,13 @@ longer text can fit. Between two of them everything is tried.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
-from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption, InvalidUnicode, PieceTooLong, SpecialTokenFound
+from bytepair_engine.errors import InvalidOption, PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.encoder import split_points
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
@@ -323,13 +321,3 @@ def check_special(
     found = special_names(names).search(text, len(text))
     if found is not None:
         raise SpecialTokenFound(found.group(), len(text[: found.start()].encode()))
-
-
-@contextmanager
-def whole_text(text: str) -> Iterator[None]:
-    """Tell where in the whole text a lone surrogate is that was found in a part of it."""
-    try:
-        yield
-    except InvalidUnicode:
-        check_unicode(text)
-        raise

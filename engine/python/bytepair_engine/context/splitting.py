@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from bytepair_engine import cancel
+from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.context.borders import LEVELS, Borders, Level, checked_level
-from bytepair_engine.context.measure import Mark, Measure, check_special, whole_text
+from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BudgetTooSmall, InvalidOption
+from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 #: What share of `max_tokens` a chunk must have to end at a border coarser than a grapheme.
@@ -111,8 +112,11 @@ def split(
     chunker = Chunker(encoding, text, options)
     if disallowed_special:
         check_special(encoding, text, options.allowed_special, disallowed_special)
-    with whole_text(text):
+    try:
         yield from chunker.chunks()
+    except InvalidUnicode:
+        check_unicode(text)  # says where in the whole text it is
+        raise
 
 
 class Chunker:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from bytepair_engine.context.borders import Borders, Level, checked_level
-from bytepair_engine.context.measure import Mark, Measure, check_special, whole_text
+from bytepair_engine.backends.interface import Fits
+from bytepair_engine.backends.reference import check_unicode
+from bytepair_engine.context.borders import LEVELS, Borders, Level, checked_level
+from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BudgetTooSmall, InvalidOption
+from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
@@ -16,6 +18,10 @@ Keep = Literal["start", "end", "both"]
 
 #: The share of the room that `keep="both"` gives to the start.
 DEFAULT_START_PERCENT: Final = 50
+
+#: Characters that the core looks at for each token that may be kept, and beside these.
+_CHARACTERS: Final = 8
+_WINDOW: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +88,46 @@ def truncated(
         raise InvalidOption("keep", 'must be "start", "end" or "both"')
     if not 0 <= start_percent <= 100:
         raise InvalidOption("start_percent", f"must be 0 to 100, and is {start_percent}")
-    search = _Search(encoding, text, checked_level(level), marker, allowed_special)
+    checked_level(level)
     if disallowed_special:
         check_special(encoding, text, allowed_special, disallowed_special)
     frame = len(encoding.template) if add_special_tokens else 0
-    with whole_text(text):
+    try:
+        if not marker and not allowed_special and encoding.fits is not None:
+            easy = _easy(encoding.fits, text, max_tokens - frame, keep, level, frame)
+            if easy is not None:
+                return easy
+        search = _Search(encoding, text, level, marker, allowed_special)
         found = search.run(keep, max_tokens - frame, start_percent)
+    except InvalidUnicode:
+        check_unicode(text)  # says where in the whole text it is
+        raise
     if found is None:
         raise BudgetTooSmall(search.marker_count + frame, max_tokens)
     return replace(found, count=found.count + frame)
+
+
+def _easy(
+    fits: Fits, text: str, room: int, keep: Keep, level: Level, frame: int
+) -> Truncation | None:
+    """A start or an end of ordinary text, where the text near the cut decides; None where not."""
+    if keep == "both" or room < 0:
+        return None
+    length = (room + 1) * _CHARACTERS + _WINDOW
+    is_complete = length >= len(text)
+    part = text if is_complete else text[:length] if keep == "start" else text[-length:]
+    found = fits.longest(part, room, LEVELS.index(level), keep == "end", is_complete)
+    if found is None:
+        return None
+    place, count = found
+    if is_complete and place == (len(text) if keep == "start" else 0):
+        return Truncation(
+            text, count + frame, False, ((0, place or len(text)),) if text else (), None
+        )
+    if keep == "start":
+        return Truncation(text[:place], count + frame, True, ((0, place),), level)
+    start = len(text) - len(part) + place
+    return Truncation(text[start:], count + frame, True, ((start, len(text)),), level)
 
 
 class _Search:

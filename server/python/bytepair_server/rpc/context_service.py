@@ -52,9 +52,10 @@ class ContextService:
 
     def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
-        self._check_size("text", request.text, call)
+        text = request.text
+        self._check_size("text", text, call)
         answer = context_pb2.TruncateResponse(encoding=entry.name, fingerprint=entry.fingerprint)
-        self._truncate(request, request.text, answer, entry, rule, call)
+        self._truncate(request, text, answer, entry, rule, call)
         return answer.SerializeToString()
 
     def batch_truncate(self, request: context_pb2.BatchTruncateRequest, call: Call) -> bytes:
@@ -179,9 +180,12 @@ class ContextService:
             answer.text = found.text
         answer.truncated = found.truncated
         answer.count = found.count
-        places = Places(unit).of(text, [place for part in found.kept for place in part])
+        is_same = unit == "code_point" or text.isascii()
+        places = None if is_same else Places(unit).of(text, sum(found.kept, ()))
         for start, end in found.kept:
-            answer.kept.add(start=places[start], end=places[end])
+            if places is not None:
+                start, end = places[start], places[end]
+            answer.kept.add(start=start, end=end)
         if found.level is not None:
             answer.level = LEVEL_NUMBERS[found.level]  # type: ignore[assignment]
         call.tokens += found.count

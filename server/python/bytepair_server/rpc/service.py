@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
@@ -315,8 +314,10 @@ def _chat(
     request_class: type[Message], function: Callable[[ChatService, Any, Call], bytes]
 ) -> Method:
     def answer(service: Service, request: Any, call: Call) -> bytes:
-        with _options_as_fields():
+        try:
             return function(service.chat, request, call)
+        except InvalidOption as error:
+            raise _as_field(error) from None
 
     return Method(request_class, answer, _parts=parts_of)
 
@@ -325,19 +326,17 @@ def _context(
     request_class: type[Message], function: Callable[[ContextService, Any, Call], bytes]
 ) -> Method:
     def answer(service: Service, request: Any, call: Call) -> bytes:
-        with _options_as_fields():
+        try:
             return function(service.context, request, call)
+        except InvalidOption as error:
+            raise _as_field(error) from None
 
     return Method(request_class, answer, _parts=lambda request: len(getattr(request, "items", ())))
 
 
-@contextmanager
-def _options_as_fields() -> Iterator[None]:
+def _as_field(error: InvalidOption) -> InvalidField:
     """The engine's options have the names of the request's fields."""
-    try:
-        yield
-    except InvalidOption as error:
-        raise InvalidField(error.option, error.problem) from None
+    return InvalidField(error.option, error.problem)
 
 
 #: Every RPC by its name in the proto.
