@@ -32,7 +32,7 @@ if _version_not_supported:
 
 class ChatServiceStub(object):
     """A chat format turns messages into control tokens and text. Control tokens come from the
-    structure of the chat alone: whatever a text spells, in whichever field, the same structure gives
+    structure of the chat alone: whatever a text contains, in whichever field, the same structure gives
     the same control tokens. Every call is a pure function of its request and of what is loaded, as
     in TokenizerService, and fails in the same ways; further reasons are:
 
@@ -88,7 +88,7 @@ class ChatServiceStub(object):
 
 class ChatServiceServicer(object):
     """A chat format turns messages into control tokens and text. Control tokens come from the
-    structure of the chat alone: whatever a text spells, in whichever field, the same structure gives
+    structure of the chat alone: whatever a text contains, in whichever field, the same structure gives
     the same control tokens. Every call is a pure function of its request and of what is loaded, as
     in TokenizerService, and fails in the same ways; further reasons are:
 
@@ -190,7 +190,7 @@ def add_ChatServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class ChatService(object):
     """A chat format turns messages into control tokens and text. Control tokens come from the
-    structure of the chat alone: whatever a text spells, in whichever field, the same structure gives
+    structure of the chat alone: whatever a text contains, in whichever field, the same structure gives
     the same control tokens. Every call is a pure function of its request and of what is loaded, as
     in TokenizerService, and fails in the same ways; further reasons are:
 
