@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -46,10 +47,12 @@ class Replicas:
         self._used().terminate()
 
     def _used(self) -> RunningServer:
-        while True:
+        deadline = monotonic() + 30
+        while monotonic() < deadline:
             for server in self._servers:
                 if server.metric("bytepair_open_streams"):
                     return server
+        raise AssertionError("no replica has a stream")
 
     def close(self) -> None:
         self._stack.close()
