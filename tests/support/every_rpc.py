@@ -16,15 +16,16 @@ from support.keys import with_key
 
 SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
 
-#: Fields of requests that hold strings and are never encoded. Any other field is text.
+#: Fields of requests that hold strings and give no ids. Any other field is text.
 NO_TEXT = frozenset(
-    {"encoding", "expected_fingerprint", "allowed_special", "special_token", "stop", "marker"}
+    {
+        *("encoding", "expected_fingerprint", "allowed_special", "special_token", "stop", "marker"),
+        "preceding_text",
+    }
 )
-
 
 #: Whose text is only looked at: it gives no ids, and special tokens in it are what is looked for.
 NO_POLICY = frozenset({"Inspect"})
-
 
 #: Whose items are texts alone: segments are INVALID_OPTION.
 NO_SEGMENTS = frozenset({"BatchTruncate"})
