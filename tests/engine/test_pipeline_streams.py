@@ -169,6 +169,21 @@ def test_a_disallowed_token_is_found_where_it_is(backend: BackendName, tmp_path:
     assert (found.value.token, found.value.byte_offset) == ("<s>", 19)
 
 
+def test_no_special_token_begins_in_the_preceding_text(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """No stream before can have ended there; as text, the spelling is one like any other."""
+    encoding = load("metaspace first, split", tmp_path, backend)
+    allowed: list[Any] = [(), "all"]
+    for each in allowed:
+        encoder = StreamEncoder(encoding, allowed_special=each, preceding_text="a<")
+        with pytest.raises(InvalidOption, match="preceding_text"):
+            (encoder.feed("s> b"), encoder.finish())
+    encoder = StreamEncoder(encoding, disallowed_special=(), preceding_text="a<")
+    ids = encoding.encode("a<", disallowed_special=()) + encoder.feed("s> b") + encoder.finish()
+    assert ids == encoding.encode("a<s> b", disallowed_special=())
+
+
 def test_no_cut_divides_the_white_space_that_a_token_takes(
     backend: BackendName, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,12 @@ def test_an_encoding_shows_its_template(server: RunningServer) -> None:
         assert [token.id for token in frame] == oracle(name, "")
         assert [token.token for token in frame] == ["<s>", "</s>"][: len(frame)]
         assert len(shown.template_before) == 1
+
+
+def test_no_special_token_begins_in_the_text_before_a_stream(server: RunningServer) -> None:
+    config = encode_config("form", preceding_text="a<")
+    messages = [config, EncodeRequest(text="s> b")]
+    answers, failed = answers_of(partial(server.stub.EncodeStream, **OTHER), messages)
+    assert not any(answer.ids for answer in answers)
+    assert failed is not None
+    assert (failed.reason, failed.metadata["field"]) == ("INVALID_OPTION", "config.preceding_text")

@@ -55,6 +55,7 @@ class _TextStream:
         "_closed",
         "_disallowed",
         "_lock",
+        "_looked_for",
         "_splitter",
         "encoding",
     )
@@ -86,11 +87,12 @@ class _TextStream:
         self.encoding: Final = encoding
         self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
         self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
+        self._looked_for: Final = special_names(allowed | rejected)
         self._splitter: Final = StreamSplitter(
             points,
             allowed=special_names(allowed & every),
             disallowed=special_names(rejected),
-            either=special_names(allowed | rejected),
+            either=self._looked_for,
             max_pending_bytes=max_pending_bytes,
         )
         # For a pipeline, the character before the text that comes next: without it that would be
@@ -124,6 +126,9 @@ class _TextStream:
             splitter = self._splitter
             start = splitter.bytes_given
             text = splitter.finish() if piece is None else splitter.feed(piece)
+            # Within the stream no text ends in a part of a name.
+            if start == 0 and self._looked_for.across(self._before + text, len(self._before)) == 0:
+                raise InvalidOption("preceding_text", "a special token begins in it")
             try:
                 result = work(self._before, text)
             except SpecialTokenFound as error:
@@ -177,7 +182,8 @@ class StreamEncoder(_TextStream):
                 gives no ids, nor does what a template has before a text. "" at the start.
         Raises:
             InvalidOption: The encoding's pattern is none of the named ones, or another
-                argument is outside its domain.
+                argument is outside its domain. `feed` and `finish` raise it where a special
+                token begins in `preceding_text` and ends in the text.
         """
         super().__init__(
             encoding,

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from bytepair.v1 import context_pb2, stream_pb2
-from bytepair_engine import InvalidUnicode, PieceTooLong, StreamCounter, StreamEncoder, can_stream
+from bytepair_engine import (
+    InvalidOption,
+    InvalidUnicode,
+    PieceTooLong,
+    StreamCounter,
+    StreamEncoder,
+    can_stream,
+)
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
@@ -97,6 +104,8 @@ class TextSession(Session):
             return step()
         except InvalidUnicode as error:
             raise InvalidText("data", error.byte_offset) from None
+        except InvalidOption as error:
+            raise InvalidField(f"config.{error.option}", error.problem) from None
         except PieceTooLong as error:
             size = self._stream.pending_bytes
             unit = "bytes that can only be encoded together"
