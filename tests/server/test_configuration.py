@@ -100,7 +100,7 @@ def test_settings_are_frozen() -> None:
     ("arguments", "variables", "text", "said"),
     [
         (["--max-ids", "x"], {}, "", "max_ids (from flag --max-ids): Input should be a valid int"),
-        (["--max-ids", "0"], {}, "", "greater than or equal to 1. It is: Token ids in one call"),
+        (["--max-ids", "0"], {}, "", "greater than or equal to 1. It is: Maximum token ids in one Decode call"),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file "),
         ([], {}, "max_idz = 1", "no such setting; did you mean max_ids?"),

@@ -51,7 +51,7 @@ class CallerTable(BaseModel):
     """`[callers.<name>]`: what is known of a caller apart from its API keys.
 
     Attributes:
-        group: Whose ceiling and quotas it has where it has none of its own; None for none.
+        group: The group whose ceiling and quotas it has where it has none itself; None for none.
         certificates: Names in client certificates that stand for it: "dns:…" and "uri:…".
     """
 
@@ -62,14 +62,14 @@ class CallerTable(BaseModel):
 
 
 class QuotaTable(BaseModel):
-    """`[quotas.<name>]`: how much a caller may ask for. None: what its group or `default`
-    gives it, and where they are silent too, any amount.
+    """`[quotas.<name>]`: how much a caller may use. None: the value of its group, else of
+    `default`, else no limit.
 
     Attributes:
         requests_per_second: Calls, streams among them, in the long run.
-        request_burst: Calls at once after a pause; one second's where it is None.
+        request_burst: Capacity of the token bucket, in calls; one second's rate if None.
         input_bytes_per_second: Bytes of request messages, in the long run.
-        input_burst_bytes: Bytes at once after a pause; one second's where it is None.
+        input_burst_bytes: Capacity of the token bucket, in bytes; one second's rate if None.
         concurrent_requests: Calls that are being answered, without streams.
         open_streams: Streams that are open.
     """
@@ -112,12 +112,12 @@ class CallerSettings(BaseModel):
     )
     tls_client_ca_file: File | None = Field(
         default=None,
-        description="Authorities of client certificates (PEM), reloaded when it changes; every "
+        description="Authorities of client certificates (PEM), reloaded when it changes. Every "
         "client then needs a certificate. None: clients need none.",
     )
     health_needs_caller: bool = Field(
         default=False,
-        description="Answer gRPC health to known callers only. Off: probes need no credentials.",
+        description="Answer gRPC health only to known callers. Off: probes need no credentials.",
     )
     unix_socket_mode: Annotated[str, AfterValidator(_mode)] = Field(
         default=DEFAULT_UNIX_SOCKET_MODE,
@@ -125,8 +125,8 @@ class CallerSettings(BaseModel):
     )
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = Field(
         default="AS_TEXT",
-        description="The least strict disallowed_special that requests get: REJECT makes "
-        "special tokens in text an error whatever a request says.",
+        description="The least strict disallowed_special that a request may choose. REJECT: "
+        "special tokens in text are always an error.",
     )
     log_denials: bool = Field(
         default=False,

@@ -111,9 +111,9 @@ class Settings(CallerSettings):
     )
     transport: Literal["auto", "native", "grpcio"] = Field(
         default="auto",
-        description="What carries calls: native (gRPC, Connect with JSON, and gRPC-Web on one "
-        "port) or grpcio (gRPC alone, slower, to be put behind a proxy). auto: native, but grpcio "
-        "at a Unix socket and where native is not built.",
+        description="The HTTP transport: native (gRPC, Connect with JSON, and gRPC-Web on one "
+        "port) or grpcio (only gRPC, slower; run it behind a proxy). auto: native, except on a "
+        "Unix socket or where native is not built.",
     )
     cors_origins: Names = Field(
         default=(),
@@ -122,8 +122,8 @@ class Settings(CallerSettings):
     )
     playground: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Serve a page that shows tokens at the root of grpc_address. auto: on, but off "
-        "where API keys or client certificates are required. Native transport only.",
+        description="Serve a page that shows tokens at the root of grpc_address. auto: on, unless "
+        "API keys or client certificates are required. Native transport only.",
     )
     reflection: bool = Field(
         default=False, description="Answer gRPC server reflection, for tools such as grpcurl."
@@ -136,157 +136,164 @@ class Settings(CallerSettings):
     serve_without_bad_encodings: bool = Field(
         default=False,
         description="Start without the encodings that cannot be loaded or fail their self-test. "
-        "Off: such a server does not start.",
+        "Off: the server does not start.",
     )
     allow_reference_backend: bool = Field(
         default=False,
-        description="Serve with the pure-Python engine where the compiled one is missing: "
+        description="Serve with the pure-Python engine if the compiled one is missing: "
         "same ids, some hundred times slower.",
     )
     max_input_bytes: Whole = Field(
         default=DEFAULT_MAX_INPUT_BYTES,
         ge=1,
         le=1_000_000_000,
-        description="UTF-8 bytes of text in one call.",
+        description="Maximum UTF-8 bytes of text in one call.",
     )
     max_ids: Whole = Field(
         default=DEFAULT_MAX_IDS,
         ge=1,
         le=200_000_000,
-        description="Token ids in one call of Decode.",
+        description="Maximum token ids in one Decode call.",
     )
     max_batch_items: Whole = Field(
-        default=DEFAULT_MAX_BATCH_ITEMS, ge=1, le=1 << 20, description="Items in one batch call."
+        default=DEFAULT_MAX_BATCH_ITEMS,
+        ge=1,
+        le=1 << 20,
+        description="Maximum items in one batch call.",
     )
     max_segments: Whole = Field(
         default=DEFAULT_MAX_SEGMENTS,
         ge=1,
         le=1 << 20,
-        description="Segments in one call, items together.",
+        description="Maximum segments in one call, over all of its items.",
     )
     max_chunks: Whole = Field(
-        default=DEFAULT_MAX_CHUNKS, ge=1, le=1 << 24, description="Chunks of one Split."
+        default=DEFAULT_MAX_CHUNKS,
+        ge=1,
+        le=1 << 24,
+        description="Maximum chunks in one answer of Split.",
     )
     max_allowed_special: Whole = Field(
         default=DEFAULT_MAX_ALLOWED_SPECIAL,
         ge=1,
         le=1 << 20,
-        description="Entries of allowed_special.",
+        description="Maximum entries of allowed_special.",
     )
     max_in_flight: Whole = Field(
         default=DEFAULT_MAX_IN_FLIGHT,
         ge=1,
         le=1 << 20,
-        description="Calls over inline_max_bytes that are read, computed or wait for a thread; "
-        "more are queued before their messages are read.",
+        description="Maximum calls larger than inline_max_bytes that are being read, computed or "
+        "waiting for a thread. Further calls are queued before their messages are read.",
     )
     max_queued: Whole = Field(
         default=DEFAULT_MAX_QUEUED,
         ge=0,
         le=1 << 20,
-        description="Calls queued for admission. When the queue is full, the newest call of the "
-        "caller with the most queued calls is rejected with OVERLOADED.",
+        description="Maximum calls queued for admission. When the queue is full, the newest call "
+        "of the caller with the most queued calls is rejected with OVERLOADED.",
     )
     max_queue_seconds: Seconds = Field(
         default=DEFAULT_MAX_QUEUE_SECONDS,
         ge=0,
         le=3600,
-        description="Longest time that a call is queued, at most half of the time to its deadline; "
-        "then it is rejected with OVERLOADED. 0: no queue.",
+        description="Longest time that a call is queued, at most half of the time to its deadline. "
+        "Then it is rejected with OVERLOADED. 0: no queue.",
     )
     max_in_flight_bytes: Whole = Field(
         default=DEFAULT_MAX_IN_FLIGHT_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes of the calls of max_in_flight, together; more are queued.",
+        description="Maximum bytes of all calls that max_in_flight counts. Further calls are "
+        "queued.",
     )
     max_open_streams: Whole = Field(
         default=DEFAULT_MAX_OPEN_STREAMS,
         ge=1,
         le=1 << 20,
-        description="Streams that are open at once; more are OVERLOADED.",
+        description="Maximum streams open at once. Further ones are rejected with OVERLOADED.",
     )
     stream_idle_seconds: Seconds = Field(
         default=DEFAULT_STREAM_IDLE_SECONDS,
         ge=0,
         le=1e6,
-        description="Time without a message after which a stream is STREAM_IDLE. 0: never.",
+        description="Time without a message after which a stream ends with STREAM_IDLE. 0: never.",
     )
     max_stop_strings: Whole = Field(
         default=DEFAULT_MAX_STOP_STRINGS,
         ge=0,
         le=1 << 16,
-        description="Stop strings of one DecodeStream.",
+        description="Maximum stop strings of one DecodeStream.",
     )
     max_stop_bytes: Whole = Field(
         default=DEFAULT_MAX_STOP_BYTES,
         ge=0,
         le=1 << 20,
-        description="UTF-8 bytes of all stop strings of one DecodeStream.",
+        description="Maximum UTF-8 bytes of all stop strings of one DecodeStream.",
     )
     max_pending_bytes: Whole = Field(
         default=DEFAULT_MAX_PENDING_BYTES,
         ge=1,
         le=1 << 30,
-        description="Bytes of text that one stream may hold until it can be split.",
+        description="Maximum bytes of text that one stream holds until it can be split.",
     )
     max_streams_bytes: Whole = Field(
         default=DEFAULT_MAX_STREAMS_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes that all streams with more than inline_max_bytes may hold together; "
-        "beyond it OVERLOADED.",
+        description="Maximum bytes held by all streams that hold more than inline_max_bytes. A "
+        "stream that would exceed it fails with OVERLOADED.",
     )
     max_metadata_bytes: Whole = Field(
         default=DEFAULT_MAX_METADATA_BYTES,
         ge=1024,
         le=1 << 20,
-        description="Bytes of the metadata of one call: names, values, and 32 for each.",
+        description="Maximum bytes of the metadata of one call: names, values, and 32 for each.",
     )
     max_concurrent_streams: Whole = Field(
         default=DEFAULT_MAX_CONCURRENT_STREAMS,
         ge=1,
         le=1 << 20,
-        description="Calls at once on one connection; more wait in the client.",
+        description="Maximum calls at once on one connection. Further ones wait in the client.",
     )
     max_connections: Whole = Field(
         default=DEFAULT_MAX_CONNECTIONS,
         ge=1,
         le=1 << 20,
-        description="Connections at once; more are closed unread.",
+        description="Maximum connections at once. Further ones are closed unread.",
     )
     max_connections_per_address: Whole = Field(
         default=DEFAULT_MAX_CONNECTIONS_PER_ADDRESS,
         ge=0,
         le=1 << 20,
-        description="Connections at once from one IP address. 0: no limit but max_connections. "
-        "Native transport only.",
+        description="Maximum connections at once from one IP address. 0: only max_connections "
+        "counts. Native transport only.",
     )
     max_buffered_bytes: Whole = Field(
         default=DEFAULT_MAX_BUFFERED_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes of incomplete messages and unread answers of all connections together. "
+        description="Maximum bytes of incomplete messages and unread answers of all connections. "
         "Beyond it the connection with the most is closed. Native transport only.",
     )
     max_abandoned_per_second: Whole = Field(
         default=DEFAULT_MAX_ABANDONED_PER_SECOND,
         ge=0,
         le=1 << 20,
-        description="Calls of one connection in a second that are cancelled or have no valid "
-        "credentials; a connection with more is closed. 0: no limit. Native transport only.",
+        description="Maximum calls of one connection in a second that are cancelled or have no "
+        "valid credentials. A connection with more is closed. 0: no limit. Native transport only.",
     )
     handshake_seconds: Seconds = Field(
         default=DEFAULT_HANDSHAKE_SECONDS,
         ge=0.1,
         le=3600,
-        description="Time for the TLS handshake and the start of HTTP/2 of a new connection.",
+        description="Time for a new connection to complete the TLS handshake and start HTTP.",
     )
     max_connection_age_seconds: Seconds = Field(
         default=DEFAULT_MAX_CONNECTION_AGE_SECONDS,
         ge=0,
         le=1e6,
-        description="Age at which a connection is asked to reconnect, for balancing. 0: never.",
+        description="Age at which a client is asked to reconnect, for balancing. 0: never.",
     )
     grace_seconds: Seconds = Field(
         default=DEFAULT_GRACE_SECONDS,
@@ -317,28 +324,28 @@ class Settings(CallerSettings):
         default=DEFAULT_WORKERS,
         ge=0,
         le=1024,
-        description="Processes that answer calls, behind one port. 0: one for each core that may "
-        "be used; 1 at a Unix socket, and where ports cannot be shared.",
+        description="Processes that answer calls, behind one port. 0: one for each usable core, "
+        "but 1 on a Unix socket or where ports cannot be shared.",
     )
     pin_workers: bool = Field(
         default=True,
-        description="Keep each worker on a core of its own, where there are as many workers as "
-        "cores.",
+        description="Pin each worker to a core, if there are as many workers as cores.",
     )
     threads_per_call: Whole = Field(
         default=DEFAULT_THREADS_PER_CALL,
         ge=0,
         le=MAX_THREADS,
-        description="Threads that one call with a text of 512 KiB or more may use. 0: cores.",
+        description="Threads that one call with a text of 512 KiB or more may use. 0: all cores.",
     )
     cache_bytes: Whole = Field(
         default=DEFAULT_CACHE_BYTES,
         ge=0,
         le=MAX_CACHE_BYTES,
-        description="Memory of each encoding's cache of seen words. 0: no cache.",
+        description="Bytes of memory for each encoding's cache of pre-tokens. 0: no cache.",
     )
     log_format: Literal["json", "console"] = Field(
-        default="json", description="Log lines for machines (json) or people (console), on stderr."
+        default="json",
+        description="Format of log lines on stderr: for machines (json) or people (console).",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged."
@@ -355,8 +362,8 @@ class Settings(CallerSettings):
     )
     aliases: Mapping[str, str] = Field(
         default_factory=dict,
-        description="More names for loaded encodings, where * stands for any characters: "
-        "alias = canonical name. Only in the file.",
+        description="Further names of loaded encodings: alias = canonical name; * in an alias "
+        "matches any characters. Only in the file.",
     )
     flagged_tokens: Mapping[str, tuple[int, ...]] = Field(
         default_factory=dict,
