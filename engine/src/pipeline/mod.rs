@@ -265,7 +265,7 @@ impl Pipeline {
             bytes,
         } = scratch;
         let written = self.has_byte_alphabet();
-        let origins = Origins::untold(at_start);
+        let origins = Origins::untracked(at_start);
         pre_tokenise::each_piece(&self.pre_tokenizers, text, origins, &mut |piece, _| {
             if written {
                 pre_tokenise::read(piece, bytes);

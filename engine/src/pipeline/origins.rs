@@ -50,7 +50,7 @@ pub struct Origins<'a> {
 
 impl<'a> Origins<'a> {
     /// Only whether the piece starts where the original text does.
-    pub fn untold(at_start: bool) -> Self {
+    pub fn untracked(at_start: bool) -> Self {
         Origins {
             starts: None,
             at_start,
@@ -70,7 +70,7 @@ impl<'a> Origins<'a> {
     pub fn part(self, range: Range<usize>) -> Self {
         match self.starts {
             Some(starts) => Origins::of(&starts[range]),
-            None => Origins::untold(self.at_start && range.start == 0),
+            None => Origins::untracked(self.at_start && range.start == 0),
         }
     }
 

@@ -24,7 +24,7 @@
 use super::Ends;
 #[cfg(target_arch = "x86_64")]
 use super::bytes::{Avx2, has_avx2};
-use super::bytes::{BLOCK, Eye, Kinds, Plain};
+use super::bytes::{BLOCK, InstructionSet, Kinds, Plain};
 use super::class::{
     CASELESS, ClassSet, LETTERS, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER, char_at,
 };
@@ -48,7 +48,7 @@ fn fill_avx2<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
 }
 
 #[inline(always)]
-fn fill_by<F: Family, E: Eye>(text: &[u8], start: usize, ends: &mut Ends) {
+fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut Ends) {
     ends.clear();
     let mut at = start;
     while at < text.len() && ends.room() >= BLOCK {
@@ -57,11 +57,11 @@ fn fill_by<F: Family, E: Eye>(text: &[u8], start: usize, ends: &mut Ends) {
         let narrow = rest.len() > 8 && rest[0] < 0x80 && rest[1] < 0x80;
         if narrow {
             let next = match rest.first_chunk() {
-                Some(block) => fill_block::<F, E>(text, at, block, BLOCK, ends),
+                Some(block) => fill_block::<F, I>(text, at, block, BLOCK, ends),
                 None => {
                     let mut block = [0; BLOCK];
                     block[..rest.len()].copy_from_slice(rest);
-                    fill_block::<F, E>(text, at, &block, rest.len(), ends)
+                    fill_block::<F, I>(text, at, &block, rest.len(), ends)
                 }
             };
             let Next {
@@ -113,7 +113,12 @@ struct Block {
 
 impl Block {
     #[inline(always)]
-    fn of<F: Family, E: Eye>(text: &[u8], at: usize, bytes: &[u8; BLOCK], len: usize) -> Self {
+    fn of<F: Family, I: InstructionSet>(
+        text: &[u8],
+        at: usize,
+        bytes: &[u8; BLOCK],
+        len: usize,
+    ) -> Self {
         let Kinds {
             wide,
             trailing,
@@ -125,7 +130,7 @@ impl Block {
             newline,
             apostrophe,
             slash,
-        } = E::kinds(bytes);
+        } = I::kinds(bytes);
         let mut block = Block {
             upper,
             lower,
@@ -203,14 +208,14 @@ struct Next {
 
 /// Push the ends that the block decides.
 #[inline(always)]
-fn fill_block<F: Family, E: Eye>(
+fn fill_block<F: Family, I: InstructionSet>(
     text: &[u8],
     at: usize,
     bytes: &[u8; BLOCK],
     len: usize,
     ends: &mut Ends,
 ) -> Next {
-    let mut block = Block::of::<F, E>(text, at, bytes, len);
+    let mut block = Block::of::<F, I>(text, at, bytes, len);
     let mut starts = match F::RULES.prefix {
         Prefix::Space => space_prefix_starts::<F>(&mut block, bytes),
         Prefix::NeitherLetterNorNumber => any_prefix_starts::<F>(&mut block, bytes),

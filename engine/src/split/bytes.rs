@@ -22,16 +22,16 @@ pub struct Kinds {
     pub slash: u64,
 }
 
-/// By what a processor looks at a block.
-pub trait Eye {
+/// The processor instructions that classify the bytes of a block.
+pub trait InstructionSet {
     fn kinds(block: &[u8; BLOCK]) -> Kinds;
 }
 
-/// What every processor has.
+/// Instructions that every processor has.
 pub struct Plain;
 
 #[cfg(target_arch = "x86_64")]
-impl Eye for Plain {
+impl InstructionSet for Plain {
     #[inline(always)]
     fn kinds(block: &[u8; BLOCK]) -> Kinds {
         // SAFETY: SSE2 is part of every x86-64.
@@ -40,7 +40,7 @@ impl Eye for Plain {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Eye for Plain {
+impl InstructionSet for Plain {
     #[inline(always)]
     fn kinds(block: &[u8; BLOCK]) -> Kinds {
         kinds_one_by_one(block)
@@ -90,10 +90,10 @@ fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
 pub struct Avx2;
 
 #[cfg(target_arch = "x86_64")]
-impl Eye for Avx2 {
+impl InstructionSet for Avx2 {
     #[inline(always)]
     fn kinds(block: &[u8; BLOCK]) -> Kinds {
-        // SAFETY: this eye is chosen only where `has_avx2`.
+        // SAFETY: `Avx2` is chosen only where `has_avx2`.
         unsafe { kinds_avx2(block) }
     }
 }
