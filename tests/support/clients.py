@@ -1,4 +1,4 @@
-"""Both clients behind one face, so that every test of the client runs on either."""
+"""Both clients behind one interface, so that every test of the client runs on either."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack
 from functools import wraps
-from types import TracebackType
 from typing import Any, Self, cast
 
 from bytepair_client import AsyncStream, AsyncTokenizerClient, TokenizerClient
@@ -80,12 +79,7 @@ class _StreamFace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

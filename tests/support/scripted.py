@@ -1,12 +1,11 @@
-"""A gRPC server that answers as a test tells it, for failures that no sane server shows at will."""
+"""A gRPC server that answers by a script, for failures that no real server shows at will."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import grpc
 from bytepair.v1 import tokenizer_pb2
@@ -15,6 +14,7 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 
 #: What one call is answered with: it returns the message's bytes, or ends the call by abort.
 Answer = Callable[[grpc.ServicerContext], bytes]
+A = TypeVar("A")
 
 
 def ok(context: grpc.ServicerContext) -> bytes:
@@ -26,7 +26,7 @@ def details(
     reason: str, status: grpc.StatusCode, metadata: dict[str, str], domain: str = "bytepair"
 ) -> bytes:
     """Status details as the service sends them, with one of a type that nobody knows."""
-    message = status_pb2.Status(code=status.value[0], message="told")
+    message = status_pb2.Status(code=status.value[0], message="why")
     message.details.append(any_pb2.Any(type_url="type.example/unknown.Thing", value=b"\xff"))
     for detail in (
         error_details_pb2.ErrorInfo(reason=reason, domain=domain, metadata=metadata),
@@ -70,59 +70,61 @@ class Held:
         return ok(context)
 
 
-class ScriptedServer:
-    """Answers each call of any RPC by the next answer of its script, then by the last for ever.
+class Scripted(grpc.GenericRpcHandler, Generic[A]):
+    """A server that answers each call by the next entry of its script, then by the last for ever.
 
     Attributes:
         target: Where it is served.
-        calls: The path of each call so far.
+        port: The port of it.
         metadata: The metadata of each call so far.
     """
 
-    def __init__(self, *script: Answer, credentials: grpc.ServerCredentials | None = None) -> None:
-        self._script = script or (ok,)
+    def __init__(
+        self, script: Sequence[A], credentials: grpc.ServerCredentials | None = None
+    ) -> None:
+        self._script = script
         self._lock = threading.Lock()
-        self.calls: list[str] = []
         self.metadata: list[dict[str, str | bytes]] = []
         self._server = grpc.server(ThreadPoolExecutor(max_workers=8))
-        self._server.add_generic_rpc_handlers((_Handler(self._answer),))
+        self._server.add_generic_rpc_handlers((self,))
         if credentials is None:
-            port = self._server.add_insecure_port("127.0.0.1:0")
+            self.port = self._server.add_insecure_port("127.0.0.1:0")
         else:
-            port = self._server.add_secure_port("127.0.0.1:0", credentials)
-        self.port = port
-        self.target = f"127.0.0.1:{port}"
+            self.port = self._server.add_secure_port("127.0.0.1:0", credentials)
+        self.target = f"127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
         self._server.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """End all calls and go away."""
+        """End all calls and stop serving."""
         self._server.stop(grace=None).wait()
 
-    def _answer(self, path: str, context: grpc.ServicerContext) -> bytes:
+    def _next(self, context: grpc.ServicerContext) -> A:
         with self._lock:
-            answer = self._script[min(len(self.calls), len(self._script) - 1)]
-            self.calls.append(path)
+            entry = self._script[min(len(self.metadata), len(self._script) - 1)]
             self.metadata.append(dict(context.invocation_metadata()))
-        return answer(context)
+        return entry
 
 
-class _Handler(grpc.GenericRpcHandler):
-    def __init__(self, answer: Callable[[str, grpc.ServicerContext], bytes]) -> None:
-        self._answer = answer
+class ScriptedServer(Scripted[Answer]):
+    """Answers unary calls of any RPC.
+
+    Attributes:
+        calls: The path of each call so far.
+    """
+
+    def __init__(self, *script: Answer, credentials: grpc.ServerCredentials | None = None) -> None:
+        super().__init__(script or (ok,), credentials)
+        self.calls: list[str] = []
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
-        path = details.method
-        return grpc.unary_unary_rpc_method_handler(
-            lambda _request, context: self._answer(path, context)
-        )
+        def answer(_request: bytes, context: grpc.ServicerContext) -> bytes:
+            self.calls.append(details.method)
+            return self._next(context)(context)
+
+        return grpc.unary_unary_rpc_method_handler(answer)

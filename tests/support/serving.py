@@ -11,7 +11,6 @@ import threading
 from itertools import islice
 from pathlib import Path
 from time import monotonic, sleep
-from types import TracebackType
 from typing import Any, Self
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -117,12 +116,7 @@ class RunningServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
