@@ -88,7 +88,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Count a call that came to nothing: the peer gave it up, or has no credentials. Above `limit`
+    /// Count a call that was cancelled or has no valid credentials. Above `limit`
     /// within a second, evict the peer; 0: never.
     pub fn abandon(&self, limit: u32) {
         if limit == 0 {
@@ -107,9 +107,9 @@ impl Peer {
     /// Why it was evicted.
     pub fn fault(&self) -> &'static str {
         if self.is_evicted.load(Relaxed) {
-            "it held the most bytes, and all connections together too many"
+            "max_buffered_bytes is reached, and this connection holds the most bytes"
         } else {
-            "too many of its calls came to nothing"
+            "more calls than max_abandoned_per_second were cancelled or had no valid credentials"
         }
     }
 

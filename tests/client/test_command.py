@@ -80,14 +80,14 @@ def test_ids_may_be_written_in_several_ways(shell: Shell, written: str) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("64 x", "number 2 "),
-        ("[64, true]", "number 2 "),
-        ("[64, 1.5]", "number 2 "),
+        ("64 x", "entry 2 "),
+        ("[64, true]", "entry 2 "),
+        ("[64, 1.5]", "entry 2 "),
         ("[64,", "not a JSON list"),
-        ("64 -1", "number 2 "),
+        ("64 -1", "entry 2 "),
         ("[-1]", "at index 0"),
         ("99999999999", "at index 0"),
-        ("9" * 5000, "number 1 "),
+        ("9" * 5000, "entry 1 "),
         ("[" * 100_000, "not a JSON list"),
         ("64 4000000000", "at index 1"),
     ],
@@ -106,7 +106,7 @@ def test_decode_says_what_becomes_of_other_bytes(shell: Shell) -> None:
         "strict",
         stdin=cut,
         status=1,
-        errors="for --errors replace or for --errors bytes",
+        errors="use --errors replace or --errors bytes",
     )
     assert shell("decode", "--skip-special-tokens", stdin=b"64 199999 65") == (
         shell("decode", stdin=b"64 65")

@@ -168,7 +168,13 @@ def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
     shell(*more, status=1, errors="with other partitions, sizes")
     shell(*counting, "--encoding", "gpt2")  # nothing is left to do
     part("out", 0).write_bytes(Path("corpus/a.parquet").read_bytes())
-    shell(*counting, "--encoding", "gpt2", status=1, errors="part-00000.parquet: not of this job")
+    shell(
+        *counting,
+        "--encoding",
+        "gpt2",
+        status=1,
+        errors="part-00000.parquet: does not belong to this job",
+    )
     Path("out/_job.json").write_text("{}")
     shell(*counting, "--encoding", "gpt2", status=1, errors="_job.json: damaged")
     full = (*counting[:-1], "corpus", "--encoding", "gpt2")
@@ -180,7 +186,7 @@ def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
     [
         (("nowhere", "--output", "x"), 1, "nowhere: No such file"),
         (("corpus", "corpus/a.parquet", "--output", "x"), 1, "a.parquet: given twice"),
-        (("empty", "--output", "x"), 1, "empty: there is no file in it"),
+        (("empty", "--output", "x"), 1, "empty: contains no files"),
         (("corpus", "--output", "x", "--buckets", "0"), 2, "--buckets must be from 1"),
         (("corpus", "--output", "x", "--workers", "0"), 2, "--workers must be at least 1"),
     ],

@@ -48,10 +48,10 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     "another version": (lambda r: r.update(version="2.0"), "version: it is '2.0'"),
     "another model": (lambda r: r["model"].update(type="Unigram"), "'Unigram' are not supported"),
     "no type and no merges": (lambda r: r.update(model={"vocab": {}}), "BPE alone"),
-    "no model": (lambda r: r.pop("model"), "it is JSON of no known format"),
+    "no model": (lambda r: r.pop("model"), "it is JSON of an unknown format"),
     "no vocab": (lambda r: r["model"].pop("vocab"), "model: it has no 'vocab'"),
     "empty vocab": (lambda r: r["model"].update(vocab={}), "model.vocab: it is empty"),
-    "an id in words": (lambda r: r["model"]["vocab"].update(a="1"), "'a' is no integer"),
+    "an id in words": (lambda r: r["model"]["vocab"].update(a="1"), "'a' is not an integer"),
     "a negative id": (lambda r: r["model"]["vocab"].update(a=-1), "'a' is not within 0"),
     "a large id": (lambda r: r["model"]["vocab"].update(a=2**31), "'a' is not within 0"),
     "an id twice": (lambda r: r["model"]["vocab"].update(zzz=7), "have one id, 7"),
@@ -114,7 +114,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "a map that is none": (
         step(type="Precompiled", precompiled_charsmap=base64.b64encode(b"\xff" * 99).decode()),
-        "normalizer.precompiled_charsmap: it is no map of characters",
+        "normalizer.precompiled_charsmap: it is not a map of characters",
     ),
     "a replacement of nothing": (
         step(type="Replace", pattern={"String": ""}, content="x"),

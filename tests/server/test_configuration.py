@@ -1,4 +1,4 @@
-"""Settings: their sources, their verification, and what the documentation says of them."""
+"""Settings: their sources, their verification, and their documentation."""
 
 from __future__ import annotations
 
@@ -100,7 +100,12 @@ def test_settings_are_frozen() -> None:
     ("arguments", "variables", "text", "said"),
     [
         (["--max-ids", "x"], {}, "", "max_ids (from flag --max-ids): Input should be a valid int"),
-        (["--max-ids", "0"], {}, "", "greater than or equal to 1. It is: Maximum token ids in one Decode call"),
+        (
+            ["--max-ids", "0"],
+            {},
+            "",
+            "greater than or equal to 1. It is: Maximum token ids in one Decode call",
+        ),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file "),
         ([], {}, "max_idz = 1", "no such setting; did you mean max_ids?"),
@@ -160,7 +165,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
             "ceiling.chat: no such caller or group; known: anonymous",
         ),
         ("api_keys_file = 'none.toml'", "none.toml: cannot be read: No such file"),
-        ("builtin_encodings = []", "builtin_encodings: there is no encoding to serve"),
+        ("builtin_encodings = []", "builtin_encodings: no encoding is configured"),
     ],
 )
 def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Who calls: by key, by certificate, by both; what the port, health and the log say of it."""
+"""Authentication by key, by certificate, by both; what the port, health and the log show of it."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["tls_cert_file = 'server.pem'"], "tls_cert_file and tls_key_file: TLS needs both"),
+        (["tls_cert_file = 'server.pem'"], "tls_cert_file and tls_key_file: set both, or neither"),
         (["tls_client_ca_file = 'server.pem'"], "no caller has a certificate"),
         (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'none.pem'"],

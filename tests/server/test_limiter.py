@@ -249,7 +249,7 @@ def hold(limiter: Limiter) -> None:
 
 Step = Callable[[Limiter], None]
 BOUNDS: dict[str, tuple[Step, Step]] = {
-    "streams open": (Limiter.enter_stream, Limiter.leave_stream),
+    "open streams": (Limiter.enter_stream, Limiter.leave_stream),
     "bytes held for streams": (hold, lambda limiter: limiter.hold(-1)),
 }
 

@@ -1,4 +1,4 @@
-"""Who may turn text into control tokens: the request, within its caller's ceiling."""
+"""A text becomes a control token only if the request and the ceiling allow it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_beyond_the_ceiling_is_denied(
     assert failed.reason == "SPECIAL_TOKEN_NOT_PERMITTED"
     assert failed.metadata == {"token": culprit, "encoding": "cl100k_base"}
     assert failed.field == "allowed_special"
-    assert ("is no special token of" in failed.message) == (culprit not in (END, FIM))
+    assert ("is not a special token of" in failed.message) == (culprit not in (END, FIM))
 
 
 def test_a_ceiling_of_its_own_replaces_the_default(guarded: RunningServer) -> None:

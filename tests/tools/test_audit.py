@@ -164,7 +164,7 @@ def test_bad_input(shell: Shell, faulty: str) -> None:
     shell(*usual, "--max-unused", "5", status=1, errors="--max-unused: this check cannot run: no")
     shell(*usual, "--max-unused", "many", status=2, errors="'many' is neither a number nor a perc")
     shell(*usual, "--max-unused", "-1", status=2, errors="'-1' is neither a number")
-    shell(*usual, "--most", "-1", status=2, errors="'-1' is no number from 0 on")
+    shell(*usual, "--most", "-1", status=2, errors="'-1' is not a number of 0 or more")
     shell(*usual, "--on", "none.txt", status=1, errors="none.txt: No such file or directory")
     shell("audit", "none", status=1, errors="none: neither a built-in encoding nor a file")
     shell("audit", "faulty.tiktoken", status=1, errors="give --pattern")

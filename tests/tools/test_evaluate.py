@@ -178,8 +178,11 @@ def test_what_an_encoding_may_be(shell: Shell, tmp_path: Path) -> None:
         (("gpt2", "--on", "b.txt"), "b.txt: No such file or directory"),
         (("gpt2", "--on", "bad.txt"), "bad.txt: not UTF-8: byte 1 starts no character"),
         (("gpt2", "--on", "a.txt", "--by", "lang"), "a.txt: plain text has no 'lang'"),
-        (("gpt2", "--on", "a.txt", "--chart", "a.pdf"), "a.pdf: a chart is a .svg or a .png"),
-        (("gpt2", "--on", "a.txt", "--chart", "no/a.svg"), "no/a.svg: there is no folder no"),
+        (("gpt2", "--on", "a.txt", "--chart", "a.pdf"), "a.pdf: a chart must be a .svg or a .png"),
+        (
+            ("gpt2", "--on", "a.txt", "--chart", "no/a.svg"),
+            "no/a.svg: the folder no does not exist",
+        ),
         (("a.txt", "--on", "a.txt"), "a.txt: "),
         (("none.toml", "--on", "a.txt"), "none.toml: declares no encoding"),
         (("broken.toml", "--on", "a.txt"), "broken.toml: not TOML"),

@@ -1,4 +1,4 @@
-"""`bytepair explain`: the tokens that the encoding gives, and nothing of a text that acts."""
+"""`bytepair explain`: the tokens that the encoding gives, and no text that acts on a terminal."""
 
 from __future__ import annotations
 
@@ -312,9 +312,9 @@ def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
         (("--token", "60000"), 1, "no token has id 60000"),
         (("--token", "no such token"), 1, "these 13 bytes are not one token"),
         (("a \ud800",), 1, "lone surrogate at byte 2"),
-        (("a " * 20_001,), 1, "the text has 20,002 tokens, and 20,000 can be explained"),
+        (("a " * 20_001,), 1, "the text has 20,002 tokens, and at most 20,000 can be explained"),
         (("a", "--html", "no/a.html"), 1, "no/a.html: cannot be written"),
-        (("a", "--allowed-special", "<x>"), 1, "'<x>' is no special token of r50k_base"),
+        (("a", "--allowed-special", "<x>"), 1, "'<x>' is not a special token of r50k_base"),
     ],
 )
 def test_bad_input(shell: Shell, arguments: tuple[str, ...], status: int, told: str) -> None:

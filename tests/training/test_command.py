@@ -1,4 +1,4 @@
-"""`bytepair train` and `bytepair extend`: their files, served and asked by a client."""
+"""`bytepair train` and `bytepair extend`: their files, served and used by a client."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def test_what_is_not_utf8(shell: Command, tmp_path: Path, invalid: str, told: st
         ("empty.txt", b"", "there is no text to train on"),
         ("a.jsonl", b'{"text": 5}\n', "a.jsonl, line 1: no text under 'text'"),
         ("a.jsonl", b'{"text": "a"}\n{"te', "a.jsonl, line 2: not JSON"),
-        ("a.txt.gz", gzip.compress(b"a" * 5000, mtime=0)[:-9], "a.txt.gz: not whole"),
-        ("a.zst", zstandard.ZstdCompressor().compress(b"a" * 50)[:4] + b"\x00" * 9, "not whole"),
+        ("a.txt.gz", gzip.compress(b"a" * 5000, mtime=0)[:-9], "a.txt.gz: incomplete"),
+        ("a.zst", zstandard.ZstdCompressor().compress(b"a" * 50)[:4] + b"\x00" * 9, "incomplete"),
         ("a.parquet", b"PAR1 and no more", "a.parquet: not a Parquet file"),
         ("a.bin", b"PAR1", "a Parquet file: --format parquet reads it"),
     ],
@@ -166,7 +166,7 @@ def test_what_a_rank_file_cannot_say_is_refused(shell: Command, tmp_path: Path) 
     (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))
     (tmp_path / "framed.toml").write_text('name = "framed"\nfile = "tokenizer.json"\n')
     extend = ("extend", "framed.toml", "--special", "x", "--output", "more")
-    shell(*extend, status=1, errors="frames a text with <s>")
+    shell(*extend, status=1, errors="has a template (<s>")
     assert not (tmp_path / "more").exists()
 
 
@@ -214,7 +214,7 @@ def test_a_training_that_is_interrupted_goes_on(shell: Command, tmp_path: Path) 
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["checkpoint"]
 
     other = stdin_run(tmp_path, *again, "--pattern", "llama3")
-    assert b"of a training with other pattern" in other.stderr
+    assert b"belongs to a training with other pattern" in other.stderr
     assert stdin_run(tmp_path, *again).returncode == 0
     assert not (tmp_path / "out" / "checkpoint").exists()
     (tmp_path / "all.jsonl").write_bytes(MANY)

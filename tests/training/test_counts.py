@@ -84,7 +84,15 @@ def test_counts_of_something_else_are_refused(shell: Command) -> None:
     mixed = "b.parquet: what is not UTF-8 was counted by '--invalid skip', and in a.parquet by"
     shell(*train, "a.parquet", "b.parquet", *gpt2, status=1, errors=mixed)
     shell(*train, "a.parquet", *gpt2, "--resume", status=1, errors="train without --resume")
-    shell(*train, "a.parquet", *gpt2, "--invalid", "skip", status=2, errors="--invalid is for text")
+    shell(
+        *train,
+        "a.parquet",
+        *gpt2,
+        "--invalid",
+        "skip",
+        status=2,
+        errors="--invalid applies to text",
+    )
     shell("train", "a.txt", *train[1:], "a.parquet", *gpt2, status=2, errors="and not both")
     shell("train", *USUAL, "--output", "x", status=2, errors="give texts, or counts by --counts")
     shell(*("count-pretokens", "a.txt", *gpt2, "--output", "a.parquet"), status=1, errors="already")
@@ -107,10 +115,10 @@ def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
         changed(f"{part}.parquet", run="r", part=part, parts=3)
     changed("1-again.parquet", run="r", part=1, parts=3)
     train = ("train", *USUAL, "--output", "x", "--counts")
-    missing = "of 3 parts that belong together, number 1 is missing"
+    missing = "belongs to a run of 3 parts; missing: 1"
     shell(*train, "0.parquet", "2.parquet", status=1, errors=missing)
     parts = ("0.parquet", "1.parquet", "2.parquet")
-    twice = "1-again.parquet: the same part of the same counts as 1.parquet"
+    twice = "1-again.parquet: is the same part of the same counts as 1.parquet"
     shell(*train, *parts, "1-again.parquet", status=1, errors=twice)
     unordered = "order of first occurrence is not known across the 3 parts"
     shell(*train, *parts, "--ties", "first-seen", status=1, errors=unordered)
@@ -120,7 +128,7 @@ def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"version": 2}, "of version 2, and this one reads 1"),
+        ({"version": 2}, "has version 2; this program reads 1"),
         ({"special_tokens": ["<s>"]}, "special tokens were cut out of its texts"),
         ({"special_tokens": None}, "is damaged"),
     ],
@@ -148,10 +156,10 @@ def test_what_is_no_file_of_counts(shell: Command) -> None:
     refused("not a Parquet file, or damaged")
     columns = {"pretoken": [b"a"], "count": [1]}
     parquet.write_table(pyarrow.table(columns), "c.parquet")
-    refused("not made by bytepair")
+    refused("its metadata do not name the split pattern")
     for name, values, told in (
-        ("count", ["1"], "no table of pre-token counts"),
-        ("count", [None], "no table of pre-token counts"),
+        ("count", ["1"], "not a table of pre-token counts"),
+        ("count", [None], "not a table of pre-token counts"),
         ("count", pyarrow.array([None], pyarrow.int64()), "a pre-token or a count is missing"),
         ("count", [0], "counts with an empty pre-token, or a count"),
         ("count", [-1], "counts with an empty pre-token, or a count"),

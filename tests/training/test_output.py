@@ -1,4 +1,4 @@
-"""What is written of a training: others read the same ids from it."""
+"""The files of a training: other libraries read the same ids from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gRPC channel of a client, and plain words for a failed connection."""
+"""The gRPC channel of a client, and clear messages for a failed connection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def channel_arguments(
     ]
     if keepalive is not None:
         if not 0 < keepalive < math.inf:
-            raise options.invalid("keepalive", "seconds above 0, or None for no pings")
+            raise options.invalid("keepalive", "must be seconds above 0, or None for no pings")
         arguments += [
             ("grpc.keepalive_time_ms", round(keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),

@@ -147,7 +147,7 @@ def checked_timeout(timeout: float | None) -> float | None:
         InvalidOption: It is neither.
     """
     if timeout is not None and not 0 < timeout < math.inf:
-        raise invalid("timeout", "seconds above 0, or None for no deadline")
+        raise invalid("timeout", "must be seconds above 0, or None for no deadline")
     return timeout
 
 
@@ -167,7 +167,7 @@ def checked_size(field: str, size: int) -> int:
         InvalidOption: It is not.
     """
     if size < 1:
-        raise invalid(field, "at least 1")
+        raise invalid(field, "must be at least 1")
     return size
 
 
@@ -178,7 +178,7 @@ def checked_rate(field: str, rate: float | None) -> float | None:
         InvalidOption: It is neither.
     """
     if rate is not None and not 0 < rate < math.inf:
-        raise invalid(field, "a number above 0, or None for no limit")
+        raise invalid(field, "must be a number above 0, or None for no limit")
     return rate
 
 
@@ -189,7 +189,7 @@ def checked_limit(limit: int | None) -> int | None:
         InvalidOption: It is neither.
     """
     if limit is not None and not 0 <= limit <= _MAX_COUNT_LIMIT:
-        raise invalid("limit", f"0 to {_MAX_COUNT_LIMIT}, or None to count all")
+        raise invalid("limit", f"must be 0 to {_MAX_COUNT_LIMIT}, or None to count all")
     return limit
 
 
@@ -205,7 +205,7 @@ def call_metadata(
     pairs = tuple(metadata.items() if isinstance(metadata, Mapping) else metadata)
     for name, value in pairs:
         if not _METADATA_NAME.fullmatch(name):
-            raise invalid("metadata", f"{name!r}: a name has a-z, 0-9, '_', '-' and '.' only")
+            raise invalid("metadata", f"the name {name!r} may only have a-z, 0-9, '_', '-' and '.'")
         if name.endswith("-bin"):
             continue
         if not (isinstance(value, str) and value.isascii() and value.isprintable()):
@@ -213,7 +213,7 @@ def call_metadata(
     if api_key is None:
         return pairs
     if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        raise invalid("api_key", "visible ASCII characters without spaces or line ends")
+        raise invalid("api_key", "must be visible ASCII characters without spaces or line ends")
     return (*pairs, ("authorization", f"Bearer {api_key}"))
 
 

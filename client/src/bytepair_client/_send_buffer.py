@@ -173,8 +173,8 @@ class SendBuffer(ABC, Generic[Part]):
         if not self._settles:
             return  # the answer comes at the end: there is nothing to continue from
         _log.warning(
-            "a stream keeps more than %d bytes or ids that are not settled: if its connection "
-            "breaks now, it fails",
+            "a stream can no longer be resumed if its connection breaks: more than %d bytes or "
+            "ids are pending",
             MAX_KEPT_REQUESTS * self.max_request,
         )
 
@@ -312,7 +312,7 @@ class TextBuffer(SendBuffer[bytearray]):
             self._given += len(data)
             yield from _slices(data, step)
         else:
-            raise TypeError(f"piece: str or bytes, not {type(item).__name__}")
+            raise TypeError(f"piece must be str or bytes, not {type(item).__name__}")
 
     @property
     def _config_goes_alone(self) -> bool:

@@ -255,7 +255,7 @@ def _message_too_large(size: str, limit: str, *, is_answer: bool) -> errors.Toke
     if is_answer:
         message = f"the answer has {size} bytes; the client takes {limit} (max_response_bytes)"
         return errors.ResourceExhausted(message, code=code, metadata=metadata)
-    message = f"the request has {size} bytes; this server takes {limit}"
+    message = f"the request has {size} bytes; the limit of this server is {limit}"
     return errors.InputTooLarge(message, code=code, metadata={"field": "request", **metadata})
 
 

@@ -144,7 +144,7 @@ class StreamState(Generic[Response, Plain]):
         self.buffer.correct(failure)
         if self._first is not None and not self.buffer.can_rewind:
             failure.add_note(
-                "The stream was not continued at another server: too much of it was not settled."
+                "The stream was not resumed at another server: too much of it was pending."
             )
         return failure
 
@@ -164,8 +164,8 @@ class StreamState(Generic[Response, Plain]):
         consumed = self._consumed_by(last)
         if consumed != self.buffer.sent:
             raise InternalError(
-                f"the stream was answered for {consumed} of the {self.buffer.sent} ids or bytes "
-                "that were sent: the others were lost on their way, so begin it again",
+                f"the server answered for only {consumed} of {self.buffer.sent} ids or bytes: the "
+                "others were lost on the way; start the stream again",
                 code=grpc.StatusCode.DATA_LOSS.name,
             )
 

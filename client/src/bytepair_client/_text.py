@@ -25,7 +25,7 @@ class SpecialToken:
 
     def __post_init__(self) -> None:
         if not utf8("special", self.token):
-            raise invalid("special", "the name of a special token is never empty")
+            raise invalid("special", "the name of a special token cannot be empty")
 
 
 def special(token: str) -> SpecialToken:
@@ -86,7 +86,7 @@ def set_text(message: _HasText, text: Text) -> None:
         return
     if not isinstance(text, Segments):
         raise TypeError(
-            f"text: a str or Segments([...]), not {type(text).__name__}. Many texts go to "
+            f"text must be a str or Segments([...]), not {type(text).__name__}. Many texts go to "
             "count_batch or encode_batch; Segments([...]) is one text in several parts"
         )
     for number, segment in enumerate(text):
@@ -99,7 +99,7 @@ def set_text(message: _HasText, text: Text) -> None:
                 before = sum(map(_size, text[:number]))
                 raise lone_surrogate(segment, error.start, before) from None
         else:
-            raise TypeError(f"segment: a str or special(...), not {type(segment).__name__}")
+            raise TypeError(f"segment must be a str or special(...), not {type(segment).__name__}")
 
 
 def wire_allowed(allowed: AllowedSpecial) -> list[str]:
@@ -111,10 +111,10 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
     """
     if isinstance(allowed, str):
         if allowed != "all":
-            raise invalid("allowed_special", '"all" or a collection of special tokens')
+            raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
         return [_EVERY]
     if _EVERY in allowed:
-        raise invalid("allowed_special", f'"all" by itself is how to allow all, not "{_EVERY}"')
+        raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
     return sorted(utf8("allowed_special", token) for token in allowed)
 
 
@@ -130,8 +130,8 @@ def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial
     if isinstance(disallowed, str) or len(disallowed) > 0:
         raise invalid(
             "disallowed_special",
-            '"all" (a special token in the text that is not allowed is an error) or () (it is '
-            "ordinary text); there is no choice for single tokens",
+            'must be "all" (a special token in the text is an error unless it is allowed) or () '
+            "(it is ordinary text); single tokens cannot be named",
         )
     return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
 

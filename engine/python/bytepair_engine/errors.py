@@ -179,11 +179,11 @@ class BudgetTooSmall(BytepairError, ValueError):
             if self.byte_offset is None
             else f"the code point at byte {self.byte_offset}"
         )
-        return f"{what} has {self.needed} tokens, and there may be {self.budget}; allow more"
+        return f"{what} has {self.needed} tokens, and the limit is {self.budget}; allow more"
 
 
 class PieceTooLong(BytepairError, ValueError):
-    """Streamed text went on beyond the bound without a place where it can be cut.
+    """Streamed text exceeded the bound without a place where it can be split.
 
     Attributes:
         limit: How many bytes of text a stream may hold.
@@ -230,7 +230,7 @@ class StreamFinished(BytepairError, RuntimeError):
     """A stream was fed after its end: `finish()`, a stop string or an error."""
 
     def __str__(self) -> str:
-        return "the stream has ended: make another one"
+        return "the stream has ended; start another one"
 
 
 class InternalError(BytepairError, RuntimeError):

@@ -1,4 +1,4 @@
-"""From a declaration to an encoding: reads the files that it names, and trusts none."""
+"""From a declaration to an encoding: reads the files that it names, and verifies them."""
 
 from __future__ import annotations
 
@@ -139,5 +139,5 @@ def _declaration_of(path: Path) -> EncodingSpec:
         raise VocabularyError(str(path), f"it is not TOML: {error}", "correct it") from None
     name = table.pop("name", None)
     if not isinstance(name, str) or not name:
-        raise VocabularyError(str(path), "name is missing or no string", "add name")
+        raise VocabularyError(str(path), "name is missing or not a string", "add name")
     return EncodingSpec.from_mapping(name, table, path.parent)

@@ -178,7 +178,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
         SelfTestFailed: An encoding does not answer as it must; likewise.
     """
     if not settings.builtin_encodings and not settings.encodings:
-        raise ConfigurationError("builtin_encodings: there is no encoding to serve; name one")
+        raise ConfigurationError("builtin_encodings: no encoding is configured; name at least one")
     aliases = aliases_of(settings)
     entries: list[Entry] = []
     failed: dict[str, str] = {}

@@ -85,7 +85,7 @@ def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     """`bytepair decode`."""
     as_bytes = args.errors == "bytes"
     if args.json and as_bytes:
-        raise CommandError("--errors bytes: JSON cannot hold bytes", ExitStatus.USAGE)
+        raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
     results = Results(args.json)
     options = {"skip_special_tokens": args.skip_special_tokens}
     for name in args.files:
@@ -152,7 +152,7 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     else:
         messages, tools = value, []
     if not isinstance(messages, list) or not isinstance(tools, list):
-        raise CommandError(f'{name}: no list of messages, and no object with "messages"')
+        raise CommandError(f'{name}: expected a list of messages, or an object with "messages"')
     return messages, tools
 
 

@@ -97,7 +97,7 @@ class Input:
                     ids.append(word)
                 else:
                     raise CommandError(
-                        f"{shown(self.name)}: number {count + len(ids) + 1} of the list is not "
+                        f"{shown(self.name)}: entry {count + len(ids) + 1} of the list is not "
                         "a token id"
                     )
             count += len(ids)

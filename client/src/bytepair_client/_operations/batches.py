@@ -294,7 +294,7 @@ def text_items(
         TypeError: `texts` is one text, which would be a batch of its characters; or as set_text.
     """
     if isinstance(texts, str | bytes | Segments):
-        raise TypeError("texts: an iterable of texts, not one text")
+        raise TypeError("texts must be an iterable of texts, not one text")
     return (_text_item(defaults, index, text, alone) for index, text in enumerate(texts))
 
 

@@ -60,13 +60,15 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
         try:
             _set_message(wire.messages.add(), message)
         except (TypeError, ValueError, AttributeError, KeyError):
-            raise invalid("messages", f"message {index} is not of the shape of a message") from None
+            raise invalid(
+                "messages", f"message {index} does not have the fields of a message"
+            ) from None
     for index, tool in enumerate(tools or ()):
         try:
             text = tool if isinstance(tool, str) else json.dumps(tool, ensure_ascii=False)
             wire.tools.add(json=text)
         except (TypeError, ValueError):
-            raise invalid("tools", f"tool {index} is no JSON") from None
+            raise invalid("tools", f"tool {index} is not JSON") from None
 
 
 def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
@@ -122,7 +124,7 @@ def set_options(
         InvalidOption: A value is not one of those that there are.
     """
     if past_reasoning not in _PAST_REASONING:
-        raise invalid("past_reasoning", f"one of {', '.join(_PAST_REASONING)}")
+        raise invalid("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
     wire.add_generation_prompt = add_generation_prompt
     wire.continue_final_message = continue_final_message
     wire.past_reasoning = _PAST_REASONING[past_reasoning]

@@ -214,7 +214,9 @@ def fit_chat(
             refill_percent=refill_percent,
         )
     except (TypeError, ValueError):
-        raise invalid("max_tokens", "this and the other numbers are integers from 0") from None
+        raise invalid(
+            "max_tokens", "this and the other numbers must be integers of 0 or more"
+        ) from None
     fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
     set_options(
         request.options,

@@ -52,7 +52,7 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
     """
     name = defaults.encoding if encoding is None else encoding
     if not name:
-        raise invalid("encoding", "required: on the call, or once on the client")
+        raise invalid("encoding", "must be given: on the call, or once on the client")
     return utf8("encoding", name)
 
 
@@ -79,21 +79,21 @@ def wire_errors(errors: str) -> text_pb2.DecodeErrors:
         InvalidOption: It is neither "replace" nor "strict".
     """
     if errors not in _ERRORS:
-        raise invalid("errors", f"one of {', '.join(_ERRORS)}")
+        raise invalid("errors", f"must be one of {', '.join(_ERRORS)}")
     return _ERRORS[errors]
 
 
 def set_one_text(request: Any, text: object) -> None:
     """Put a text into a request that has no segments. Raises as `set_text`."""
     if not isinstance(text, str):
-        raise TypeError(f"text: a str, not {type(text).__name__}")
+        raise TypeError(f"text must be a str, not {type(text).__name__}")
     set_text(request, text)
 
 
 def tokens(option: str, value: int) -> int:
     """A number of tokens for a request. Raises InvalidOption for a negative one."""
     if value < 0:
-        raise invalid(option, f"0 or more, and not {value}")
+        raise invalid(option, f"must be 0 or more, not {value}")
     return checked_limit(value) or 0
 
 
@@ -102,7 +102,7 @@ def wire_level(level: str) -> context_pb2.CutLevel:
     name = f"{PREFIX}{level.upper()}"
     if name not in context_pb2.CutLevel.keys() or level == "unspecified":  # noqa: SIM118
         levels = [name.removeprefix(PREFIX).lower() for name in context_pb2.CutLevel.keys()[1:]]
-        raise invalid("level", f"one of {', '.join(levels)}")
+        raise invalid("level", f"must be one of {', '.join(levels)}")
     found: Any = context_pb2.CutLevel.Value(name)
     value: context_pb2.CutLevel = found
     return value

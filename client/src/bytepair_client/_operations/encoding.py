@@ -131,7 +131,7 @@ def encode_with_offsets(
         TokenizerError: See `bytepair_client.errors`.
     """
     if unit not in _UNITS:
-        raise invalid("unit", f"one of {', '.join(_UNITS)}")
+        raise invalid("unit", f"must be one of {', '.join(_UNITS)}")
     request = tokenizer_pb2.EncodeRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),

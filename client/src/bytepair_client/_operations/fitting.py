@@ -171,7 +171,7 @@ def _text(answer: context_pb2.TruncateResponse | context_pb2.TruncateResult) -> 
 
 def _keep(keep: str) -> context_pb2.Keep:
     if keep not in ("start", "end", "both"):
-        raise invalid("keep", '"start", "end" or "both"')
+        raise invalid("keep", 'must be "start", "end" or "both"')
     found: Any = context_pb2.Keep.Value(f"KEEP_{keep.upper()}")
     value: context_pb2.Keep = found
     return value

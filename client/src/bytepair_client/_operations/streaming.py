@@ -111,7 +111,7 @@ def decode_stream(
         TokenizerError: After the text that was certain.
     """
     if isinstance(stop, str):
-        raise invalid("stop", "a collection of strings, not one string")
+        raise invalid("stop", "must be a collection of strings, not one string")
     config = stream_pb2.DecodeStreamConfig(
         skip_special_tokens=skip_special_tokens,
         stop=[utf8("stop", string) for string in stop],

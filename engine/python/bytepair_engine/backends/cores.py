@@ -1,4 +1,4 @@
-"""The choice of backend: the native core where it is built, or the reference."""
+"""The choice of backend: the native core if it is built, else the reference."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class ChatFormatMismatch(BytepairError, ValueError):
             return f"chat format {self.format!r} is not defined for the encoding {self.encoding!r}"
         return (
             f"chat format {self.format!r} needs special tokens that the encoding "
-            f"{self.encoding!r} does not have: {', '.join(self.missing)}; tokens that its file "
-            "has and does not call special are named in also_special"
+            f"{self.encoding!r} does not have: {', '.join(self.missing)}; if its file has them, "
+            "name them in also_special"
         )
 
 

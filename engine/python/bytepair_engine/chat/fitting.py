@@ -84,7 +84,7 @@ def fit_chat(
     pins = _checked(max_tokens, reserve_tokens, pinned, min_last_turns, refill_percent)
     chosen, chat = read_chat(format, messages, tools, options)
     if pins and pins[-1] >= len(chat.messages):
-        raise InvalidOption("pinned", "names a message that there is not")
+        raise InvalidOption("pinned", "names a message that does not exist")
     fitting = _Fitting(chosen, chat, encoding, disallowed_special)
     counts = fitting.counts(range(len(chat.messages)))
     budget, total = max(0, max_tokens - reserve_tokens), sum(counts)

@@ -148,7 +148,7 @@ class ChatFormat(ABC):
         if options.continue_final_message and (
             not chat.messages or chat.messages[-1].role != "assistant"
         ):
-            raise InvalidOption("continue_final_message", "the last message is no assistant's")
+            raise InvalidOption("continue_final_message", "the last message is not the assistant's")
 
     def accuracy_of(self, chat: Chat) -> Accuracy:
         """How sure the count of this chat is: no surer than what the caller has counted."""

@@ -1,4 +1,4 @@
-"""Text as chunks with a limited number of tokens each, cut where it reads best."""
+"""Text as chunks with a limited number of tokens each, cut at the coarsest level that fits."""
 
 from __future__ import annotations
 

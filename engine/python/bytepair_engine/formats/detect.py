@@ -78,7 +78,7 @@ def detect(data: bytes, source: str) -> Detected:
         return _json_format(read_json(data, source, _JSON_REMEDY))
     if _starts_as_sentencepiece(data):
         return Detected("sentencepiece")
-    raise VocabularyError(source, "it is of no known format", _REMEDY)
+    raise VocabularyError(source, "its format is unknown", _REMEDY)
 
 
 def _json_format(root: Node) -> Detected:
@@ -95,7 +95,7 @@ def _json_format(root: Node) -> Detected:
                 "its merges",
                 "give merges.txt (or vocab.bpe) as file, and this one as encoder_file",
             )
-    raise VocabularyError(root.source, "it is JSON of no known format", _REMEDY)
+    raise VocabularyError(root.source, "it is JSON of an unknown format", _REMEDY)
 
 
 def _starts_as_sentencepiece(data: bytes) -> bool:

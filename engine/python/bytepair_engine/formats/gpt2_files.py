@@ -69,7 +69,7 @@ def gpt2_pipeline(
             raise refuse(f"the merge gives {left + right!r}, which has no id in {encoder_source}")
         pair = (ids[left], ids[right])
         if pair in pairs:
-            raise refuse("the merge stands in an earlier line")
+            raise refuse("an earlier line has the same merge")
         pairs[pair] = ids[left + right]
         made.add(left + right)
     for token in ids.keys() - made | special_tokens.keys():
@@ -134,7 +134,7 @@ def _ids(data: bytes, source: str) -> dict[str, int]:
     seen: dict[int, str] = {}
     for token, token_id in ids.items():
         if type(token_id) is not int or not 0 <= token_id <= MAX_TOKEN_ID:
-            root.refuse(f"the id of {token[:80]!r} is no integer within 0 and {MAX_TOKEN_ID}")
+            root.refuse(f"the id of {token[:80]!r} is not an integer from 0 to {MAX_TOKEN_ID}")
         if seen.setdefault(token_id, token) != token:
             root.refuse(f"{seen[token_id][:80]!r} and {token[:80]!r} have one id, {token_id}")
     for character in BYTE_ALPHABET:

@@ -197,7 +197,7 @@ class _Loader:
             try:
                 charsmap(normaliser.charsmap)
             except CharsMapFault as fault:
-                self._refuse("normalizer_spec.precompiled_charsmap", f"is no such map: {fault}")
+                self._refuse("normalizer_spec.precompiled_charsmap", f"is not a valid map: {fault}")
         pad: Literal["before", "after", "nowhere"] = "nowhere"
         if normaliser.dummy_prefix:
             pad = "after" if file.whitespace_as_suffix else "before"

@@ -198,7 +198,7 @@ class _Reader:
         if kind_of not in _PIECE_TYPES:
             self._refuse(f"pieces[{number}].type is {kind_of}, which is none that is known")
         if score != score:
-            self._refuse(f"pieces[{number}].score is no number")
+            self._refuse(f"pieces[{number}].score is not a number")
         return Piece(self._text(text, f"pieces[{number}].piece"), score, _PIECE_TYPES[kind_of])
 
     def _merge(self, into: Any, name: str, known: _Fields, start: int, end: int) -> Any:

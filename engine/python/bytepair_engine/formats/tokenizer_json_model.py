@@ -33,7 +33,7 @@ def read_vocabulary(node: Node) -> dict[str, int]:
         member.refuse("it is empty")
     if set(map(type, vocabulary.values())) != {int}:
         token = next(t for t, i in vocabulary.items() if type(i) is not int)
-        member.refuse(f"the id of {_short(token)} is no integer")
+        member.refuse(f"the id of {_short(token)} is not an integer")
     if min(vocabulary.values()) < 0 or max(vocabulary.values()) > MAX_TOKEN_ID:
         token = next(t for t, i in vocabulary.items() if not 0 <= i <= MAX_TOKEN_ID)
         member.refuse(f"the id of {_short(token)} is not within 0 and {MAX_TOKEN_ID}")

@@ -97,7 +97,7 @@ def _precompiled(node: Node) -> Iterator[Normaliser]:
     except binascii.Error:
         member.refuse("it is not base64")
     except CharsMapFault as fault:
-        member.refuse(f"it is no map of characters: {fault}")
+        member.refuse(f"it is not a map of characters: {fault}")
     yield CharsMap(table)
 
 

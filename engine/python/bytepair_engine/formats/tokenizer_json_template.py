@@ -1,4 +1,4 @@
-"""The post-processor of a tokenizer.json, as the special tokens that frame a text."""
+"""The post-processor of a tokenizer.json: the special tokens around a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline on the native core: the reference's twin."""
+"""A pipeline on the native core."""
 
 from __future__ import annotations
 

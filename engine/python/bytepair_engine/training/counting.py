@@ -169,7 +169,7 @@ def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.Pretoken
             if not word:
                 raise InvalidOption("counts", "a pre-token is empty")
             if not isinstance(count, int) or not 0 <= count < 2**63:
-                raise InvalidOption("counts", f"{count!r} is no number from 0 to 2**63 - 1")
+                raise InvalidOption("counts", f"{count!r} is not an integer from 0 to 2**63 - 1")
             if count:
                 yield (word.encode() if isinstance(word, str) else word), count
 

@@ -75,7 +75,7 @@ class TrainingSettings:
             raise InvalidOption("special_tokens", "must be a list of strings, not one string")
         for number, token in enumerate(special_tokens):
             if not isinstance(token, str) or not token:
-                raise InvalidOption("special_tokens", f"{token!r} is no token: it must be text")
+                raise InvalidOption("special_tokens", f"{token!r} is not a text, or empty")
             if token in special_tokens[:number]:
                 raise InvalidOption("special_tokens", f"{token!r} is given twice")
         if ties not in ("lowest", "first-seen"):

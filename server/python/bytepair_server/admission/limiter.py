@@ -133,7 +133,7 @@ class Limiter:
         if self.draining:
             raise Draining
         if self.open_streams >= self._max_streams:
-            raise Overloaded(RETRY_SECONDS, "streams open")
+            raise Overloaded(RETRY_SECONDS, "open streams")
         self.open_streams += 1
 
     def leave_stream(self) -> None:

@@ -169,7 +169,7 @@ class Policy:
         """
         action = action or default_action
         if action not in (REJECT, AS_TEXT):
-            raise InvalidField("disallowed_special", f"this server does not know value {action}")
+            raise InvalidField("disallowed_special", f"unknown value {action}")
         rule = _RULES[action == REJECT or self._always_reject]
         if add_special_tokens:
             self.permit(caller, entry, entry.encoding.template_names, "add_special_tokens")

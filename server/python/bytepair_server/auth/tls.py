@@ -109,7 +109,7 @@ def load(settings: Settings, base_dir: Path) -> Tls | None:
     if certificates is None and key is None and ca is None:
         return None
     if certificates is None or key is None:
-        raise ConfigurationError("tls_cert_file and tls_key_file: TLS needs both")
+        raise ConfigurationError("tls_cert_file and tls_key_file: set both, or neither")
     return Tls(
         TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
     )

@@ -92,7 +92,7 @@ class Metrics:
             "input_bytes", "UTF-8 bytes of text in calls that were answered.", by_encoding
         )
         self.tokens: Final = self._counter(
-            "tokens", "Token ids that were answered, counted or decoded.", by_encoding
+            "tokens", "Token ids that were returned, counted or decoded.", by_encoding
         )
         self.shed: Final = self._counter("shed", "Calls rejected with OVERLOADED.", ("rpc",))
         self.cancelled: Final = self._counter(
@@ -129,7 +129,7 @@ class Metrics:
         )
         self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
         self.in_flight: Final = self._gauge(
-            "in_flight", "Calls that are read, computed or wait for a thread."
+            "in_flight", "Calls that are being read, computed or waiting for a thread."
         )
         self.queued: Final = self._gauge("queued", "Calls in the admission queue.")
         self.waiting_for_thread: Final = self._gauge(
@@ -138,16 +138,16 @@ class Metrics:
         self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
         self.ready: Final = self._gauge(
             "ready",
-            "1 while every encoding is loaded and proven and the server takes calls.",
+            "1 while every encoding is loaded and has passed its self-test and calls are accepted.",
             merge="max",
         )
-        self.workers: Final = self._gauge("workers", "Processes that take calls.")
+        self.workers: Final = self._gauge("workers", "Processes that accept calls.")
         self.workers_lost: Final = self._counter(
             "workers_lost", "Processes that ended unexpectedly.", ()
         )
         self.workers_lost.labels()
         self.evicted_connections: Final = self._counter(
-            "evicted_connections", "Connections that were closed for what their peers did.", ()
+            "evicted_connections", "Connections that were closed because they broke a limit.", ()
         ).labels()
         self._encodings: Final = self._gauge(
             "encoding_info",

@@ -1,4 +1,4 @@
-"""Traces: the caller's `traceparent`, and spans by OpenTelemetry where the environment wants them.
+"""Traces: the caller's `traceparent`, and spans by OpenTelemetry if the environment enables them.
 
 A span is made when its call has ended, of times that the call noted down, so that calls cost
 nothing where traces are off. Attributes hold names, numbers and ids, never text.

@@ -1,4 +1,4 @@
-"""Whether the playground is served, and the files that it is made of.
+"""Whether the playground is served, and its files.
 
 `assets/` holds HTML, CSS and ES modules as browsers run them, beside those that come from
 `bytepair_engine.web`; there is no build step. Their paths contain a hash of all of them, so that

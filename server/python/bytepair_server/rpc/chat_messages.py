@@ -106,9 +106,7 @@ def options_of(options: chat_pb2.ChatOptions) -> ChatOptions:
         InvalidField, InvalidOption: A value is out of its domain.
     """
     if options.past_reasoning not in _PAST_REASONING:
-        raise InvalidField(
-            "options.past_reasoning", f"this server does not know value {options.past_reasoning}"
-        )
+        raise InvalidField("options.past_reasoning", f"unknown value {options.past_reasoning}")
     prompts = options.add_generation_prompt or not options.HasField("add_generation_prompt")
     return ChatOptions(
         add_generation_prompt=prompts,

@@ -49,7 +49,7 @@ class HasSplit(Protocol):
 def keep_of(value: int) -> Keep:
     """Raises InvalidField for a value that this server does not know, as all here."""
     if value not in _KEEPS:
-        raise InvalidField("keep", f"this server does not know value {value}")
+        raise InvalidField("keep", f"unknown value {value}")
     return _KEEPS[value]
 
 
@@ -58,14 +58,14 @@ def level_of(value: int, default: Level) -> Level:
     if value == context_pb2.CUT_LEVEL_UNSPECIFIED:
         return default
     if value not in _LEVELS:
-        raise InvalidField("level", f"this server does not know value {value}")
+        raise InvalidField("level", f"unknown value {value}")
     return _LEVELS[value]
 
 
 def unit_of(value: int) -> Unit:
     """The unit of places; bytes where it is unspecified."""
     if value not in _UNITS:
-        raise InvalidField("unit", f"must be a unit of offsets; this server knows no value {value}")
+        raise InvalidField("unit", f"must be a unit of offsets, not {value}")
     return _UNITS[value]
 
 

@@ -48,7 +48,7 @@ class ContextService:
         }
         served = {entry.name for entry in catalog.entries}
         for name in self._flagged.keys() - served - set(catalog.failed):
-            raise ConfigurationError(f"flagged_tokens.{name}: there is no encoding of that name")
+            raise ConfigurationError(f"flagged_tokens.{name}: no encoding of this name is loaded")
 
     def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
@@ -221,4 +221,4 @@ def _code(value: int) -> inspecting.FindingCode:
     try:
         return inspecting.FindingCode(value)
     except ValueError:
-        raise InvalidField("codes", f"this server does not know value {value}") from None
+        raise InvalidField("codes", f"unknown value {value}") from None

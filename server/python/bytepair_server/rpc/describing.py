@@ -1,4 +1,4 @@
-"""What encodings and tokens are, for those who ask."""
+"""Descriptions of encodings and tokens, for the RPCs that return them."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class UnaryHandlers:
                 if raw is None:
                     raw = await slot.read(incoming.read())
                 if raw is None:
-                    raise InvalidField("request", "there is none")
+                    raise InvalidField("request", "the message is missing")
                 if not limiter.is_open:
                     await limiter.opened()
                 quota = self._quotas.of(call.caller)

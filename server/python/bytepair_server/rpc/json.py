@@ -138,5 +138,5 @@ def _problem(error: json_format.ParseError) -> str:
     said = str(error)
     if 'no field named "' in said:
         name = said.partition('no field named "')[2].partition('"')[0][:64]
-        return f"there is no field named {name!r}"
+        return f"unknown field {name!r}"
     return "this is not JSON of such a request"

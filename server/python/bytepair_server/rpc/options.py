@@ -101,11 +101,11 @@ class Options:
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
         errors = _DECODE_ERRORS.get(request.errors)
         if errors is None:
-            raise InvalidField("errors", f"this server does not know value {request.errors}")
+            raise InvalidField("errors", f"unknown value {request.errors}")
         if not request.as_bytes:
             return entry, errors
         if errors == "strict":
-            raise InvalidField("errors", "STRICT has no meaning for as_bytes; leave one of them")
+            raise InvalidField("errors", "STRICT cannot be combined with as_bytes")
         return entry, None
 
 

@@ -245,7 +245,7 @@ class Service:
                 call.policy["allowed"] = None
                 parts.append(Part(segment.special_token, is_special_token=True))
             else:
-                raise InvalidField(f"segments[{index}]", "set text or special_token")
+                raise InvalidField(f"segments[{index}]", "must set text or special_token")
         return parts
 
     def _contents(
@@ -388,7 +388,7 @@ RPCS: Final = {SERVICE_NAME: METHODS, _CHAT_SERVICE.full_name: CHAT_METHODS}
 
 def _unit(value: int) -> Unit | None:
     if value not in _UNITS:
-        raise InvalidField("offsets", f"this server does not know value {value}")
+        raise InvalidField("offsets", f"unknown value {value}")
     return _UNITS[value]
 
 

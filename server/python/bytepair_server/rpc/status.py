@@ -244,8 +244,8 @@ def _invalid_unicode(error: engine.InvalidUnicode) -> Failure:
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "INVALID_UTF8",
-        f"the tokens' bytes are not UTF-8 at byte {error.byte_offset}; ask for "
-        "DECODE_ERRORS_REPLACE or for as_bytes",
+        f"the tokens' bytes are not UTF-8 at byte {error.byte_offset}; use "
+        "DECODE_ERRORS_REPLACE or as_bytes",
         {"byte_offset": str(error.byte_offset)},
         field="ids",
     )
@@ -269,7 +269,7 @@ def _input_too_large(error: InputTooLarge) -> Failure:
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field} has {size} {error.unit}; this server takes {error.limit}",
+        f"{error.field} has {size} {error.unit}; the limit of this server is {error.limit}",
         metadata,
         field=error.field,
     )
@@ -290,7 +290,7 @@ def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
     problem = (
         f"the special token {token!r} of {error.encoding} is not within this caller's ceiling"
         if error.is_token
-        else f"{token!r} is no special token of {error.encoding}"
+        else f"{token!r} is not a special token of {error.encoding}"
     )
     return Failure(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -307,7 +307,7 @@ def _unauthenticated(_: Unauthenticated) -> Failure:
         grpc.StatusCode.UNAUTHENTICATED,
         "UNAUTHENTICATED",
         "send 'authorization: Bearer <API key>' with a key that this server knows, or a client "
-        "certificate with a name that it knows",
+        "certificate with a known name",
     )
 
 
@@ -315,7 +315,7 @@ def _overloaded(error: Overloaded) -> Failure:
     return Failure(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "OVERLOADED",
-        f"the server has as many {error.what} as it takes; try again later",
+        f"the server has reached its limit of {error.what}; try again later",
         retry_seconds=error.retry_seconds,
     )
 
@@ -335,7 +335,7 @@ def _draining(_: Draining) -> Failure:
     return Failure(
         grpc.StatusCode.UNAVAILABLE,
         "DRAINING",
-        "the server is stopping; try again, on another connection",
+        "the server is stopping; try again on another connection",
     )
 
 

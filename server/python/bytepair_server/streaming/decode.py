@@ -95,7 +95,7 @@ class DecodeSession(Session):
         limits.check("stop", len(stop), settings.max_stop_strings, "strings")
         limits.check("stop", sum(map(utf8_size, stop)), settings.max_stop_bytes, "bytes")
         if "" in stop:
-            raise InvalidField("stop", "holds an empty string")
+            raise InvalidField("stop", "must not contain an empty string")
         self._as_bytes = errors is None
         self._is_plain = not stop and not self._as_bytes
         self._decoder = _decoder(entry.encoding, config, stop, errors)

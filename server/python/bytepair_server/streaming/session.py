@@ -112,9 +112,9 @@ def _noted(call: Call) -> Iterator[None]:
 def check_config(has_config: bool, is_first: bool) -> None:
     """Raises InvalidField unless the first message, and no other one, has a configuration."""
     if is_first and not has_config:
-        raise InvalidField("config", "the first message must hold it")
+        raise InvalidField("config", "the first message must set it")
     if has_config and not is_first:
-        raise InvalidField("config", "only the first message may hold it")
+        raise InvalidField("config", "only the first message may set it")
 
 
 @contextmanager

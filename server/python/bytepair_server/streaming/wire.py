@@ -1,4 +1,4 @@
-"""The two messages that make up nearly all of DecodeStream, by hand: one id in, a short text out.
+"""The two most frequent messages of DecodeStream, coded by hand: one id in, a short text out.
 
 protobuf needs a microsecond for the pair, which is a third of what a message of a stream may
 cost beside gRPC's own share; this needs a quarter of that. Anything else about a message, and

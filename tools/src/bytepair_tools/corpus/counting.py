@@ -92,7 +92,7 @@ def add_up(job: Job, folder: Path, bucket: int) -> Outcome:
 def _add(counting: Counting, job: Job, path: Path, bucket: int) -> Outcome:
     outcome = job.outcome(path)
     if outcome is None:
-        raise Failure(f"{path}: vanished; run the command again")
+        raise Failure(f"{path}: disappeared; run the command again")
     with opened_counts(path) as file:
         groups = json.loads(file.schema_arrow.metadata[_GROUPS])
         first = sum(groups[:bucket])

@@ -124,8 +124,8 @@ class Job:
         )
         if differ:
             raise Failure(
-                f"{folder}: of a job with other {', '.join(differ)}; ask for the same to go on "
-                "with it, or give another --output"
+                f"{folder}: belongs to a job with other {', '.join(differ)}; give the same ones to "
+                "continue it, or another --output"
             )
 
     def metadata(self, outcome: Outcome) -> dict[bytes, bytes]:
@@ -147,7 +147,9 @@ class Job:
         except (ValueError, KeyError, TypeError, AttributeError):
             owner, outcome = "", Outcome()
         if owner != self.fingerprint:
-            raise Failure(f"{path}: not of this job; remove it, or give another --output")
+            raise Failure(
+                f"{path}: does not belong to this job; remove it, or give another --output"
+            )
         return outcome
 
 
@@ -166,5 +168,5 @@ def _files(path: Path) -> list[Path]:
         and not any(name.startswith((".", "_")) for name in file.relative_to(path).parts)
     )
     if not found:
-        raise Failure(f"{path}: there is no file in it")
+        raise Failure(f"{path}: contains no files")
     return found

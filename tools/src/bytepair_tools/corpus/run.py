@@ -1,4 +1,4 @@
-"""A job from beginning to end: what is missing is done, and what is done is added up."""
+"""A job from beginning to end: do what is missing, then add up the results."""
 
 from __future__ import annotations
 

@@ -86,12 +86,12 @@ def read_checkpoint(path: Path, asked: dict[str, Any]) -> tuple[Position, Pretok
 
 def _check(path: Path, head: dict[str, Any], asked: dict[str, Any]) -> None:
     if head["version"] != _VERSION:
-        raise Failure(f"{path}: of another version; remove it, and train without --resume")
+        raise Failure(f"{path}: written by another version; remove it, and train without --resume")
     differ = sorted(key for key in asked if head["asked"].get(key) != asked[key])
     if differ:
         raise Failure(
-            f"{path}: of a training with other {', '.join(differ)}; resume with the same, or "
-            "remove it"
+            f"{path}: belongs to a training with other {', '.join(differ)}; resume with the same "
+            "ones, or remove it"
         )
 
 

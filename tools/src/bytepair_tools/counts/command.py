@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
 def _count(args: argparse.Namespace, display: Display) -> None:
     output: Path = args.output
     if output.exists():
-        raise Failure(f"{output}: there already; give another --output")
+        raise Failure(f"{output}: exists already; give another --output")
     if not output.absolute().parent.is_dir():
-        raise Failure(f"{output}: there is no folder {output.parent}")
+        raise Failure(f"{output}: the folder {output.parent} does not exist")
     pattern = given_pattern(args)
     if pattern is not None:
         pattern = resolve_pattern(pattern, "the split pattern")

@@ -109,14 +109,14 @@ def read_counted(path: Path) -> Counted:
     found = metadata_of(path).get(KEY)
     if found is None:
         raise Failure(
-            f"{path}: not made by bytepair: it does not say by which pattern its pre-tokens were "
-            "split"
+            f"{path}: its metadata do not name the split pattern of its pre-tokens: it was not "
+            "written by bytepair"
         )
     try:
         fields = json.loads(found)
         version = fields.pop("version")
         if version != VERSION:
-            raise Failure(f"{path}: of version {version!r}, and this one reads {VERSION}")
+            raise Failure(f"{path}: has version {version!r}; this program reads {VERSION}")
         return Counted(**fields | {"special_tokens": tuple(fields["special_tokens"])})
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(f"{path}: its metadata {KEY.decode()!r} is damaged; count again") from None

@@ -103,14 +103,14 @@ class CountFiles:
                     )
                 other = runs[counted.run].setdefault(counted.part, path)
                 if other != path:
-                    raise Failure(f"{path}: the same part of the same counts as {other}")
+                    raise Failure(f"{path}: is the same part of the same counts as {other}")
         for parts in runs.values():
             some = next(iter(parts.values()))
             wanted = files[some].parts
             if missing := sorted(set(range(wanted)) - set(parts)):
                 raise Failure(
-                    f"{some}: of {wanted} parts that belong together, number "
-                    f"{', '.join(str(part) for part in missing[:5])} is missing; give all of them"
+                    f"{some}: belongs to a run of {wanted} parts; missing: "
+                    f"{', '.join(str(part) for part in missing[:5])}; give all parts"
                 )
 
 
@@ -125,7 +125,7 @@ def _files(names: Sequence[str]) -> Iterator[Path]:
         folder = Path(name)
         found = sorted(folder.glob("*.parquet")) if folder.is_dir() else [folder]
         if not found:
-            raise Failure(f"{folder}: there is no *.parquet in it")
+            raise Failure(f"{folder}: contains no *.parquet")
         for path in found:
             if (known := path.resolve()) in seen:
                 raise Failure(f"{path}: given twice; its counts would be added up twice")

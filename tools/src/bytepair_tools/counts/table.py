@@ -49,7 +49,7 @@ def table(counts: PretokenCounts, start: int, stop: int) -> pyarrow.Table:
 
     columns = counts.columns(start, stop)
     if columns is None:
-        raise Failure("a pre-token stands more than 2^63 - 1 times; count fewer texts at once")
+        raise Failure("a pre-token occurs more than 2^63 - 1 times; count fewer texts at once")
     words, offsets, numbers = map(pyarrow.py_buffer, columns)
     rows = len(numbers) // 8
     arrays = [
@@ -98,7 +98,7 @@ def _cast(rows: Any, place: str) -> Any:
     )
     if not is_bytes or count is None or not types.is_int64(count):
         raise Failure(
-            f"{place}: no table of pre-token counts: it must have {PRETOKEN!r}, which is bytes, "
+            f"{place}: not a table of pre-token counts: it must have {PRETOKEN!r}, which is bytes, "
             f"and {COUNT!r}, which is 64-bit numbers"
         )
     columns = [rows.column(PRETOKEN), rows.column(COUNT)]

@@ -48,9 +48,9 @@ def check(path: Path) -> None:
             not installed.
     """
     if path.suffix not in _SUFFIXES:
-        raise Failure(f"{path}: a chart is a .svg or a .png", USAGE)
+        raise Failure(f"{path}: a chart must be a .svg or a .png", USAGE)
     if not path.parent.is_dir():
-        raise Failure(f"{path}: there is no folder {path.parent}")
+        raise Failure(f"{path}: the folder {path.parent} does not exist")
     # What it has to say of its caches is nothing that a person could act on.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         allowed = "all"
     for token in () if allowed == "all" else allowed:
         if token not in encoding.special_tokens:
-            raise Failure(f"--allowed-special: {token!r} is no special token of {encoding.name}")
+            raise Failure(f"--allowed-special: {token!r} is not a special token of {encoding.name}")
     explainer = Explainer(encoding)
     text = _text(args.text)
     pieces = []

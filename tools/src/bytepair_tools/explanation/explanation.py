@@ -103,7 +103,9 @@ class Explainer:
             add_special_tokens=add_special_tokens,
         )
         if len(ids) > MOST_TOKENS:
-            raise Failure(f"the text has {len(ids):,} tokens, and {MOST_TOKENS:,} can be explained")
+            raise Failure(
+                f"the text has {len(ids):,} tokens, and at most {MOST_TOKENS:,} can be explained"
+            )
         ends = [*starts, len(text.encode())][1:]
         characters = Characters(text)
         pieces = []
@@ -130,7 +132,7 @@ class Explainer:
         byte_ids = set(self._describer.model.byte_tokens.values())
         found = [i for i, d in tokens.items() if d == data and i not in byte_ids]
         if len(found) > 1:
-            raise Failure(f"several tokens are that, of the ids {', '.join(map(str, found))}")
+            raise Failure(f"several tokens have this text: ids {', '.join(map(str, found))}")
         return found[0] if found else self.encoding.encode_single_token(text)
 
     def _order(self, token_id: int) -> float | None:

@@ -231,4 +231,4 @@ def _named(name: str) -> Iterator[None]:
     except OSError as error:
         raise Failure(f"{shown(name)}: {error.strerror or error}") from None
     except (EOFError, zlib.error) as error:
-        raise Failure(f"{shown(name)}: not whole: {error}") from None
+        raise Failure(f"{shown(name)}: incomplete: {error}") from None

@@ -45,5 +45,5 @@ def natural_number(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
     return int(text)

@@ -26,9 +26,8 @@ def run(args: argparse.Namespace) -> int:
     base = _base(args.encoding)
     if base.template:
         raise Failure(
-            f"{args.encoding}: {base.name} frames a text with {', '.join(base.template_names)} on "
-            "request, which the rank file that is written cannot say; add the tokens to its own "
-            "file instead"
+            f"{args.encoding}: {base.name} has a template ({', '.join(base.template_names)}), "
+            "which a rank file cannot hold; add the tokens to its own file instead"
         )
     folder: Path = args.output
     name = args.name or folder.resolve().name
@@ -39,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror}") from None
     if (folder / file).exists():
-        raise Failure(f"{folder}: there is a {file} already; give another --output")
+        raise Failure(f"{folder}: {file} exists already; give another --output")
     ranks = rank_file(ordinary_tokens(extended))
     lines = configuration(
         name,

@@ -60,14 +60,15 @@ def _job(args: argparse.Namespace) -> Job:
     if not name or "/" in name:
         proposed = _proposed_name(args)
         raise Failure(
-            f"{name!r} is no name for an encoding; give one, such as --name {proposed}", USAGE
+            f"{name!r} is not a valid name for an encoding; give one, such as --name {proposed}",
+            USAGE,
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror}") from None
     if (folder / f"{name}.tiktoken").exists():
-        raise Failure(f"{folder}: there is a {name}.tiktoken already; give another --output")
+        raise Failure(f"{folder}: {name}.tiktoken exists already; give another --output")
     documents = documents_of(args)
     size = None if args.counts else documents.size(args.files)
     display = Display(as_json=args.json, size=size)
@@ -89,7 +90,7 @@ def _source(
     if args.counts:
         for option in ("format", "column", "invalid", "threads"):
             if getattr(args, option) is not None:
-                raise Failure(f"--{option} is for texts, and --counts has been counted", USAGE)
+                raise Failure(f"--{option} applies to texts, not to --counts", USAGE)
         return CountFiles(
             names=args.counts,
             pattern=settings.pattern,

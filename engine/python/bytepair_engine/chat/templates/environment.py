@@ -166,7 +166,7 @@ class Environment(ImmutableSandboxedEnvironment):
         tree = self.parse(source)
         for node in tree.find_all(_REFUSED):
             raise TemplateSyntaxError(
-                "a chat template has no blocks or other templates", node.lineno
+                "a chat template cannot have blocks or load other templates", node.lineno
             )
         for loop in list(tree.find_all(nodes.For)):
             value = loop.target if isinstance(loop.target, nodes.Name) else None

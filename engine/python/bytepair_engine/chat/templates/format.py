@@ -70,7 +70,7 @@ def _entered(value: Any) -> None:
 def _date() -> str:
     date = _RENDERING.get().date
     if not date:
-        raise InvalidOption("current_date", "the template writes the date: give it")
+        raise InvalidOption("current_date", "the template writes the date, so it must be set")
     return date
 
 
