@@ -1,4 +1,4 @@
-"""The result of an audit: what is right, what is wrong, and what is unknown."""
+"""The report of an audit: what is right, what is wrong, and what could not be checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running the tools that an audit asks."""
+"""Run the tools of an audit."""
 
 from __future__ import annotations
 

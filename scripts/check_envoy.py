@@ -1,4 +1,4 @@
-"""Put a real Envoy before real servers, and take servers away while calls run.
+"""Put a real Envoy before real servers, and kill servers while calls run.
 
     python scripts/check_envoy.py
 

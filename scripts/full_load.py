@@ -1,4 +1,4 @@
-"""Fill the server to its limits: more callers than it admits, each with as much text as it takes.
+"""Fill the server to its limits: more callers than it admits, each with as much text as it accepts.
 
     python scripts/full_load.py TARGET CALLERS INPUT_BYTES
 

@@ -1,4 +1,4 @@
-"""What docs/security.md shows is what happens: the attack, the defence, keys and certificates."""
+"""The examples of docs/security.md run: the attack, the defence, keys and certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SECURITY.md is true as far as a test can tell: what it names exists."""
+"""The tests and settings that SECURITY.md names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare ids with tiktoken's on a gigabyte of texts made by chance, for each built-in encoding.
+"""Compare ids with tiktoken's on a gigabyte of random texts, for each built-in encoding.
 
     make exactness-1gb                                              every encoding: half an hour
     PYTHONPATH=tests:. python -m bench.engine.gigabyte NAME…          some of them

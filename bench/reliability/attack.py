@@ -1,4 +1,4 @@
-"""One hostile client, in a process of its own, so that its work is not its victims' wait."""
+"""One hostile client, in a process of its own, so that its work does not slow the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callers who count as fast as they can (`load.py`), on cores of their own or on any."""
+"""Callers that count as fast as they can (`load.py`), on cores of their own or on any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faults of the matrix: each brings one about beside bystanders, and says what it did."""
+"""The faults of the matrix: each causes one beside ordinary callers, and reports what it did."""
 
 from __future__ import annotations
 

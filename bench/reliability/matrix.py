@@ -1,4 +1,4 @@
-"""The fault matrix: what goes wrong, and what those see of it who did nothing wrong.
+"""The fault matrix: faults, and what ordinary callers see of them.
 
     make reliability
 

@@ -1,4 +1,4 @@
-"""Mixed load with faults for long: does anything grow that should not?
+"""Mixed load with faults for an hour: does memory, or anything else, grow?
 
     make soak                 an hour
     make soak MINUTES=15

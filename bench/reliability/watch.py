@@ -1,4 +1,4 @@
-"""Bystanders: callers who do nothing wrong, and what a fault does to them."""
+"""Ordinary callers, and what a fault does to them."""
 
 from __future__ import annotations
 

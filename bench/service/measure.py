@@ -1,4 +1,4 @@
-"""What does the service cost beside its own transport, and beside what a team writes itself?
+"""What does the service cost beside its own transport, and beside a simple server?
 
     make bench-service               every shape: some fifteen minutes
     make bench-service QUICK=1       the shapes of the aims, once: a minute

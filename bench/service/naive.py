@@ -1,4 +1,4 @@
-"""What a team writes in an afternoon: tiktoken behind grpcio's threads, or behind FastAPI.
+"""A simple server of one afternoon: tiktoken behind grpcio's threads, or behind FastAPI.
 
 Prints the port, then serves until it is killed.
 """

@@ -1,4 +1,4 @@
-"""What is asked: RPCs and sizes, as the bytes of a request, and of the answer that is right."""
+"""The requests of the benchmark: RPCs and sizes, as bytes, with the right answers."""
 
 from __future__ import annotations
 

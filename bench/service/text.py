@@ -1,4 +1,4 @@
-"""The text that is sent: English from the corpora where they are, or prose over and over."""
+"""The text of the benchmark: English from the corpora if they are there, or repeated prose."""
 
 from __future__ import annotations
 

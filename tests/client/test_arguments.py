@@ -1,4 +1,4 @@
-"""What is refused before anything is sent, and what it says."""
+"""Wrong arguments are rejected before anything is sent; their messages."""
 
 from __future__ import annotations
 

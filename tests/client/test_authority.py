@@ -1,4 +1,4 @@
-"""Targets whose authority is no host."""
+"""Targets whose authority is not a host name."""
 
 from __future__ import annotations
 

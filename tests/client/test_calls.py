@@ -1,4 +1,4 @@
-"""What the calls of both clients answer, from a real server."""
+"""Calls of both clients against a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `docs/client.md` shows is what happens, and its tables tell the real defaults."""
+"""The examples of `docs/client.md` run, and its tables show the real defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers that broke a peer, from the client's side, each with where it was seen.
+"""Inputs that broke other clients, each with its source.
 
 Numbers are issues or pull requests of the peer.
 """

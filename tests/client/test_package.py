@@ -1,4 +1,4 @@
-"""What the distribution promises as a whole."""
+"""The distribution as a whole: exports, version, dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream sends again after its connection broke, at any place, into any kind of encoding."""
+"""Streams whose connection breaks anywhere are resumed, for every kind of encoding."""
 
 from __future__ import annotations
 

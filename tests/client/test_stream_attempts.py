@@ -1,4 +1,4 @@
-"""Streams are begun again while nothing was answered, and nothing of them is lost by that."""
+"""Streams are retried until the first answer, and lose nothing by that."""
 
 from __future__ import annotations
 

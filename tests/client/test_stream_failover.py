@@ -1,4 +1,4 @@
-"""Streams whose replica is killed go on at another one: nothing is lost, repeated or changed."""
+"""Streams whose replica is killed resume at another one: nothing is lost, repeated or changed."""
 
 from __future__ import annotations
 

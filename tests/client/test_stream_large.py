@@ -1,4 +1,4 @@
-"""What is larger than a message may be: the same answers, by a stream."""
+"""Inputs larger than a message: the same answers, by a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How streams travel: when they start, are cancelled and end."""
+"""Streams start, are cancelled and end when they should."""
 
 from __future__ import annotations
 

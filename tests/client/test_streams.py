@@ -1,4 +1,4 @@
-"""What the streams of both clients give, from a real server."""
+"""Streams of both clients against a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frames a text on request, through both clients and the command."""
+"""Tokens around a text on request, through both clients and the command."""
 
 from __future__ import annotations
 

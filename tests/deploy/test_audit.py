@@ -1,4 +1,4 @@
-"""What `make audit` concludes: what is not known is not good."""
+"""`make audit` fails for what it could not check."""
 
 from __future__ import annotations
 

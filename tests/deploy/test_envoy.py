@@ -1,4 +1,4 @@
-"""Envoy takes its configuration, agrees with the server, and answers JSON as the documents say."""
+"""Envoy accepts its configuration, agrees with the server, and answers JSON as documented."""
 
 from __future__ import annotations
 

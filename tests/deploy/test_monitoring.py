@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana ask for exists, and every alert is tested and explained."""
+"""Metrics of alerts and dashboards exist, and every alert is tested and explained."""
 
 from __future__ import annotations
 

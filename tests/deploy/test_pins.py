@@ -1,4 +1,4 @@
-"""The image's pinned packages are those that the distributions ask for."""
+"""The image's pinned packages are the dependencies of the distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A panic in the core is an exception like others, and costs nothing but its call.
+"""A panic in the core is an ordinary exception of one call.
 
     make panics
 

@@ -1,4 +1,4 @@
-"""Where there is no Rust, or no core: what is said, and what works all the same."""
+"""Builds and imports without Rust, or without the compiled core."""
 
 from __future__ import annotations
 

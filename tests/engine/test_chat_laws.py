@@ -1,4 +1,4 @@
-"""What holds for every chat format and every chat: no injection, counts that add up."""
+"""Laws of every chat format and every chat: no injection, counts that add up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`load_encoding` takes any file that describes itself, and encodings survive a pickle."""
+"""`load_encoding` loads any file that describes itself, and encodings can be pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers that broke a peer, each with where it was seen, that no law in the other files names.
+"""Inputs that broke other tokenizers, each with its source, beyond the laws of the other files.
 
 Numbers are issues or pull requests of the peer.
 """

@@ -1,4 +1,4 @@
-"""What the package says of itself is true: its exports, and the examples in its docstrings."""
+"""The exports of the package, and the examples in its docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an encoding may take of the machine: it changes no id, and memory stays within it."""
+"""Limits of memory and threads of an encoding: they change no id, and are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A vocabulary file that is not what it was: refused, or one less, as the operator wishes."""
+"""A damaged or replaced vocabulary file: the server does not start, or serves without it."""
 
 from __future__ import annotations
 

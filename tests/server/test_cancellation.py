@@ -1,4 +1,4 @@
-"""Calls that nobody waits for any more stop costing: those that run, and those that wait."""
+"""Cancelled calls stop costing, whether they run or wait."""
 
 from __future__ import annotations
 

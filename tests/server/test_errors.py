@@ -1,4 +1,4 @@
-"""Every reason of the catalogue, over the wire, with all that it must carry."""
+"""Every reason of the catalogue, over the wire, with its details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where requests are computed, in which order, and what becomes of those that are given up."""
+"""Where and in which order requests are computed, and what happens to cancelled ones."""
 
 from __future__ import annotations
 

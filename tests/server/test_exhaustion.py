@@ -1,4 +1,4 @@
-"""What a machine may run out of: room for the log, file descriptors. And its clock."""
+"""The machine runs out of disk or file descriptors, or its clock jumps."""
 
 from __future__ import annotations
 

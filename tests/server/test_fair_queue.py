@@ -1,4 +1,4 @@
-"""The order in which what waits is taken."""
+"""The order of a fair queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers that broke a peer, over the wire, each with where it was seen.
+"""Inputs that broke other services, over the wire, each with its source.
 
 Numbers are issues or pull requests of the peer. Those of the engine are in its own test_hazards.py,
 those of special tokens in test_untrusted_text.py.

@@ -1,4 +1,4 @@
-"""The HTTP port against clients that mean no good: slow ones, many, and odd headers."""
+"""The HTTP port against hostile clients: slow ones, many, and odd headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON of callers: translated here as protobuf translates it, or refused as it refuses it."""
+"""JSON requests are translated or rejected as protobuf does."""
 
 from __future__ import annotations
 

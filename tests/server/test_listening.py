@@ -1,4 +1,4 @@
-"""Where the server listens, and what is said where it cannot."""
+"""Where the server listens, and its errors if it cannot."""
 
 from __future__ import annotations
 

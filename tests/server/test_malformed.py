@@ -1,4 +1,4 @@
-"""Requests whose bytes were damaged: a clear status, never a fault of the server."""
+"""Damaged requests: a clear status, never a bug of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests have of what costs by its number, however they are read."""
+"""Requests with many small parts are counted right, however they are parsed."""
 
 from __future__ import annotations
 

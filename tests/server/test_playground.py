@@ -1,4 +1,4 @@
-"""The playground's files, as browsers get them from the gRPC port."""
+"""The files of the playground, as browsers get them from the gRPC port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No way into the service goes around the policy: every RPC, every special token, every form."""
+"""The policy holds for every RPC, every special token and every form of text."""
 
 from __future__ import annotations
 

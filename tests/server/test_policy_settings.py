@@ -1,4 +1,4 @@
-"""What an operator decides of the policy: groups, the floor, what is counted and what is logged."""
+"""An operator's settings of the policy: groups, the floor, metrics and logs."""
 
 from __future__ import annotations
 

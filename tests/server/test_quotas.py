@@ -1,4 +1,4 @@
-"""How much each caller may ask for: by the rule, and by the answers of a server."""
+"""Quotas of callers: by the rule, and by the answers of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frames a text on request, over the wire: within the ceiling, and never beyond it."""
+"""Tokens around a text on request, over the wire: within the ceiling, and never beyond it."""
 
 from __future__ import annotations
 

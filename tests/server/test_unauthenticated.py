@@ -1,4 +1,4 @@
-"""What unauthenticated callers can make the server hold."""
+"""Limits of what unauthenticated callers can make the server hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What those who send no whole messages, or read no answers, can have the server hold."""
+"""Limits of what clients with incomplete messages or unread answers can make the server hold."""
 
 from __future__ import annotations
 

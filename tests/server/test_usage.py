@@ -1,4 +1,4 @@
-"""What each caller has used, in metrics."""
+"""Usage of each caller, in metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that come while the server is full are queued, and admitted or rejected."""
+"""Calls to a full server are queued, and admitted or rejected."""
 
 from __future__ import annotations
 

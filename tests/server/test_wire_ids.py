@@ -1,4 +1,4 @@
-"""What is written and read by hand of ids on the wire is byte for byte what protobuf does."""
+"""Hand-written coding of ids is byte for byte that of protobuf."""
 
 from __future__ import annotations
 

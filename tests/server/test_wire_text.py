@@ -1,4 +1,4 @@
-"""The text that is taken out of a request by hand is byte for byte what protobuf reads."""
+"""Text that is read from a request by hand is byte for byte what protobuf reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several processes behind one port: what callers, probes and scrapes see of them."""
+"""Several processes behind one port, as callers, probes and scrapes see them."""
 
 from __future__ import annotations
 

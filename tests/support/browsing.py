@@ -1,4 +1,4 @@
-"""What tests do with the playground, beside what Playwright has for it."""
+"""Helpers for tests of the playground, beside those of Playwright."""
 
 from __future__ import annotations
 

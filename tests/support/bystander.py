@@ -1,4 +1,4 @@
-"""Somebody who does nothing wrong, on a connection of his own, while others do."""
+"""A well-behaved client on a connection of its own, while others misbehave."""
 
 from __future__ import annotations
 

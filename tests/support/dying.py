@@ -1,4 +1,4 @@
-"""Workers that die while they read, and files that are fed to those that come after them."""
+"""Workers that die while they read, and files for their successors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two backends of the engine, as tests take them."""
+"""The two backends of the engine, for parametrised tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed call says, unpacked from its status details."""
+"""A failed call, unpacked from its status details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that mean harm, or are broken.
+"""Hostile and broken clients.
 
 Each takes an address and goes on until it is stopped; each returns how much it has sent.
 """

@@ -1,4 +1,4 @@
-"""HTTP/2 and gRPC by hand, where no library would send it."""
+"""HTTP/2 and gRPC frames by hand, which no library would send."""
 
 from __future__ import annotations
 

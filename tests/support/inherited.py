@@ -1,4 +1,4 @@
-"""What the programs that a test starts inherit of what it does about signals."""
+"""Signal settings that programs of a test inherit from it."""
 
 from __future__ import annotations
 

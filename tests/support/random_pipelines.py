@@ -1,4 +1,4 @@
-"""Pipelines of random steps and settings, which no publisher thought of."""
+"""Pipelines of random steps and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that were made to be slow: each a unit that is repeated."""
+"""Texts that are slow to encode: each a unit that is repeated."""
 
 from __future__ import annotations
 
