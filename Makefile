@@ -230,7 +230,7 @@ bench-formats: $(VENV)/.bench vocabularies ## Measure vocabularies of other form
 sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where it is installed: half an hour
 	cd engine && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --quiet --release --lib \
 	    --target $$(rustc --print host-tuple) --target-dir ../build/sanitize
-	@# Miri is some thousand times slower: it gets the rooms with unsafe code and those that index most.
+	@# Miri is some thousand times slower: it gets the modules with unsafe code and those that index most.
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \
 	    cd engine && cargo +nightly miri test --locked --quiet --target-dir ../build/miri --lib -- split:: decode:: cache::; \
 	else \

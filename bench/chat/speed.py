@@ -23,7 +23,7 @@ CHAT_PREFIX = "/bytepair.v1.ChatService/"
 
 
 def chat(messages: int, size: int) -> list[chat_pb2.ChatMessage]:
-    """Messages of people and assistants in turn, of so many bytes together."""
+    """Alternating messages of user and assistant, with `size` bytes in all."""
     text, each = prose(size), size // messages
     return [
         chat_pb2.ChatMessage(

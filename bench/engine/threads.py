@@ -3,7 +3,7 @@
     PYTHONPATH=tests:. python -m bench.engine.threads [FILE…]
 
 Prints how many times as much two threads count as one does, by the clock: the median of the rounds
-in which nothing else used the cores. Beside it what can be told where others do: twice the CPU time
+in which nothing else used the cores. Beside it what can be said where others do: twice the CPU time
 that a document takes one thread, over what it takes beside the other. Threads that wait for each
 other show in the first figure alone, caches and memory that they share in both.
 """

@@ -40,7 +40,7 @@ MOST_BESIDE_ENGLISH = 50.0
 MOST_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
 #: A smaller text is over too soon to be measured.
 LEAST_BYTES = 3_000_000
-#: Dear texts are not counted again and again.
+#: Slow texts are not counted several times.
 MOST_SECONDS = 5.0
 #: The peak of a smaller one hides behind that of loading.
 LEAST_MEGABYTES_FOR_MEMORY = 64
@@ -91,10 +91,10 @@ def over_time(encoding: Encoding, units: dict[str, str], prose: str, megabytes: 
     print(f"\n{'':28}{'ns/byte':>9}{'doubling':>10}{'x new':>8}{'x seen':>8}")
     missed = 0
     for name, unit in units.items():
-        dear, growth = measured(encoding, unit, megabytes)
-        bad = growth > MOST_GROWTH or dear > MOST_BESIDE_ENGLISH * cold
+        cost, growth = measured(encoding, unit, megabytes)
+        bad = growth > MOST_GROWTH or cost > MOST_BESIDE_ENGLISH * cold
         missed += bad
-        figures = f"{dear:9.1f}{growth:10.2f}{dear / cold:8.1f}{dear / warm:8.1f}"
+        figures = f"{cost:9.1f}{growth:10.2f}{cost / cold:8.1f}{cost / warm:8.1f}"
         print(f"{name:28}{figures}{'   over the bound' if bad else ''}", flush=True)
     return missed
 

@@ -176,10 +176,11 @@ def rolling() -> Row:
             done = [each.result(120) for each in streams]
             ended = [each.result(120) for each in endless]
     lost = sum(each[1] for each in done + ended)
-    told = sum(each[2] for each in done)
+    drained = sum(each[2] for each in done)
     note = (
-        f"{sum(each[0] for each in done)} streams of a second whole, {told} told DRAINING before "
-        f"a delta; {sum(each[0] for each in ended)} without an end went on at the other replica"
+        f"{sum(each[0] for each in done)} streams of a second complete, {drained} ended with "
+        f"DRAINING before a delta; {sum(each[0] for each in ended)} endless ones resumed at the "
+        "other replica"
     )
     return Row("SIGTERM, rolling over two replicas", f"{rolls} restarts", seen, note, lost)
 
@@ -191,7 +192,7 @@ def _close(servers: list[RunningServer]) -> None:
 
 def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
     """Streams of about a second: how many came whole, lost something, were refused."""
-    whole = lost = told = 0
+    whole = lost = drained = 0
     with TokenizerClient(target, encoding=ENCODING) as client:
         ids = client.encode(TEXT[:670])
 
@@ -206,14 +207,14 @@ def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
                 for delta in client.decode_stream(slowly()):
                     text += delta
             except Draining:
-                told += not text
+                drained += not text
                 lost += bool(text)
             except Exception:
                 lost += 1
             else:
                 whole += text == TEXT[:670]
                 lost += text != TEXT[:670]
-    return whole, lost, told
+    return whole, lost, drained
 
 
 def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:

@@ -87,7 +87,7 @@ def show(callers: Sequence[int]) -> None:
 
 
 def of_tasks(server: Server, number: int) -> Rate:
-    """Calls of so many tasks."""
+    """Calls of a number of tasks."""
 
     async def main() -> Rate:
         target = f"127.0.0.1:{server.port}"
@@ -107,7 +107,7 @@ def of_tasks(server: Server, number: int) -> Rate:
 
 
 def of_threads(server: Server, number: int) -> Rate:
-    """Calls of so many threads."""
+    """Calls of a number of threads."""
     target = f"127.0.0.1:{server.port}"
     with (
         TokenizerClient(target, encoding=ENCODING) as client,

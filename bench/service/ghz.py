@@ -112,11 +112,11 @@ def by_ghz(server: Server, shape: Shape, in_flight: int) -> Figures:
             command, check=True, capture_output=True, env={**os.environ, "GOMAXPROCS": "1"}
         )
         used, peak = server.cpu_seconds() - before, server.peak_kib()
-    told: dict[str, Any] = json.loads(ended.stdout)
-    if set(told["statusCodeDistribution"]) != {"OK"}:
-        raise RuntimeError(f"{shape.name}: {told['statusCodeDistribution']}")
-    latency = {each["percentage"]: each["latency"] / 1e3 for each in told["latencyDistribution"]}
-    return Figures(told["rps"], used / told["count"] * 1e6, latency[50], latency[99], peak)
+    report: dict[str, Any] = json.loads(ended.stdout)
+    if set(report["statusCodeDistribution"]) != {"OK"}:
+        raise RuntimeError(f"{shape.name}: {report['statusCodeDistribution']}")
+    latency = {each["percentage"]: each["latency"] / 1e3 for each in report["latencyDistribution"]}
+    return Figures(report["rps"], used / report["count"] * 1e6, latency[50], latency[99], peak)
 
 
 def shown(measured: list[Figures]) -> str:

@@ -123,12 +123,12 @@ def service(
     with _running([sys.executable, *command, *own, *flags], core, subprocess.PIPE, None) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            told = json.loads(line)
-            if told["event"] == "serving":
-                kind, _, last = told["grpc_address"].rpartition(":")
+            entry = json.loads(line)
+            if entry["event"] == "serving":
+                kind, _, last = entry["grpc_address"].rpartition(":")
                 port, path = (0, last) if kind == "unix" else (int(last), "")
                 threading.Thread(target=_drain, args=(process.stderr,), daemon=True).start()
-                yield Server(process.pid, port, pages=told["http_address"], path=path)
+                yield Server(process.pid, port, pages=entry["http_address"], path=path)
                 return
         raise RuntimeError("the server ended")
 

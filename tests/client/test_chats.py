@@ -101,8 +101,8 @@ def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> Non
 
     assert run(content=chat) == f"8 {file} (exact)\n"
     assert "(estimate)" in run(content={"messages": chat, "tools": TOOLS})
-    told = json.loads(run("--json", content=chat))
-    assert (told["files"][0]["count"], told["files"][0]["message_counts"]) == (8, [5])
+    output = json.loads(run("--json", content=chat))
+    assert (output["files"][0]["count"], output["files"][0]["message_counts"]) == (8, [5])
     assert run(content="no", status=1) == ""
 
 
@@ -152,7 +152,7 @@ def test_the_errors_of_single_chats(serve: Serve) -> None:
         assert first == last == client.count_chat(good, **given)
         assert isinstance(second, InvalidChat)
         assert isinstance(third, InputTooLarge)
-        with pytest.raises(InvalidOption, match="message 0 is not of the shape") as shapeless:
+        with pytest.raises(InvalidOption, match="message 0 does not have the fields") as shapeless:
             client.count_chat_batch([good, [{"content": 1}]], **given)
         assert shapeless.value.item == 1
 

@@ -53,9 +53,9 @@ def test_the_encoding_has_short_names(shell: Shell) -> None:
 
 def test_count_never_fails_on_what_a_text_contains(shell: Shell) -> None:
     assert shell("count", "end.txt") == f"{len(ids_of(f'the {END}'))} end.txt\n"
-    told = "; --disallowed-special as-text reads it as ordinary text"
+    remedy = "; --disallowed-special as-text reads it as ordinary text"
     shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors="at byte 4")
-    shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors=told)
+    shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors=remedy)
     shell("count", "--allowed-special", END, "end.txt", status=1, errors="ceiling")
     assert shell("count", "--allowed-special", "all", "end.txt") == "8 end.txt\n"
 
@@ -133,18 +133,18 @@ def test_json_names_what_answered(shell: Shell) -> None:
 
 
 def test_one_bad_file_does_not_stop_the_others(shell: Shell) -> None:
-    told = shell("count", "latin.txt", "b.txt", status=1, errors="latin.txt: not UTF-8: byte 3")
-    assert told == f"{3:9} b.txt\n{3:9} total\n"
-    told = shell("count", "nowhere", "b.txt", status=1, errors="nowhere: No such file")
-    assert told.endswith(f"{3:9} total\n")
+    output = shell("count", "latin.txt", "b.txt", status=1, errors="latin.txt: not UTF-8: byte 3")
+    assert output == f"{3:9} b.txt\n{3:9} total\n"
+    output = shell("count", "nowhere", "b.txt", status=1, errors="nowhere: No such file")
+    assert output.endswith(f"{3:9} total\n")
     shell("count", ".", status=1, errors="directory")
 
 
 def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
     (shell.folder / "word.txt").write_bytes(b"a" * 3_000_000)
     (shell.folder / "b.txt").write_bytes(b"one two three")
-    told = shell("count", "word.txt", "b.txt", status=1, errors="word.txt: text has ")
-    assert told == f"{3:9} b.txt\n{3:9} total\n"
+    output = shell("count", "word.txt", "b.txt", status=1, errors="word.txt: text has ")
+    assert output == f"{3:9} b.txt\n{3:9} total\n"
 
 
 def test_a_file_name_need_not_be_utf8(shell: Shell) -> None:
@@ -186,8 +186,8 @@ def test_an_encoding_is_required_and_must_exist(shell: Shell) -> None:
 
 def test_health(shell: Shell, server: RunningServer) -> None:
     assert shell("health") == f"{server.target}: SERVING\n"
-    told = json.loads(shell("health", "--json"))
-    assert told == {"target": server.target, "status": "SERVING"}
+    output = json.loads(shell("health", "--json"))
+    assert output == {"target": server.target, "status": "SERVING"}
 
 
 def test_a_server_that_is_not_there(shell: Shell) -> None:
@@ -302,10 +302,10 @@ def test_a_server_that_goes_away(shell: Shell) -> None:
     ):
         held.arrived.wait()
         server.stop()
-        told = running.communicate()[1]
+        output = running.communicate()[1]
     assert running.returncode == 3
-    assert f"bytepair: no answer from {server.target}: " in told
-    assert "Traceback" not in told
+    assert f"bytepair: no answer from {server.target}: " in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -80,8 +80,8 @@ def test_commands(server: RunningServer, tmp_path: Path) -> None:
     shell = Shell(tmp_path, server.target)
     engine = get_encoding("o200k_base")
     assert shell("truncate", "--max-tokens", "9", "a.txt") == engine.truncate(TEXT, 9)
-    told = json.loads(shell("truncate", "--max-tokens", "9", "--keep", "end", "--json", "a.txt"))
-    assert told["files"][0]["text"] == engine.truncate(TEXT, 9, keep="end")
+    output = json.loads(shell("truncate", "--max-tokens", "9", "--keep", "end", "--json", "a.txt"))
+    assert output["files"][0]["text"] == engine.truncate(TEXT, 9, keep="end")
     lines = shell("split", "--max-tokens", "30", "--level", "sentence", "a.txt").splitlines()
     chunks = engine.split(TEXT, 30, level="sentence")
     assert [json.loads(line)["text"] for line in lines] == [chunk.text for chunk in chunks]

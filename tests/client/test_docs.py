@@ -56,11 +56,11 @@ def test_every_option_is_in_the_table_with_its_default() -> None:
         "10.0": "10 s",
         "20.0": "20 s",
     }
-    told = {
+    expected = {
         name: written.get(shown_as := repr(parameter.default).replace("'", '"'), shown_as)
         for name, parameter in parameters.items()
     }
-    assert shown == told
+    assert shown == expected
 
 
 def test_every_exit_status_is_documented() -> None:

@@ -91,12 +91,12 @@ def test_the_catalogue_of_statuses_is_complete() -> None:
 def test_a_reason_decides_the_type(clients: Clients, reason: str) -> None:
     status = published_reasons()[reason]
     metadata, attributes = FACTS[reason]
-    with ScriptedServer(fail(status, "told", details=details(reason, status, metadata))) as server:
+    with ScriptedServer(fail(status, "why", details=details(reason, status, metadata))) as server:
         error = call_that_fails(clients, server)
     assert type(error) is failures.BY_REASON[reason]
     assert error.REASON == error.reason == reason
     assert error.code == status.name
-    assert str(error) == error.message == "told"
+    assert str(error) == error.message == "why"
     assert error.metadata.items() >= metadata.items()
     assert error.request_id == "request-1"
     assert {name: getattr(error, name) for name in attributes} == attributes
@@ -153,26 +153,26 @@ def test_the_field_of_an_invalid_option_may_be_in_bad_request(clients: Clients) 
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "1.5", "²"])
 def test_a_number_that_is_none_is_not_guessed(value: str) -> None:
-    assert errors.SpecialTokenInText("told", metadata={"byte_offset": value}).byte_offset is None
-    assert errors.SpecialTokenInText("told").byte_offset is None
+    assert errors.SpecialTokenInText("why", metadata={"byte_offset": value}).byte_offset is None
+    assert errors.SpecialTokenInText("why").byte_offset is None
 
 
 @pytest.mark.parametrize("reason", FACTS)
 def test_an_item_fails_as_its_call_would(reason: str) -> None:
     status = published_reasons()[reason]
     metadata, attributes = FACTS[reason]
-    item = text_pb2.Error(code=status.value[0], reason=reason, message="told", metadata=metadata)
+    item = text_pb2.Error(code=status.value[0], reason=reason, message="why", metadata=metadata)
     error = failures.from_item(item, 3)
     assert type(error) is failures.BY_REASON[reason]
     assert (error.code, error.reason, error.item) == (status.name, reason, 3)
-    assert str(error) == "item 3: told"
-    told = {name: value for name, value in attributes.items() if name != "retry_after"}
-    assert {name: getattr(error, name) for name in told} == told
+    assert str(error) == "item 3: why"
+    checked = {name: value for name, value in attributes.items() if name != "retry_after"}
+    assert {name: getattr(error, name) for name in checked} == checked
 
 
 def test_errors_survive_another_process() -> None:
     error = errors.SpecialTokenInText(
-        "told", code="INVALID_ARGUMENT", metadata={"byte_offset": "3"}, item=1, request_id="r"
+        "why", code="INVALID_ARGUMENT", metadata={"byte_offset": "3"}, item=1, request_id="r"
     )
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)

@@ -89,8 +89,8 @@ def test_a_large_input_that_fails_in_the_middle(shell: Shell) -> None:
     assert second == shell("encode", "small.txt").strip()
     assert shell("count", "--disallowed-special", "reject", "end.txt", status=1, errors=END) == ""
     (shell.folder / "latin.txt").write_bytes(TEXT.encode() + b"caf\xe9")
-    told = shell("count", "latin.txt", "small.txt", status=1, errors=f"byte {size + 3} (0xe9)")
-    assert told == f"{3:9} small.txt\n{3:9} total\n"
+    output = shell("count", "latin.txt", "small.txt", status=1, errors=f"byte {size + 3} (0xe9)")
+    assert output == f"{3:9} small.txt\n{3:9} total\n"
 
 
 def start(shell: Shell, *arguments: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
@@ -140,8 +140,8 @@ def test_an_interrupt_while_it_waits_for_input(shell: Shell) -> None:
         running.stdout.read(10)
         running.send_signal(signal.SIGINT)
         running.stdout.read()
-        told = running.stderr.read()
-        assert (running.wait(), told) == (130, b"")
+        output = running.stderr.read()
+        assert (running.wait(), output) == (130, b"")
         end.set()
 
 

@@ -324,7 +324,7 @@ def test_cancelling_a_task_cancels_its_call() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.to_thread(held.over.wait)  # the server is told
+            await asyncio.to_thread(held.over.wait)  # the server learns of it
 
     with ScriptedServer(held) as server:
         asyncio.run(main(server.target))

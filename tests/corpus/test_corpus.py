@@ -182,7 +182,7 @@ def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "message"),
     [
         (("nowhere", "--output", "x"), 1, "nowhere: No such file"),
         (("corpus", "corpus/a.parquet", "--output", "x"), 1, "a.parquet: given twice"),
@@ -192,8 +192,8 @@ def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
     ],
 )
 def test_bad_input(
-    shell: Command, texts: list[list[str]], arguments: tuple[str, ...], status: int, told: str
+    shell: Command, texts: list[list[str]], arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     Path("empty").mkdir()
-    shell("corpus", "count-pretokens", *GPT2, *arguments, status=status, errors=told)
+    shell("corpus", "count-pretokens", *GPT2, *arguments, status=status, errors=message)
     assert not Path("x").exists()

@@ -42,9 +42,9 @@ def test_what_is_kept_obeys_the_laws(name: str, data: Any) -> None:
     try:
         fitted = fit(messages, budget + reserve, reserve_tokens=reserve)
     except BudgetTooSmall as refused:
-        needed, told = refused.needed, refused.budget
+        needed, limit = refused.needed, refused.budget
     if needed is not None:
-        assert told == budget < needed <= everything + 60
+        assert limit == budget < needed <= everything + 60
         return
     kept = [messages[index] for index in fitted.kept]
     assert fitted.count == count_chat(kept, **given_chat).count <= budget

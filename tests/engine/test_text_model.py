@@ -190,7 +190,7 @@ NFKC: dict[str, Any] = {"normalizer": {"type": "NFKC"}}
 def test_a_file_whose_model_makes_a_special_token(
     load_json: Callable[[dict[str, Any]], Encoding], root: dict[str, Any]
 ) -> None:
-    """`tokenizers` gives the special id for such text even where it is told to take special tokens
+    """`tokenizers` gives the special id for such text even where it is set to take special tokens
     as text, and for look-alikes that a normaliser makes it of."""
     encoding, tokenizer = load_json(root), judge(json.dumps(root).encode())
     tokenizer.encode_special_tokens = True

@@ -123,9 +123,9 @@ def test_a_name_that_is_no_name_is_neither_logged_nor_a_label(named: RunningServ
 
 def test_the_unknown_names_are_bounded() -> None:
     metrics = Metrics()
-    told = [metrics.unknown_encoding(f"model-{i}") for i in range(MAX_UNKNOWN_NAMES + 10)]
-    assert told[:MAX_UNKNOWN_NAMES] == [f"model-{i}" for i in range(MAX_UNKNOWN_NAMES)]
-    assert told[MAX_UNKNOWN_NAMES:] == [OTHER] + [None] * 9
+    counted = [metrics.unknown_encoding(f"model-{i}") for i in range(MAX_UNKNOWN_NAMES + 10)]
+    assert counted[:MAX_UNKNOWN_NAMES] == [f"model-{i}" for i in range(MAX_UNKNOWN_NAMES)]
+    assert counted[MAX_UNKNOWN_NAMES:] == [OTHER] + [None] * 9
     assert metrics.unknown_encoding("model-0") is None
 
 

@@ -215,7 +215,7 @@ def test_threads_may_log_at_once() -> None:
 
     def repeat(tell: Callable[[str], object]) -> None:
         for _ in range(lines):
-            tell("told")
+            tell("logged")
 
     with tempfile.TemporaryFile("w+") as stream:
         with logging_to(stream) as log, ThreadPoolExecutor(2 * each) as pool:
@@ -224,7 +224,7 @@ def test_threads_may_log_at_once() -> None:
                 for _ in range(each):
                     pool.submit(repeat, tell)
         stream.seek(0)
-        assert [json.loads(line)["event"] for line in stream] == ["told"] * (2 * each * lines)
+        assert [json.loads(line)["event"] for line in stream] == ["logged"] * (2 * each * lines)
 
 
 def test_a_line_tells_of_each_call(serve: Serve) -> None:

@@ -51,8 +51,8 @@ def test_the_policy_decides_in_every_rpc_with_text(server: RunningServer, place:
         done = answer(allowed_special=allowed, disallowed_special=AS_TEXT)
         assert done.reason == ""
         fields = set(done.messages[-1].DESCRIPTOR.fields_by_name)
-        told = fields & {"ids", "count", "chunks"}
-        assert told, "say here how this answer shows what text became"
+        shown = fields & {"ids", "count", "chunks"}
+        assert shown, "say here how this answer shows what text became"
         if "ids" in fields:
             assert [i for message in done.messages for i in message.ids] == plain
         elif "count" in fields:

@@ -41,7 +41,7 @@ def full(server: RunningServer) -> Iterator[Any]:
         running.cancel()
 
 
-def told(call: Any) -> Failed:
+def failure_of(call: Any) -> Failed:
     """What a call failed with that was begun before."""
     with pytest.raises(grpc.RpcError) as caught:
         call.result()
@@ -83,7 +83,7 @@ def test_connections_take_turns_where_all_callers_are_one(serve: Serve) -> None:
 def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server):
-        failed = told(server.stub.Count.future(SMALL, timeout=5))
+        failed = failure_of(server.stub.Count.future(SMALL, timeout=5))
         assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
         assert failed.retry_seconds == 0.25
         assert server.metric("bytepair_shed_total", rpc="Count") == 1
@@ -95,7 +95,7 @@ def test_queued_calls_get_draining_when_the_server_drains(serve: Serve) -> None:
         call = server.stub.Count.future(SMALL)
         server.wait_for_metric("bytepair_queued", 1)
         server.terminate()
-        failed = told(call)
+        failed = failure_of(call)
         assert not running.done()
     assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
@@ -109,7 +109,7 @@ def test_what_does_not_fit_by_its_bytes_is_queued(serve: Serve) -> None:
         server.wait_for_metric("bytepair_queued", 1)
         given_up.cancel()
         server.wait_for_metric("bytepair_queued", 0)
-        failed = told(server.stub.Count.future(LARGE, timeout=5))
+        failed = failure_of(server.stub.Count.future(LARGE, timeout=5))
         running.cancel()
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
 

@@ -43,9 +43,9 @@ class Shell:
             env=clean_environment(**self.variables),
             check=False,
         )
-        told = ran.stderr.decode()
-        assert "Traceback" not in told
-        assert ran.returncode == status, told
-        assert errors in told
-        assert bool(told) == bool(errors)
+        stderr = ran.stderr.decode()
+        assert "Traceback" not in stderr
+        assert ran.returncode == status, stderr
+        assert errors in stderr
+        assert bool(stderr) == bool(errors)
         return ran.stdout.decode()

@@ -147,10 +147,10 @@ def test_documents_are_grouped_by_what_they_say(shell: Shell, tmp_path: Path, fi
     table = shell(*usual, "--by", "lang")
     assert "\nlang  encoding " in table
     assert any(line.startswith("ja ") and line.endswith("–") for line in table.splitlines())
-    told = "no text under 'language', by which to group"
+    message = "no text under 'language', by which to group"
     if file.endswith(".parquet"):
-        told = "no column 'language'; there are "
-    shell(*usual, "--by", "language", status=1, errors=told)
+        message = "no column 'language'; there are "
+    shell(*usual, "--by", "language", status=1, errors=message)
 
 
 def test_what_an_encoding_may_be(shell: Shell, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_an_encoding_may_be(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("gpt-9", "--on", "a.txt"), "gpt-9: neither a built-in encoding nor a file; built in are"),
         (("gpt2", "--on", "b.txt"), "b.txt: No such file or directory"),
@@ -188,13 +188,13 @@ def test_what_an_encoding_may_be(shell: Shell, tmp_path: Path) -> None:
         (("broken.toml", "--on", "a.txt"), "broken.toml: not TOML"),
     ],
 )
-def test_bad_input(shell: Shell, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_bad_input(shell: Shell, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     status = 2 if "a.pdf" in arguments else 1
     (tmp_path / "a.txt").write_text("hello")
     (tmp_path / "bad.txt").write_bytes(b"a\xff")
     (tmp_path / "none.toml").write_text("[encodings]")
     (tmp_path / "broken.toml").write_text("[")
-    shell("evaluate", *arguments, status=status, errors=told)
+    shell("evaluate", *arguments, status=status, errors=message)
 
 
 def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
@@ -238,6 +238,6 @@ def test_a_chart_needs_its_extra(
 ) -> None:
     (tmp_path / "a.txt").write_text("hello")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as if it were not installed
-    told = "a.svg: drawing needs matplotlib: pip install bytepair-tools[chart]"
-    shell("evaluate", "gpt2", "--on", "a.txt", "--chart", "a.svg", status=1, errors=told)
+    message = "a.svg: drawing needs matplotlib: pip install bytepair-tools[chart]"
+    shell("evaluate", "gpt2", "--on", "a.txt", "--chart", "a.svg", status=1, errors=message)
     assert shell("evaluate", "gpt2", "--on", "a.txt")

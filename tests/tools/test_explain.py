@@ -113,8 +113,8 @@ def test_a_token_of_a_pipeline_is_named_by_what_it_decodes_to(shell: Shell, tmp_
     assert tree[0].startswith('" hello", id ')
     assert '"▁hello"' in tree[1]
     assert " score " in tree[1]
-    told = shell(*usual, "A").splitlines()[0]
-    assert told.startswith('"A", id ')
+    message = shell(*usual, "A").splitlines()[0]
+    assert message.startswith('"A", id ')
     shell(*usual, "nosuch", status=1, errors="these 6 bytes are not one token")
 
 
@@ -284,12 +284,12 @@ def test_tokens_of_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[flagged_tokens]\nr50k_base = [43453]\n")
     usual = ("explain", "a SolidGoldMagikarp", "--encoding", "gpt2", "--flagged-tokens")
     assert "1-19        FLAGGED_TOKEN  id 43453" in shell(*usual, "a.toml")
-    for content, told in (
+    for content, message in (
         ("x = 1", "a.toml: not TOML with a table flagged_tokens that has r50k_base"),
         ("[flagged_tokens]\nr50k_base = ['a']", "must be a list of token ids"),
     ):
         (tmp_path / "b.toml").write_text(content)
-        shell(*usual, "b.toml", status=1, errors=told.replace("a.toml", "b.toml"))
+        shell(*usual, "b.toml", status=1, errors=message.replace("a.toml", "b.toml"))
     shell(*usual, "none.toml", status=1, errors="none.toml: cannot be read")
 
 
@@ -305,7 +305,7 @@ def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "message"),
     [
         ((), 2, "give a TEXT, or a --token"),
         (("a", "--token", "5"), 1, "--token 5: the text has 1 tokens, numbered from 0"),
@@ -317,8 +317,8 @@ def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
         (("a", "--allowed-special", "<x>"), 1, "'<x>' is not a special token of r50k_base"),
     ],
 )
-def test_bad_input(shell: Shell, arguments: tuple[str, ...], status: int, told: str) -> None:
-    shell("explain", *arguments, "--encoding", "gpt2", status=status, errors=told)
+def test_bad_input(shell: Shell, arguments: tuple[str, ...], status: int, message: str) -> None:
+    shell("explain", *arguments, "--encoding", "gpt2", status=status, errors=message)
 
 
 def test_what_is_visible_shows_itself_and_tells_texts_apart() -> None:

@@ -156,8 +156,12 @@ def test_gzip_is_looked_into(capsys: Capture, tmp_path: Path) -> None:
 def test_the_template_of_a_text_is_shown(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "made.json"
     for kind in ("byte level", "spaces normalised"):
-        for single, told in (("<s> $A </s>", ["<s> … </s>"]), ("$A </s>", ["… </s>"]), ("$A", [])):
+        for single, message in (
+            ("<s> $A </s>", ["<s> … </s>"]),
+            ("$A </s>", ["… </s>"]),
+            ("$A", []),
+        ):
             file.write_bytes(framed(kind, template(single)))
             [found] = inspected(capsys, str(file))
             frames = [step for step in found["steps"] if "add_special_tokens" in step]
-            assert [step.partition(": ")[2] for step in frames] == told
+            assert [step.partition(": ")[2] for step in frames] == message

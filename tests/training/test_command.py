@@ -102,23 +102,23 @@ def test_lines_are_documents_on_request(shell: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("invalid", "told"), [("replace", "1 documents with repl"), ("skip", "1 left out")]
+    ("invalid", "message"), [("replace", "1 documents with repl"), ("skip", "1 left out")]
 )
-def test_what_is_not_utf8(shell: Command, tmp_path: Path, invalid: str, told: str) -> None:
+def test_what_is_not_utf8(shell: Command, tmp_path: Path, invalid: str, message: str) -> None:
     (tmp_path / "good.txt").write_text("a word and a word")
     (tmp_path / "bad.txt").write_bytes(b"x" * 70_000 + b"\xe4\xb8" + b"a word" * 200_000)
     files = ("train", "good.txt", "bad.txt", *USUAL, "--output", "out")
-    message = "bad.txt: not UTF-8: byte 70000 starts no character"
-    shell(*files, status=1, errors=message)
-    shell(*files, "--invalid", invalid, errors=told)
+    refusal = "bad.txt: not UTF-8: byte 70000 starts no character"
+    shell(*files, status=1, errors=refusal)
+    shell(*files, "--invalid", invalid, errors=message)
     (tmp_path / "bad.jsonl").write_bytes(b'{"text": "a"}\n{"text": "\\ud800"}\n{"text": "\xff"}\n')
     lines = ("train", "bad.jsonl", "good.txt", *USUAL, "--output", "rows")
     shell(*lines, status=1, errors="bad.jsonl, line 2: a lone surrogate at character 0")
-    shell(*lines, "--invalid", invalid, errors=told.replace("1", "2"))
+    shell(*lines, "--invalid", invalid, errors=message.replace("1", "2"))
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("no.txt", None, "no.txt: No such file or directory"),
         ("empty.txt", b"", "there is no text to train on"),
@@ -131,11 +131,11 @@ def test_what_is_not_utf8(shell: Command, tmp_path: Path, invalid: str, told: st
     ],
 )
 def test_bad_input(
-    shell: Command, tmp_path: Path, name: str, content: bytes | None, told: str
+    shell: Command, tmp_path: Path, name: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    shell("train", name, *USUAL, "--output", "out", status=1, errors=told)
+    shell("train", name, *USUAL, "--output", "out", status=1, errors=message)
     assert list((tmp_path / "out").glob("*.tiktoken")) == []
 
 

@@ -126,17 +126,17 @@ def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"version": 2}, "has version 2; this program reads 1"),
         ({"special_tokens": ["<s>"]}, "special tokens were cut out of its texts"),
         ({"special_tokens": None}, "is damaged"),
     ],
 )
-def test_metadata_is_checked(shell: Command, fields: dict[str, object], told: str) -> None:
+def test_metadata_is_checked(shell: Command, fields: dict[str, object], message: str) -> None:
     count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
     changed("c.parquet", **fields)
-    shell("train", "--counts", "c.parquet", *USUAL, "--output", "x", status=1, errors=told)
+    shell("train", "--counts", "c.parquet", *USUAL, "--output", "x", status=1, errors=message)
 
 
 def test_what_is_no_file_of_counts(shell: Command) -> None:
@@ -145,8 +145,8 @@ def test_what_is_no_file_of_counts(shell: Command) -> None:
     metadata = parquet.read_schema("a.parquet").metadata
     train = ("train", *USUAL, "--output", "x", "--counts")
 
-    def refused(told: str) -> None:
-        shell(*train, "c.parquet", status=1, errors=f"c.parquet: {told}")
+    def refused(message: str) -> None:
+        shell(*train, "c.parquet", status=1, errors=f"c.parquet: {message}")
 
     refused("No such file")
     Path("c.parquet").write_bytes(whole[:-100])
@@ -157,7 +157,7 @@ def test_what_is_no_file_of_counts(shell: Command) -> None:
     columns = {"pretoken": [b"a"], "count": [1]}
     parquet.write_table(pyarrow.table(columns), "c.parquet")
     refused("its metadata do not name the split pattern")
-    for name, values, told in (
+    for name, values, message in (
         ("count", ["1"], "not a table of pre-token counts"),
         ("count", [None], "not a table of pre-token counts"),
         ("count", pyarrow.array([None], pyarrow.int64()), "a pre-token or a count is missing"),
@@ -168,7 +168,7 @@ def test_what_is_no_file_of_counts(shell: Command) -> None:
     ):
         rows = pyarrow.table(columns | {name: values}).replace_schema_metadata(metadata)
         parquet.write_table(rows, "c.parquet")
-        refused(told)
+        refused(message)
     most = pyarrow.table(columns | {"count": [2**63 - 1]}).replace_schema_metadata(metadata)
     for name in ("c.parquet", "d.parquet", "e.parquet"):
         parquet.write_table(most, name)

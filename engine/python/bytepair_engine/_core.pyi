@@ -172,7 +172,7 @@ class PretokenCounter:
 
 @final
 class PretokenCounts:
-    """Every pre-token once, with its count, in the order of first sight."""
+    """Every pre-token once, with its count, in the order of first occurrence."""
 
     @staticmethod
     def from_items(items: Iterable[tuple[bytes, int]]) -> PretokenCounts:

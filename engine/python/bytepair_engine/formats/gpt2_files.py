@@ -60,8 +60,8 @@ def gpt2_pipeline(
             raise refuse("the line is not two parts and one space")
         for part in parts:
             if read_bytes(part) is None:
-                stranger = next(c for c in part if c not in BYTE_ALPHABET)
-                raise refuse(f"{stranger!r} stands for no byte")
+                unknown = next(c for c in part if c not in BYTE_ALPHABET)
+                raise refuse(f"{unknown!r} does not stand for a byte")
             if part not in made:
                 raise refuse("a part is not a byte or an earlier merge")
         left, right = parts

@@ -19,8 +19,8 @@ def merges_of(halves: list[str], vocabulary: Mapping[str, int], prefix: int) -> 
         halves: The left and the right half of each merge, one after the other, in order of
             priority.
         vocabulary: Spelling to id.
-        prefix: Of the right half, so many bytes are left out in what the two become; all of them
-            where that would cut a character.
+        prefix: How many bytes of the right half are left out when the two are joined; all of
+            them where that would cut a character.
     Returns:
         The merges; of a pair that is listed twice the last place counts. If a merge names or makes
         a token that is not in `vocabulary`, its index instead.

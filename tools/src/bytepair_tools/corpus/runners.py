@@ -29,7 +29,7 @@ Work = Callable[[Job, Path, int], Outcome]
 #: The address for which a cluster of this machine alone is started, and stopped in the end.
 LOCAL: Final = "local"
 
-#: Tasks given to a cluster, for each of its processors: so many that none waits for the next.
+#: Tasks given to a cluster, for each of its processors: enough that none waits for the next.
 _AHEAD: Final = 2
 
 _DIED: Final = (

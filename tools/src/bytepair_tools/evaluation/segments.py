@@ -24,7 +24,7 @@ import regex
 
 from bytepair_tools.evaluation.scripts import WITHOUT_SPACES, ScriptLetters
 
-#: Text is looked at once there are so many characters of it, up to where no word can be.
+#: Text is split in blocks of this many characters, each up to a place outside words.
 BLOCK_CHARACTERS: Final = 1 << 18
 
 _UNSPACED: Final = "".join(rf"\p{{Script={script}}}" for script in WITHOUT_SPACES)
