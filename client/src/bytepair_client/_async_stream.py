@@ -70,7 +70,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
                 return self._ready.popleft()
             if self._source is not None:
                 source, self._source = self._source, None
-                await asyncio.sleep(self._attempts.pause())
+                await asyncio.sleep(self._attempts.rate_delay())
                 requests.begin(self._start(self._attempts.begin()), source)
             while (call := requests.call) is not None:
                 piece = await self._read(requests, call)
@@ -142,7 +142,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         seconds = self._attempts.wait(failure)
         if seconds is not None and requests.state.can_continue:
             requests.stop_sending()
-            await asyncio.sleep(seconds + self._attempts.pause())
+            await asyncio.sleep(seconds + self._attempts.rate_delay())
             if not requests.state.over:
                 requests.continue_elsewhere(self._start(self._attempts.begin()))
                 return None

@@ -26,7 +26,7 @@ from bytepair_client._errors import (
     Unavailable,
 )
 from bytepair_client._options import Defaults, Tls
-from bytepair_client._retries import Attempts, Pace
+from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import FailedCall, from_call
 
 Response = TypeVar("Response", bound=Message)
@@ -96,26 +96,26 @@ class BaseClient(ABC):
         """Make a client. It is safe to be used by many threads, or by many tasks of one loop.
 
         Args:
-            target: Any gRPC name: "host:port" and "dns:///host:port" balance calls over all
+            target: Any gRPC target: "host:port" and "dns:///host:port" balance calls over all
                 addresses of the host, "unix:path" is a socket.
             encoding: For calls that name none: a name or alias.
-            expected_fingerprint: For calls that use `encoding`: they fail with
-                FingerprintMismatch unless the server's has this fingerprint.
+            expected_fingerprint: Calls that use `encoding` fail with FingerprintMismatch unless
+                the server's encoding has this fingerprint.
             timeout: Seconds that a call gets, retries included; None for no deadline.
             api_key: Sent with every call as "authorization: Bearer …". Without TLS anyone on
-                the way can read it.
+                the network path can read it.
             tls: True for TLS with gRPC's own roots, Tls(…) for other certificates; False for
                 none.
             metadata: Sent with every call: names in lower case, and values.
-            max_attempts: How often a call may fail in a row while the server is missing or
+            max_attempts: Attempts in a row that may fail because no server answers or it is
                 stopping, at least 1 (no retries).
             wait_for_quota: True: a call over this caller's quota waits as long as the server
                 says and is sent again, instead of failing with QuotaExceeded. The wait is not
                 part of `timeout`.
-            max_requests_per_second: Calls are spaced so that no more than this are begun each
-                second, retries and streams included; None for no limit.
+            max_requests_per_second: Maximum rate of calls, retries and streams included; None for
+                no limit.
             max_unary_bytes: A larger text, or more ids than a fourth of this, is streamed
-                instead of sent in one request. Best the server's `max_input_bytes`.
+                instead of sent in one request. Ideally the server's `max_input_bytes`.
             max_request_bytes: A larger request is InputTooLarge before it is sent. The
                 server has limits of its own.
             max_response_bytes: A larger answer is ResourceExhausted.
@@ -137,7 +137,7 @@ class BaseClient(ABC):
         self._max_attempts = options.checked_size("max_attempts", max_attempts)
         self._waits_for_quota = wait_for_quota
         rate = options.checked_rate("max_requests_per_second", max_requests_per_second)
-        self._pace = Pace(rate)
+        self._rate_limiter = RateLimiter(rate)
         self._tls = Tls() if tls is True else tls or None
         self._credentials = None if self._tls is None else self._tls.credentials()
         self._speaks_tls: bool | None = None  # the target; None until that was asked
@@ -208,13 +208,13 @@ class BaseClient(ABC):
     def _unary_flow(
         self, method: Method[Response], request: Message, timeout: float | None
     ) -> Flow[Response]:
-        """One request, tried again as long as that may help."""
+        """One request, with retries."""
         payload = self._payload(request)
         attempts = self._attempts(timeout)
         while True:
-            pause = attempts.pause()
-            if pause:
-                yield Sleep(pause)
+            delay = attempts.rate_delay()
+            if delay:
+                yield Sleep(delay)
             try:
                 answer: Response = yield Send(method, payload, attempts.begin(), timeout)
             except TokenizerError as failure:
@@ -227,7 +227,7 @@ class BaseClient(ABC):
                 return answer
 
     def _explain(self, failure: TokenizerError) -> Flow[None]:
-        """Say in a failure what is wrong with a connection, where gRPC does not."""
+        """Add to a failure what is wrong with the connection, where gRPC does not say it."""
         if not isinstance(failure, Unavailable) or failure.reason is not None:
             return
         fault: str | None = None
@@ -266,7 +266,7 @@ class BaseClient(ABC):
             self._max_attempts,
             timeout,
             self._closed.is_set,
-            self._pace,
+            self._rate_limiter,
             waits_for_quota=self._waits_for_quota,
         )
 

@@ -18,7 +18,7 @@
     │   ├── BudgetTooSmall             ValueError   BUDGET_TOO_SMALL
     │   ├── Unauthenticated                         UNAUTHENTICATED
     │   └── Unimplemented                           the server does not have this RPC
-    ├── ResourceExhausted                           a limit on the way: message size, rate
+    ├── ResourceExhausted                           a limit of gRPC or a proxy: message size, rate
     │   ├── Overloaded                              OVERLOADED
     │   └── QuotaExceeded                           QUOTA_EXCEEDED
     ├── Unavailable              ConnectionError    no server answered at the target
@@ -26,12 +26,12 @@
     ├── StreamIdle                                  STREAM_IDLE
     ├── DeadlineExceeded         TimeoutError       no answer within the timeout
     ├── Cancelled                                   the call was cancelled
-    ├── InternalError                               a fault of the server, or on the way
+    ├── InternalError                               a bug of the server, or lost messages
     └── ClientClosed             RuntimeError       a call after close()
 
-In capitals: the reason of the service that the type stands for. The service may learn new
-reasons before this package does: such a failure is a TokenizerError whose `reason` names it.
-The facts of an error are attributes; they are None where the failing side did not state them.
+In capitals: the reason of the service that the type stands for. A reason that this version of
+the package does not know is a TokenizerError whose `reason` names it. The facts of an error are
+attributes; they are None if the server did not send them.
 No message holds the text of a request.
 """
 
@@ -53,12 +53,11 @@ class TokenizerError(Exception):
         message: For people. Its wording may change.
         code: The status that the call ended with, such as "INVALID_ARGUMENT"; None if the
             request was refused before it was sent.
-        reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for failures that have none,
-            which are those of gRPC and of what stands between.
+        reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for failures of gRPC or of a
+            proxy.
         metadata: Every value that the message quotes, by name; empty if there is none.
         item: The index of the failing item of a batch; None outside batches.
-        request_id: The server's name for the call, to be looked up in its logs; None if
-            there was no answer.
+        request_id: The id of the call in the server's log; None if there was no answer.
     """
 
     REASON: ClassVar[str | None] = None

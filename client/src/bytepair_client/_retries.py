@@ -1,7 +1,7 @@
 """When a call is retried, how long it waits before that, and the rate of calls.
 
-gRPC's own retries are off: it sometimes loses a message of a stream that it tries again, or lets
-the stream hang (grpcio 1.85: `python -m bench.reliability.replay` shows it), and they cannot be
+gRPC's own retries are off: it sometimes loses a message of a stream that it retries, or lets the
+stream hang (grpcio 1.85: `python -m bench.reliability.replay` shows it), and they cannot be
 turned off for streams alone on a channel that serves both.
 """
 
@@ -18,17 +18,17 @@ from bytepair_client._errors import QuotaExceeded, TokenizerError
 INITIAL_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 2.0
 BACKOFF_MULTIPLIER = 2.0
-#: Around each wait, so that clients which failed together do not come back together.
+#: Around each wait, so that clients that failed together do not retry together.
 JITTER: Final = 0.2
-#: Every call of the service is idempotent, so UNAVAILABLE may always be tried again, on the next
+#: Every call of the service is idempotent, so UNAVAILABLE may always be retried, on the next
 #: server as round_robin picks it. So may CANCELLED, with which gRPC ends what reaches a server
 #: while it stops (https://github.com/grpc/grpc/issues/41785); a call that its own caller cancelled
-#: is never tried again. OVERLOADED is not: the server needs fewer calls then, not more.
+#: is never retried. OVERLOADED is not: the server needs fewer calls then, not more.
 RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
-#: A stream that has given something is tried for at least so long: half an answer is worth less
+#: A stream that has given output is retried for at least this long: half an answer is worth less
 #: to its reader than a late one.
 STARTED_STREAM_S = 10.0
-#: Where a quota error does not say when to come back.
+#: Where a quota error has no delay for a retry.
 QUOTA_WAIT_S: Final = 1.0
 
 
@@ -40,7 +40,7 @@ class Attempts:
         most: int,
         timeout: float | None,
         is_closed: Callable[[], bool],
-        pace: Pace,
+        rate_limiter: RateLimiter,
         *,
         waits_for_quota: bool = False,
     ) -> None:
@@ -51,13 +51,13 @@ class Attempts:
             timeout: Seconds for all of them together; None for no deadline. Waits for a quota
                 are not counted.
             is_closed: Whether the client is closed.
-            pace: What spaces the calls of the client.
+            rate_limiter: Limits the rate of the client's calls.
             waits_for_quota: Whether a call over its quota is sent again when the quota allows.
         """
         self._most: Final = most
         self._timeout: Final = timeout
         self._is_closed: Final = is_closed
-        self._pace: Final = pace
+        self._rate_limiter: Final = rate_limiter
         self._waits_for_quota: Final = waits_for_quota
         self._until: float | None = None
         self._left = most
@@ -65,9 +65,9 @@ class Attempts:
         self._has_progressed = False
         self._failing_since: float | None = None
 
-    def pause(self) -> float:
-        """The seconds to wait before the next one is begun, for the pace of the client."""
-        return self._pace.wait()
+    def rate_delay(self) -> float:
+        """The seconds to wait before the next one is begun, by the client's rate limit."""
+        return self._rate_limiter.wait()
 
     def begin(self) -> float | None:
         """Begin one. Returns the seconds that it has; None for no deadline."""
@@ -112,8 +112,8 @@ class Attempts:
         return self._failing_since is None or monotonic() < self._failing_since + STARTED_STREAM_S
 
 
-class Pace:
-    """Spaces the beginnings of calls evenly. For many threads at once."""
+class RateLimiter:
+    """Spaces the starts of calls evenly. Safe for threads."""
 
     def __init__(self, per_second: float | None) -> None:
         """Allow this many calls each second; None for any number."""

@@ -123,7 +123,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
 
     def _begin_attempt(self) -> None:
         requests = self._requests
-        time.sleep(self._attempts.pause())
+        time.sleep(self._attempts.rate_delay())
         requests.call = self._start(requests.of_attempt(), self._attempts.begin())
 
     def _read(self, requests: _Requests[Response, Plain], call: Any) -> Plain | None:

@@ -76,24 +76,24 @@ def count_chat(
 ) -> Call[chat_pb2.CountChatResponse, int]:
     """Count the tokens of a chat, its control tokens included.
 
-    `with_raw_response` also tells whether the count is exact or an estimate, by which rule, and
-    how much each message has.
+    `with_raw_response` also gives whether the count is exact or an estimate, the rule, and the
+    count of each message.
 
     The other arguments are those of `count`.
 
     Args:
-        messages: As programs have them: {"role", "content", "name", "tool_calls",
+        messages: As in OpenAI's API: {"role", "content", "name", "tool_calls",
             "tool_call_id"}, content a string, a list of text parts, or None.
-        format: How the model's chats are written, such as "harmony"; docs/chat.md lists them.
-        tools: As programs have them: {"type": "function", "function": {…}}, or JSON text.
-        add_generation_prompt: Whether to count what begins the assistant's reply.
+        format: The chat format of the model, such as "harmony"; docs/chat.md lists them.
+        tools: As in OpenAI's API: {"type": "function", "function": {…}}, or JSON text.
+        add_generation_prompt: Whether to count the start of the assistant's reply.
         continue_final_message: Whether the assistant's last message stays open.
-        past_reasoning: "default", or a rule that the format has.
+        past_reasoning: "default", or another rule of the format.
         reasoning_effort: One of the format's values; "" for its default.
         current_date: Such as "2026-11-23", where the format writes one.
         format_options: The format's own options.
         disallowed_special: () to count control tokens that text contains as text, "all" to fail.
-        expected_format_fingerprint: What the format must be; "" for any.
+        expected_format_fingerprint: The fingerprint that the format must have; "" for any.
     Returns:
         The number of tokens, at most `limit` + 1.
     Raises:
@@ -192,17 +192,17 @@ def fit_chat(
     The other arguments are those of `count_chat`.
 
     Args:
-        max_tokens: The model's window.
-        reserve_tokens: What of the window is for the answer.
+        max_tokens: The size of the model's window.
+        reserve_tokens: Tokens of the window that are reserved for the answer.
         keep_system: Whether system and developer messages at the start are kept.
         pinned: Indices of messages that are kept.
         min_last_turns: How many turns at the end are kept.
-        refill_percent: When anything must go, go down to this share of what may be kept.
+        refill_percent: If messages must be dropped, keep at most this share of the budget.
     Returns:
         The indices of the messages that are kept, increasing.
     Raises:
-        TokenizerError: See the tree in the documentation; with the reason BUDGET_TOO_SMALL where
-            what must be kept does not fit.
+        BudgetTooSmall: The messages that must be kept do not fit.
+        TokenizerError: See the tree in the documentation.
     """
     try:
         request = chat_pb2.FitChatRequest(
@@ -274,7 +274,7 @@ def count_chat_batch(
 ) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
     """Count the tokens of any number of chats, each as `count_chat` would.
 
-    They go in requests of a size that the server takes, several of them at one time.
+    They are sent in requests that the server accepts, several at a time.
 
     The other arguments are those of `count_chat` and of `encode_batch`.
 

@@ -128,7 +128,7 @@ def decode_batch(
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, Any]:
     """Decode any number of lists of ids, each as `decode` would.
 
-    They go in requests of a size that the server takes, several of them at one time.
+    They are sent in requests that the server accepts, several at a time.
 
     The other arguments are those of `decode` and of `encode_batch`.
 

@@ -1,4 +1,4 @@
-"""What the server has: encodings, their tokens, chat formats; and whether it serves."""
+"""Descriptions of encodings, tokens and chat formats of a server, and its health."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class EncodingInfo:
             a path on the server.
         backend: "native" or "reference". The ids are the same.
         splitter: How the pattern is run. The pre-tokens are the same.
-        template_before: The tokens that `add_special_tokens` puts before a text, by spelling.
-        template_after: Those that it puts after a text.
+        template_before: The tokens that `add_special_tokens` adds before a text, by spelling.
+        template_after: Those that it adds after a text.
     """
 
     name: str
@@ -71,15 +71,15 @@ class ChatFormatInfo:
     Attributes:
         name: Its name, such as "harmony".
         fingerprint: "sha256:" and 64 hexadecimal digits over what decides the rendering.
-        source: What it is a rendering of: a repository, a file, a revision.
-        audience: For which models.
-        is_exact: Whether counts by it can be exact; else they are estimates.
-        encodes: Whether `encode_chat` takes it.
-        control_tokens: Those that structure may put, sorted.
+        source: The published rendering that it follows: a repository, a file, a revision.
+        audience: The models that it is for.
+        is_exact: Whether counts can be exact; otherwise they are estimates.
+        encodes: Whether `encode_chat` supports it.
+        control_tokens: Those that it may write, sorted.
         roles: The roles of messages.
-        fields: The optional fields of a message that it has, sorted.
-        tools: Whether it can say which tools there are.
-        encodings: The loaded encodings that have what it needs, sorted.
+        fields: The optional fields of a message that it supports, sorted.
+        tools: Whether it supports a list of tools.
+        encodings: The loaded encodings that have its control tokens, sorted.
     """
 
     name: str
@@ -183,7 +183,7 @@ def get_chat_format(
 def health(
     defaults: Defaults, service: str = "", *, timeout: Timeout = NOT_GIVEN
 ) -> Call[health_pb2.HealthCheckResponse, str]:
-    """Ask whether the server takes work.
+    """Ask whether the server is serving.
 
     Args:
         service: A service's full name; "" for the server as a whole.
@@ -238,12 +238,12 @@ def _format_info(described: chat_pb2.ChatFormat) -> ChatFormatInfo:
 
 @dataclass(frozen=True, slots=True)
 class TokenPart:
-    """A part of a token at some moment of merging.
+    """A part of a token while it is merged.
 
     Attributes:
-        spelling: As the vocabulary has it, which need not be what it decodes to.
-        id: Its id; None where it is no token by itself.
-        order: What decided when its two halves merged; None for a unit.
+        spelling: As in the vocabulary; its decoded text may differ.
+        id: Its id; None if it is not a token.
+        order: The rank, priority or score by which its two halves merged; None for a unit.
         left: The index of its left half; None for a unit.
         right: The index of its right half; None for a unit.
     """
@@ -260,11 +260,11 @@ class TokenInfo:
     """One token, as the server describes it.
 
     Attributes:
-        data: What it decodes to amid a text.
+        data: The bytes that it decodes to within a text.
         kind: "ordinary", "byte", "special" or "unknown".
-        order: What the order of parts is: "rank", "priority" or "score".
-        parts: What merging begins with, then what each merge makes; () where it is not merged, or
-            longer than 1,024 bytes.
+        order: The meaning of the parts' `order`: "rank", "priority" or "score".
+        parts: The initial units, then the result of each merge; () if it is not merged, or longer
+            than 1,024 bytes.
     """
 
     data: bytes

@@ -78,16 +78,16 @@ def encode(
             it contains them, or "all": every one that the server lets this caller use.
         disallowed_special: For the others: "all" to fail with SpecialTokenInText, or () to
             read them as ordinary text.
-        add_special_tokens: True: put the tokens around the text that frame one in this
-            encoding, as `get_encoding` shows them. They need no place in `allowed_special`; the
-            server must let this caller use them.
-        expected_fingerprint: What the encoding must be, or the call fails with
-            FingerprintMismatch before any work; None to not check. Left out: the client's, if
-            the call uses the client's encoding.
+        add_special_tokens: True: add the encoding's template, which `get_encoding` shows, around
+            the text. Its tokens need not be in `allowed_special`, but the server must permit them
+            to this caller.
+        expected_fingerprint: The fingerprint that the encoding must have; otherwise the call fails
+            with FingerprintMismatch before any work. None: not checked. Left out: the client's,
+            if the call uses the client's encoding.
         timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Left out: the
             client's.
     Returns:
-        The ids in text order; [] for "" without a frame.
+        The ids in text order; [] for "" without a template.
     Raises:
         InvalidOption: An option is outside its domain; nothing was sent.
         TokenizerError: See the tree in the documentation.
@@ -123,12 +123,12 @@ def encode_with_offsets(
         unit: What offsets count: "code_point" (an index into a Python string), "byte" of
             UTF-8, or "utf16" code unit (JavaScript, Java).
     Returns:
-        Ids and offsets, of equal length; both [] for "" without a frame. Offsets start
+        Ids and offsets, of equal length; both [] for "" without a template. Offsets start
         at 0 and never decrease. In bytes they are exact; in the other units a token that starts
-        inside a character has the offset of that character. What is added after the text has the
-        text's length.
+        inside a character has the offset of that character. The template's tokens after the text
+        have the text's length.
     Raises:
-        TokenizerError: See `bytepair_client.errors`.
+        TokenizerError: See the tree in the documentation.
     """
     if unit not in _UNITS:
         raise invalid("unit", f"must be one of {', '.join(_UNITS)}")
@@ -174,16 +174,16 @@ def encode_batch(
 ) -> Batch[tokenizer_pb2.BatchEncodeResponse, Any]:
     """Encode any number of texts, each as `encode` would.
 
-    They go in requests of a size that the server takes, several of them at one time.
+    They are sent in requests that the server accepts, several at a time.
 
     The other arguments are those of `encode`.
 
     Args:
         texts: Each a string of any length, or Segments; read as requests are made.
-        return_exceptions: True: the error of an item that fails is returned in its place, and
-            that of a request that fails in the place of each of its items; False: the first
-            one is raised, its index in `item`.
-        progress: Called with the number of texts that are done, after each request.
+        return_exceptions: True: the error of a failed item is returned in its place, and the error
+            of a failed request in the place of each of its items. False: the first error is
+            raised, with its index in `item`.
+        progress: Called with the number of finished texts, after each request.
         timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
             each request.
     Returns:
@@ -261,13 +261,13 @@ def count(
 
     Args:
         text: As for `encode`, and of any length.
-        limit: At least 0. Counting may stop once there are known to be more tokens than this;
-            the answer is then `limit` + 1. None: count all.
+        limit: At least 0. Counting may stop once there are more tokens than this; the result is
+            then `limit` + 1. None: count all.
         allowed_special: Special tokens that count as one where the text contains them.
         disallowed_special: For the others: () to count them as the ordinary text that they
             are, or "all" to fail with SpecialTokenInText, as `encode` does by default.
     Returns:
-        The number of tokens, at most `limit` + 1; 0 for "" without a frame.
+        The number of tokens, at most `limit` + 1; 0 for "" without a template.
     Raises:
         TokenizerError: See the tree in the documentation.
     """
@@ -315,7 +315,7 @@ def count_batch(
 ) -> Batch[tokenizer_pb2.BatchCountResponse, Any]:
     """Count the tokens of any number of texts, each as `count` would.
 
-    They go in requests of a size that the server takes, several of them at one time.
+    They are sent in requests that the server accepts, several at a time.
 
     The other arguments are those of `count` and of `encode_batch`.
 

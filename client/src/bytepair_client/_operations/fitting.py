@@ -71,7 +71,7 @@ def truncate(
 ) -> Call[context_pb2.TruncateResponse, str]:
     """Cut a text to at most `max_tokens` tokens, as `count` counts them in what is left.
 
-    `with_raw_response` also tells the count, and which parts were kept.
+    `with_raw_response` also gives the count, and which parts were kept.
 
     The other arguments are those of `count`.
 
@@ -185,7 +185,7 @@ class Chunk:
         start: Where it starts, in code points of the text.
         end: Where it ends.
         count: Its tokens.
-        level: The coarsest level that has a border at its end, such as "sentence".
+        level: The coarsest level at which the text may be cut at its end, such as "sentence".
         overlap: How many tokens it shares with the chunk before it.
         text: The text from `start` to `end`, unchanged.
     """
@@ -221,7 +221,7 @@ def split(
         max_tokens: At least 1.
         overlap_tokens: The most tokens that a chunk shares with the one before it, at most half of
             `max_tokens`.
-        level: The coarsest border to cut at, see `truncate`. A chunk that would be less than half
+        level: The coarsest level to cut at, see `truncate`. A chunk that would be less than half
             full ends at a finer one.
     Returns:
         Chunks in order; [] for "". Without overlap they join to the text, and
@@ -283,7 +283,7 @@ def split_stream(
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of chunks, as they become certain: those of `split` for the whole text. Its
-        `last` tells of `bytes_consumed`.
+        `last` has `bytes_consumed`.
     Raises:
         InputTooLarge: A chunk needs more text than the server holds.
         TokenizerError: Chunks before the fault have come.

@@ -104,7 +104,7 @@ def decode_stream(
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of pieces of the text: whole characters, never empty; joined they are what
-        `decode` gives for all ids, up to the stop string. Its `last` tells of `stop_matched`,
+        `decode` gives for all ids, up to the stop string. Its `last` has `stop_matched`,
         `tokens_consumed` and `finished`.
     Raises:
         UnknownTokenId: After the text of the ids before; `index` counts all of `ids`.
@@ -147,7 +147,7 @@ def encode_stream(
         timeout: Seconds for the whole stream; None, and by default: no deadline.
     Returns:
         An iterator of lists of ids, as they become certain; none is empty, and joined they
-        are what `encode` gives for the whole text. Its `last` tells of `bytes_consumed`.
+        are what `encode` gives for the whole text. Its `last` has `bytes_consumed`.
     Raises:
         InputTooLarge: More text than the server holds can only be encoded together, such as
             a word of megabytes.
