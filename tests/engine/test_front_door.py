@@ -72,7 +72,7 @@ def test_other_files_say_what_is_wrong(tmp_path: Path) -> None:
     file.write_text("name = ")
     with pytest.raises(VocabularyError, match="not TOML"):
         load_encoding(file)
-    with pytest.raises(VocabularyError, match="no known format"):
+    with pytest.raises(VocabularyError, match="its format is unknown"):
         load_encoding(file.rename(tmp_path / "a.txt"))
     with pytest.raises(InvalidOption, match=r"file: must be a pathlib\.Path"):
         EncodingSpec(name="x", file="x")  # type: ignore[arg-type]

@@ -164,8 +164,8 @@ class StreamState(Generic[Response, Plain]):
         consumed = self._consumed_by(last)
         if consumed != self.buffer.sent:
             raise InternalError(
-                f"the server answered for only {consumed} of {self.buffer.sent} ids or bytes: the "
-                "others were lost on the way; start the stream again",
+                f"the server answered for {consumed} of the {self.buffer.sent} ids or bytes that "
+                "were sent: messages of the stream were lost; start it again",
                 code=grpc.StatusCode.DATA_LOSS.name,
             )
 
