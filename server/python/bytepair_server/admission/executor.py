@@ -16,9 +16,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from bytepair_engine import CancelScope
@@ -55,7 +56,9 @@ class Executor:
         self._count: Final = threads
         self._queue: Final[FairQueue[_Job]] = FairQueue()
         self._given: Final[set[_Job]] = set()
-        self._pool: Final = ThreadPoolExecutor(threads, "compute", _lower_priority)
+        #: What the threads take; None ends one.
+        self._handed: Final[SimpleQueue[_Job | None]] = SimpleQueue()
+        self._threads: Final[list[threading.Thread]] = []
 
     def start(self) -> None:
         """Start the threads.
@@ -63,14 +66,10 @@ class Executor:
         Raises:
             RuntimeError: The system has none to give.
         """
-        ready = threading.Barrier(self._count + 1)
-        try:
-            for _ in range(self._count):
-                self._pool.submit(ready.wait)
-            ready.wait()
-        except RuntimeError:
-            ready.abort()  # those that were started
-            raise
+        for number in range(self._count):
+            thread = threading.Thread(target=self._work, name=f"compute_{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def always_on_threads(self) -> None:
         """Compute nothing on the event loop: an encoding is slow."""
@@ -121,58 +120,70 @@ class Executor:
         """
         for job in self._given:
             job.scope.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        return not any(not job.ended.wait(CLOSE_SECONDS) for job in self._given if job.began)
+        for _ in self._threads:
+            self._handed.put(None)
+        until = monotonic() + CLOSE_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, until - monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _advance(self) -> None:
         while len(self._queue) and len(self._given) < self._count + _AHEAD:
             job = self._queue.pop()
             self._given.add(job)
-            running = asyncio.get_running_loop().run_in_executor(self._pool, job.run)
-            running.add_done_callback(partial(self._done, job))
+            self._handed.put(job)
 
-    def _done(self, job: _Job, running: asyncio.Future[tuple[Any, BaseException | None]]) -> None:
+    def _work(self) -> None:
+        """Compute what is handed over, on a thread."""
+        _lower_priority()
+        while (job := self._handed.get()) is not None:
+            job.run()
+            with suppress(RuntimeError):  # the event loop is closed: nobody waits
+                job.loop.call_soon_threadsafe(self._done, job)
+            del job  # its result goes when it was taken
+
+    def _done(self, job: _Job) -> None:
         self._given.discard(job)
-        if running.cancelled():  # the server stops
-            job.result.cancel()
-            return
         self._advance()
-        result, error = running.result()
-        if job.result.done():
-            return
-        if error is None:
-            job.result.set_result(result)
-        else:
-            job.result.set_exception(error)
+        job.settle()
 
 
 class _Job:
     """A function that waits for a thread, or runs."""
 
-    __slots__ = ("_function", "began", "ended", "result", "scope")
+    __slots__ = ("_error", "_function", "_returned", "began", "loop", "result", "scope")
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function: Callable[[], Any] | None = function
+        self._returned: Any = None
+        self._error: BaseException | None = None
         self.scope: Final = CancelScope()
-        self.result: Final[asyncio.Future[Any]] = asyncio.get_running_loop().create_future()
+        self.loop: Final = asyncio.get_running_loop()
+        self.result: Final[asyncio.Future[Any]] = self.loop.create_future()
         self.began = False
-        self.ended: Final = threading.Event()
 
-    def run(self) -> tuple[Any, BaseException | None]:
-        """Call the function, on a thread: what it returns, and what it raises."""
+    def run(self) -> None:
+        """Call the function, on a thread."""
         self.began = True
         function, self._function = self._function, None  # its request goes when it is done
         try:
             if function is None or self.scope.cancelled:
-                return None, asyncio.CancelledError()
+                raise asyncio.CancelledError
             with self.scope:
-                return function(), None
+                self._returned = function()
         except StopIteration as error:
-            return None, RuntimeError(str(error))  # no future takes it as it is
+            self._error = RuntimeError(str(error))  # no future takes it as it is
         except BaseException as error:
-            return None, error
-        finally:
-            self.ended.set()
+            self._error = error
+
+    def settle(self) -> None:
+        """Give what came of it to the task that awaits it."""
+        if self.result.done():
+            return
+        if self._error is None:
+            self.result.set_result(self._returned)
+        else:
+            self.result.set_exception(self._error)
 
 
 def _lower_priority() -> None:
