@@ -2,7 +2,7 @@
 //!
 //! `server` accepts connections, `connection` serves one, `connect` speaks the protocols. `calls` keeps
 //! the calls under way, each in a `slot`, and `events` hands what happens to them, as `call` has it,
-//! to Python in batches. `python` alone knows PyO3.
+//! to Python in batches. `fields` reads fields of messages. `python` alone knows PyO3.
 
 pub mod body;
 pub mod call;
@@ -11,6 +11,7 @@ pub mod connect;
 pub mod connection;
 pub mod cors;
 pub mod events;
+pub mod fields;
 pub mod files;
 pub mod peer;
 pub mod server;

@@ -8,8 +8,9 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding
 from bytepair_engine.backends.varint import pack, unpack, unpack_slowly
+from bytepair_server.errors import InvalidField, InvalidText
+from bytepair_server.rpc.parsed import take_ids, take_items
 from bytepair_server.rpc.wire_fields import element, field
-from bytepair_server.rpc.wire_ids import take_ids, take_items
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from support.serving import RunningServer
 
 SERVICE = "/bytepair.v1.TokenizerService/"
 Decode = tokenizer_pb2.DecodeRequest
-NUMBER = Decode.IDS_FIELD_NUMBER
 BatchDecode = tokenizer_pb2.BatchDecodeRequest
 ITEMS = BatchDecode.ITEMS_FIELD_NUMBER
 IDS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 300))
@@ -119,12 +119,10 @@ def test_ids_are_read_from_a_request(
         as_bytes=as_bytes,
         expected_fingerprint=fingerprint,
     )
-    taken = take_ids(request.SerializeToString(), NUMBER)
-    assert taken is not None
-    rest, found = taken
-    assert list(found) == ids
+    taken = take_ids(Decode, request.SerializeToString())
+    assert list(taken.ids) == ids
     request.ClearField("ids")
-    assert Decode.FromString(rest) == request
+    assert taken.request == request
 
 
 @given(st.lists(IDS, max_size=4), st.booleans())
@@ -132,12 +130,10 @@ def test_items_are_read_from_a_request(batch: list[list[int]], as_bytes: bool) -
     request = BatchDecode(
         encoding="gpt-4", items=[{"ids": ids} for ids in batch], as_bytes=as_bytes
     )
-    taken = take_items(request.SerializeToString(), ITEMS)
-    assert taken is not None
-    rest, found = taken
-    assert [list(ids) for ids in found] == batch
+    taken = take_items(BatchDecode, request.SerializeToString())
+    assert [list(ids) for ids in taken.items] == batch
     request.ClearField("items")
-    assert BatchDecode.FromString(rest) == request
+    assert taken.request == request
 
 
 FIELDS = st.sampled_from([Decode(ids=[n]).SerializeToString() for n in (1, 300, 70_000)])
@@ -155,29 +151,20 @@ PARTS = st.lists(
 ).map(b"".join)
 
 
-def same_as_protobuf(taken: tuple[bytes, Any] | None, raw: bytes, kind: Any, field: str) -> None:
-    """What was taken out of a request by hand, and the rest of it, are what protobuf reads."""
-    if taken is None:
-        return
-    rest, found = taken
-    try:
-        expected = kind.FromString(raw)
-    except DecodeError:
-        with pytest.raises(DecodeError):
-            kind.FromString(rest)
-        return
-    if field == "items":
-        assert [list(ids) for ids in found] == [list(item.ids) for item in expected.items]
-    else:
-        assert list(found) == list(expected.ids)
-    expected.ClearField(field)
-    assert kind.FromString(rest) == expected
-
-
 @given(PARTS | st.binary(max_size=40))
 def test_of_any_bytes_the_same_becomes_as_by_protobuf(raw: bytes) -> None:
     """Ids in several fields, one by one, or badly written; fields that nobody knows."""
-    same_as_protobuf(take_ids(raw, NUMBER), raw, Decode, "ids")
+    try:
+        expected = Decode.FromString(raw)
+    except DecodeError:
+        with pytest.raises((InvalidField, InvalidText)):
+            take_ids(Decode, raw)
+        return
+    taken = take_ids(Decode, raw)
+    assert list(taken.ids) == list(expected.ids)
+    expected.ClearField("ids")
+    taken.request.ClearField("ids")  # protobuf read them where they were not taken out
+    assert taken.request == expected
 
 
 ITEM = PARTS | st.just(b"") | st.binary(max_size=4) | IDS.map(pack).map(lambda ids: field(1, ids))
@@ -185,7 +172,17 @@ ITEM = PARTS | st.just(b"") | st.binary(max_size=4) | IDS.map(pack).map(lambda i
 
 @given(st.lists(PARTS | ITEM.map(lambda item: element(ITEMS, item)), max_size=4).map(b"".join))
 def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
-    same_as_protobuf(take_items(raw, ITEMS), raw, BatchDecode, "items")
+    try:
+        expected = BatchDecode.FromString(raw)
+    except DecodeError:
+        with pytest.raises((InvalidField, InvalidText)):
+            take_items(BatchDecode, raw)
+        return
+    taken = take_items(BatchDecode, raw)
+    assert [list(ids) for ids in taken.items] == [list(item.ids) for item in expected.items]
+    expected.ClearField("items")
+    taken.request.ClearField("items")
+    assert taken.request == expected
 
 
 @given(st.lists(st.binary(max_size=8) | IDS.map(pack)).map(b"".join))

@@ -1,4 +1,5 @@
-"""The native transport, in Rust: HTTP below, calls above. Only `transport/native.py` uses it."""
+"""The server's compiled part: the native transport, HTTP below and calls above, which only
+`transport/native.py` uses; and reading fields of messages, which only `rpc/parsed.py` does."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -14,6 +15,7 @@ __all__ = [
     "WRITABLE",
     "Incoming",
     "Transport",
+    "take_field",
 ]
 
 OPENED: int
@@ -24,6 +26,20 @@ CANCELLED: int
 WRITABLE: int
 ENDED: int
 EVICTED: int
+
+def take_field(
+    message: bytes, number: int, inner: int | None = None
+) -> tuple[bytes, list[bytes]] | None:
+    """Take a length-delimited field out of a protobuf message.
+
+    Args:
+        message: The message.
+        number: The field's.
+        inner: The field holds messages: the number of the only field that each has.
+    Returns:
+        The message without the field, and what the field holds each time that it is there, or what
+        `inner` does. None where that is not to be had simply, as for a message that is malformed.
+    """
 
 @final
 class Incoming:

@@ -10,7 +10,7 @@ from bytepair_engine import Encoding, InvalidUnicode
 
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.errors import InvalidText
-from bytepair_server.rpc import limits, segments, wire_fields, wire_ids
+from bytepair_server.rpc import limits, segments, wire_fields
 from bytepair_server.rpc.segments import Part, Unit
 
 #: Keeps texts apart that are looked at as one: no UTF-8 holds it.
@@ -60,7 +60,7 @@ def encode(
             packed = segments.encode_text_packed(encoding, content, rule)
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
-        return wire_fields.field(wire_ids.IDS, packed), wire_ids.number_of(packed)
+        return wire_fields.field(wire_fields.IDS, packed), wire_fields.number_of(packed)
     else:
         text = content if isinstance(content, str) else _decoded(content)
         ids, offsets = segments.encode_text_with_offsets(encoding, text, rule, unit)

@@ -1,4 +1,7 @@
-"""Parsed requests, whose large fields (text or ids) stay bytes."""
+"""Parsed requests, whose large fields (text or ids) stay bytes.
+
+Where the compiled part is not built, and for requests that are not simple, protobuf reads all.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair_engine.backends.varint import unpack
 
-from bytepair_server.rpc import wire, wire_fields, wire_ids
+from bytepair_server.rpc import wire
+
+try:
+    from bytepair_server._transport import take_field
+except ImportError:
+
+    def take_field(
+        message: bytes, number: int, inner: int | None = None
+    ) -> tuple[bytes, list[bytes]] | None:
+        """Leave all to protobuf."""
+        del message, number, inner
+        return None
+
 
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
 HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchCountRequest)
@@ -79,7 +95,7 @@ class ParsedItems:
 
 def take_text(request_class: type[HasText], raw: bytes) -> ParsedText[HasText]:
     """Read a request. Raises what `wire.parse` does, except for a text that is not UTF-8."""
-    taken = wire_fields.take(raw, request_class.TEXT_FIELD_NUMBER)
+    taken = take_field(raw, request_class.TEXT_FIELD_NUMBER)
     if taken is None or len(taken[1]) != 1:
         request = wire.parse(request_class, raw)
         return ParsedText(request, request.text)
@@ -89,34 +105,32 @@ def take_text(request_class: type[HasText], raw: bytes) -> ParsedText[HasText]:
 
 def take_texts(request_class: type[HasTexts], raw: bytes) -> ParsedTexts[HasTexts]:
     """Read a request. Raises what `wire.parse` does, except for texts that are not UTF-8."""
-    taken = wire_fields.take(raw, request_class.ITEMS_FIELD_NUMBER)
+    text = text_pb2.TextItem.TEXT_FIELD_NUMBER
+    taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, text)
     if taken is None:
         return ParsedTexts(wire.parse(request_class, raw), None)
-    texts = []
-    for item in taken[1]:
-        # An empty text is no field at all.
-        text = wire_fields.only(item, text_pb2.TextItem.TEXT_FIELD_NUMBER) if item else b""
-        if text is None:
-            return ParsedTexts(wire.parse(request_class, raw), None)
-        texts.append(text)
-    return ParsedTexts(wire.parse(request_class, taken[0]), texts)
+    rest, texts = taken
+    return ParsedTexts(wire.parse(request_class, rest), texts)
 
 
 def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> ParsedIds:
     """Read a request. Raises what `wire.parse` does."""
-    taken = wire_ids.take_ids(raw, request_class.IDS_FIELD_NUMBER)
-    if taken is None:
-        request = wire.parse(request_class, raw)
-        return ParsedIds(request, request.ids[:])  # a list is read far faster than protobuf's own
-    rest, ids = taken
-    return ParsedIds(wire.parse(request_class, rest), ids)
+    taken = take_field(raw, request_class.IDS_FIELD_NUMBER)
+    if taken is not None and len(taken[1]) <= 1:
+        ids = unpack(b"".join(taken[1]))
+        if ids is not None:
+            return ParsedIds(wire.parse(request_class, taken[0]), ids)
+    request = wire.parse(request_class, raw)
+    return ParsedIds(request, request.ids[:])  # a list is read far faster than protobuf's own
 
 
 def take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> ParsedItems:
     """Read a request. Raises what `wire.parse` does."""
-    taken = wire_ids.take_items(raw, request_class.ITEMS_FIELD_NUMBER)
-    if taken is None:
-        request = wire.parse(request_class, raw)
-        return ParsedItems(request, [item.ids[:] for item in request.items])
-    rest, items = taken
-    return ParsedItems(wire.parse(request_class, rest), items)
+    inner = tokenizer_pb2.IdsItem.IDS_FIELD_NUMBER
+    taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, inner)
+    if taken is not None:
+        items = [ids for item in taken[1] if (ids := unpack(item)) is not None]
+        if len(items) == len(taken[1]):
+            return ParsedItems(wire.parse(request_class, taken[0]), items)
+    request = wire.parse(request_class, raw)
+    return ParsedItems(request, [item.ids[:] for item in request.items])

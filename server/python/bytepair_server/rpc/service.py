@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Literal
 
 from bytepair.v1 import chat_pb2, context_pb2, text_pb2, token_pb2, tokenizer_pb2
@@ -19,7 +19,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.observability.metrics import POLICY_ACTIONS
 from bytepair_server.rpc import content as contents
-from bytepair_server.rpc import describing, limits, wire, wire_fields, wire_ids
+from bytepair_server.rpc import describing, limits, wire, wire_fields
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import parts_of
 from bytepair_server.rpc.chat_service import ChatService
@@ -59,6 +59,7 @@ _NAMING: Final = (
     tokenizer_pb2.EncodeResponse,
     tokenizer_pb2.BatchEncodeResponse,
     tokenizer_pb2.CountResponse,
+    tokenizer_pb2.BatchCountResponse,
 )
 
 
@@ -116,7 +117,7 @@ class Service:
                 fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
             else:
                 call.tokens += tokens
-            parts.append(wire_fields.element(wire_ids.RESULTS, fields))
+            parts.append(wire_fields.element(wire_fields.RESULTS, fields))
         parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
         return b"".join(parts)
 
@@ -137,36 +138,30 @@ class Service:
         request = parsed.request
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
-        response = tokenizer_pb2.BatchCountResponse(
-            encoding=entry.name, fingerprint=entry.fingerprint
-        )
         found = self._contents(parsed, entry, call)
         _look(entry, found, rule, call)
         texts = [content for content in found if isinstance(content, str | bytes)]
         if len(texts) == len(found) and not rule.disallowed:
             # None of them can fail by itself.
             counts = contents.count_texts(entry.encoding, texts, rule, limit)
-            add = response.results.add
-            for count in counts:
-                if limit is not None and count > limit:
-                    add(count=count, limit_exceeded=True)
-                else:
-                    add(count=count)
             call.tokens = sum(counts)
-            return response.SerializeToString()
-        for index, content in enumerate(found):
-            result = response.results.add()
-            try:
-                count, exceeded = contents.count(entry.encoding, _good(content), rule, limit)
-            except InvalidText as error:
-                raise error.in_item(index) from None
-            except Exception as error:
-                result.error.CopyFrom(_item_failure(error, call).item_error())
-            else:
-                result.count = count
-                result.limit_exceeded = exceeded
-                call.tokens += count
-        return response.SerializeToString()
+            parts = [_count_result(each, limit is not None and each > limit) for each in counts]
+        else:
+            parts = []
+            for index, content in enumerate(found):
+                try:
+                    count, exceeded = contents.count(entry.encoding, _good(content), rule, limit)
+                except InvalidText as error:
+                    raise error.in_item(index) from None
+                except Exception as error:
+                    failure = _item_failure(error, call).item_error()
+                    fields = tokenizer_pb2.CountResult(error=failure).SerializeToString()
+                    parts.append(wire_fields.element(wire_fields.RESULTS, fields))
+                else:
+                    parts.append(_count_result(count, exceeded))
+                    call.tokens += count
+        parts.append(self._names[tokenizer_pb2.BatchCountResponse, entry.name])
+        return b"".join(parts)
 
     # Ids to text
 
@@ -390,6 +385,14 @@ def _unit(value: int) -> Unit | None:
     if value not in _UNITS:
         raise InvalidField("offsets", f"unknown value {value}")
     return _UNITS[value]
+
+
+@lru_cache(1 << 12)
+def _count_result(count: int, exceeded: bool) -> bytes:
+    """One of the results of BatchCount, as bytes of its answer. Most counts are small numbers that
+    come again."""
+    result = tokenizer_pb2.CountResult(count=count, limit_exceeded=exceeded)
+    return wire_fields.element(wire_fields.RESULTS, result.SerializeToString())
 
 
 def _decode(

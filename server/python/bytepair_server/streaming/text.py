@@ -19,7 +19,7 @@ from bytepair_engine import (
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InputTooLarge, InvalidField, InvalidText
-from bytepair_server.rpc import wire, wire_fields, wire_ids
+from bytepair_server.rpc import wire, wire_fields
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
@@ -150,9 +150,9 @@ class EncodeSession(TextSession):
         )
         if entry is not None:
             answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
-        self.call.tokens += wire_ids.number_of(packed)
+        self.call.tokens += wire_fields.number_of(packed)
         rest: bytes = answer.SerializeToString()
-        return wire_fields.field(wire_ids.IDS, packed) + rest
+        return wire_fields.field(wire_fields.IDS, packed) + rest
 
 
 class CountSession(TextSession):

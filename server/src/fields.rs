@@ -1,0 +1,118 @@
+//! A field read out of a protobuf message by its number, without the message's type.
+//!
+//! protobuf's Python library makes an object of each item of a batch, and a string of each text,
+//! which the engine would turn back into UTF-8. Here a field's contents stay bytes. A message that is
+//! not simple, or is malformed, is left to protobuf, which knows what it means.
+
+/// The wire type of strings, bytes, messages and packed numbers.
+const LENGTH_DELIMITED: u64 = 2;
+
+/// Take a length-delimited field out of a message: the message without it, and what it holds each
+/// time that it is there. `None` where the message is malformed, has groups or fixed-width numbers, or
+/// holds the field in another wire type.
+pub fn take(message: &[u8], number: u32) -> Option<(Vec<u8>, Vec<&[u8]>)> {
+    let (mut rest, mut found) = (Vec::new(), Vec::new());
+    let (mut at, mut kept) = (0, 0);
+    while at < message.len() {
+        let start = at;
+        let key = varint(message, &mut at, SHORT)?;
+        let is_wanted = key >> 3 == u64::from(number);
+        match key & 7 {
+            _ if key < 8 => return None, // there is no field 0
+            0 if !is_wanted => {
+                varint(message, &mut at, LONG)?;
+            }
+            LENGTH_DELIMITED => {
+                let content = delimited(message, &mut at)?;
+                if is_wanted {
+                    found.push(content);
+                    rest.extend_from_slice(&message[kept..start]);
+                    kept = at;
+                }
+            }
+            _ => return None,
+        }
+    }
+    rest.extend_from_slice(&message[kept..]);
+    Some((rest, found))
+}
+
+/// What a field holds, of a message that has no other field, or none at all: then it is empty. `None`
+/// for any other message.
+pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
+    if message.is_empty() {
+        return Some(message);
+    }
+    let mut at = 0;
+    let key = varint(message, &mut at, SHORT)?;
+    let content = delimited(message, &mut at)?;
+    (key == u64::from(number) << 3 | LENGTH_DELIMITED && at == message.len()).then_some(content)
+}
+
+fn delimited<'a>(message: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+    let length = varint(message, at, SHORT)? as usize;
+    let content = message.get(*at..)?.get(..length)?;
+    *at += length;
+    Some(content)
+}
+
+/// Bytes that keys and lengths may have, as protobuf has it.
+const SHORT: usize = 5;
+/// Bytes that a number may have.
+const LONG: usize = 10;
+
+fn varint(message: &[u8], at: &mut usize, most: usize) -> Option<u64> {
+    let mut value = 0;
+    for (index, byte) in message.get(*at..)?.iter().take(most).enumerate() {
+        value |= u64::from(byte & 0x7F) << (7 * index);
+        if *byte < 0x80 {
+            *at += index + 1;
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_taken_each_time_that_it_is_there() {
+        let message = b"\x0a\x01a\x12\x02bc\x18\x96\x01\x12\x00";
+        let (rest, found) = take(message, 2).unwrap();
+        assert_eq!(rest, b"\x0a\x01a\x18\x96\x01");
+        assert_eq!(found, [&b"bc"[..], b""]);
+        assert_eq!(take(b"", 2), Some((vec![], vec![])));
+    }
+
+    #[test]
+    fn what_is_malformed_or_unusual_is_not_taken() {
+        for message in [
+            &b"\x12"[..],                    // no length
+            b"\x12\x03ab",                   // cut off
+            b"\x10\x01",                     // the field as a number
+            b"\x02\x00",                     // field 0
+            b"\x0d\x00\x00\x00\x00",         // a fixed-width number
+            b"\x0b\x0c",                     // a group
+            b"\x12\xff\xff\xff\xff\x0f",     // beyond any message
+            b"\x92\x80\x80\x80\x80\x00\x00", // a key in six bytes
+        ] {
+            assert_eq!(take(message, 2), None, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_message_of_one_field_is_that_field() {
+        assert_eq!(only(b"\x0a\x01a", 1), Some(&b"a"[..]));
+        assert_eq!(only(b"", 1), Some(&b""[..]));
+        for message in [
+            &b"\x0a\x01a\x0a\x01b"[..],
+            b"\x12\x01a",
+            b"\x0a\x02a",
+            b"\x08\x01",
+        ] {
+            assert_eq!(only(message, 1), None, "{message:?}");
+        }
+    }
+}
