@@ -165,6 +165,18 @@ def test_what_is_wrong_is_named(
     assert metadata.items() <= dict(info.metadata).items()
 
 
+def test_a_text_that_is_not_utf8_is_named(chats: RunningServer) -> None:
+    request = chat_pb2.CountChatRequest(
+        encoding="o200k_harmony",
+        format="harmony",
+        messages=wire([{"role": "user", "content": "???"}]),
+    )
+    raw = request.SerializeToString().replace(b"???", b"?\xff?")
+    info = failure(chats.channel.unary_unary("/bytepair.v1.ChatService/CountChat"), raw)
+    assert info.reason == "INVALID_UTF8"
+    assert info.metadata["byte_offset"] == "1"
+
+
 def test_a_budget_that_is_too_small_says_what_is_needed(chats: RunningServer) -> None:
     request = chat_pb2.FitChatRequest(
         encoding="o200k_harmony", format="harmony", messages=wire(CHAT), max_tokens=3

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, text_pb2, token_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 from support.serving import RunningServer
 from support.streaming import (
@@ -69,6 +69,21 @@ SEEDS: list[tuple[str, Message]] = [
             encoding="gpt-4", items=[text_pb2.TextItem(text="a")], limit=1
         ),
     ),
+    (
+        "CountChat",
+        chat_pb2.CountChatRequest(
+            encoding="gpt-4",
+            format="openai-chat",
+            messages=[
+                chat_pb2.ChatMessage(role="user", content=[chat_pb2.ContentPart(text="né")]),
+                chat_pb2.ChatMessage(
+                    role="assistant",
+                    tool_calls=[chat_pb2.ToolCall(id="1", name="f", arguments_json="{}")],
+                ),
+            ],
+            tools=[chat_pb2.Tool(json='{"name": "f"}')],
+        ),
+    ),
     ("GetEncoding", tokenizer_pb2.GetEncodingRequest(encoding="gpt-4")),
     ("GetToken", token_pb2.GetTokenRequest(encoding="gpt-4", id=300)),
     ("ListEncodings", tokenizer_pb2.ListEncodingsRequest()),
@@ -84,7 +99,10 @@ def test_damaged_requests_never_fail_the_server(server: RunningServer) -> None:
     print(f"seed {seed}")
     rng = random.Random(seed)
     methods: dict[str, Any] = {
-        rpc: server.channel.unary_unary(f"/bytepair.v1.TokenizerService/{rpc}") for rpc, _ in SEEDS
+        rpc: server.channel.unary_unary(
+            f"/bytepair.v1.{'Chat' if 'Chat' in rpc else 'Tokenizer'}Service/{rpc}"
+        )
+        for rpc, _ in SEEDS
     }
     codes: Counter[str] = Counter()
     for _ in range(MUTANTS):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TypeVar
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
@@ -68,7 +68,8 @@ def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
 @lru_cache(maxsize=1)
 def _twins() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    for source in _with_dependencies(tokenizer_pb2.DESCRIPTOR).values():
+    files = _with_dependencies(tokenizer_pb2.DESCRIPTOR) | _with_dependencies(chat_pb2.DESCRIPTOR)
+    for source in files.values():
         file = descriptor_pb2.FileDescriptorProto()
         source.CopyToProto(file)
         for message in file.message_type:
