@@ -52,14 +52,8 @@ class Layout:
     def add_shared(self, parts: Sequence[tuple[int, str]]) -> None:
         """Add one text whose parts belong to several messages. Empty parts add nothing."""
         parts = [part for part in parts if part[1]]
-        if len(parts) == 1:
-            self.pieces.append(parts[0][1])
-            self.owners.append(parts[0][0])
-        elif parts:
-            run = Run.of(parts[0][1], parts[0][0])
-            for owner, text in parts[1:]:
-                run = run.extended(text, owner)
-            self.pieces.append(run)
+        if parts:
+            self.pieces.append(_run(parts))
             self.owners.append(parts[0][0])
 
     def join(self) -> None:
@@ -67,17 +61,18 @@ class Layout:
         of several owners becomes a `Run`, which remembers where each of them begins."""
         pieces: list[Piece] = []
         owners: list[int] = []
-        for piece, owner in zip(self.pieces, self.owners, strict=True):
-            last = pieces[-1] if pieces else None
-            if isinstance(piece, str) and isinstance(last, str):
-                if owner == owners[-1] and not isinstance(last, Run):
-                    pieces[-1] = last + piece
-                else:
-                    pieces[-1] = Run.of(last, owners[-1]).extended(piece, owner)
-            else:
-                pieces.append(piece)
-                owners.append(owner)
-        self.pieces, self.owners = pieces, owners
+        parts: list[tuple[int, str]] = []
+        for piece, owner in zip([*self.pieces, 0], [*self.owners, FRAME], strict=True):
+            if isinstance(piece, str):
+                parts.append((owner, piece))
+                continue
+            if parts:
+                pieces.append(_run(parts))
+                owners.append(parts[0][0])
+                parts = []
+            pieces.append(piece)
+            owners.append(owner)
+        self.pieces, self.owners = pieces[:-1], owners[:-1]
 
 
 class Run(str):
@@ -91,18 +86,20 @@ class Run(str):
     starts: tuple[int, ...]
     parts_owners: tuple[int, ...]
 
-    @classmethod
-    def of(cls, text: str, owner: int) -> Run:
-        """The run of one owner; `text` itself where it is one already."""
-        if isinstance(text, Run):
-            return text
-        run = cls(text)
-        run.starts, run.parts_owners = (0,), (owner,)
-        return run
 
-    def extended(self, text: str, owner: int) -> Run:
-        """This run with more text behind it."""
-        run = Run(str(self) + text)
-        run.starts = (*self.starts, len(self))
-        run.parts_owners = (*self.parts_owners, owner)
-        return run
+def _run(parts: Sequence[tuple[int, str]]) -> str:
+    """The parts as one text; a `Run` if they belong to several owners."""
+    text = "".join([part for _, part in parts])
+    starts: list[int] = []
+    owners: list[int] = []
+    place = 0
+    for owner, part in parts:
+        if not owners or owner != owners[-1]:
+            starts.append(place)
+            owners.append(owner)
+        place += len(part)
+    if len(owners) == 1:
+        return text
+    run = Run(text)
+    run.starts, run.parts_owners = tuple(starts), tuple(owners)
+    return run
