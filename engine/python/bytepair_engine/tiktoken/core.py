@@ -158,14 +158,15 @@ class Encoding:
     ) -> list[list[int]]:
         """As `encode` for each text; the engine shares a large batch out over its own threads."""
         _check_threads(num_threads)
+        texts = list(text)
         options: Any = {
             "allowed_special": allowed_special,
             "disallowed_special": disallowed_special,
         }
         try:
-            return self._encoding.encode_batch(list(text), **options)
+            return self._encoding.encode_batch(texts, **options)
         except (InvalidUnicode, SpecialTokenFound):
-            return [self.encode(one, **options) for one in text]
+            return [self.encode(one, **options) for one in texts]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
         """As `encode_ordinary` for each text."""
@@ -178,10 +179,16 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """The ids that no continuation of the text changes, and the possible next ones."""
+        """The ids that no continuation of the text changes, and the possible next ones.
+
+        Raises:
+            UnicodeEncodeError: The text holds a surrogate, as in tiktoken.
+            ValueError: The text contains a disallowed special token.
+        """
         ids = self.encode(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special
         )
+        text.encode()
         names = self.special_tokens_set if allowed_special == "all" else set(allowed_special)
         return unstable.completions(self, text, ids, names & self.special_tokens_set)
 
@@ -217,6 +224,7 @@ class Encoding:
 
         Raises:
             KeyError: No token has one of the ids.
+            OverflowError: An id is negative, or 2**32 or more.
         """
         return self._on_ids(lambda: self._encoding.decode_bytes(tokens))
 
@@ -309,7 +317,8 @@ class Encoding:
         try:
             return decode()
         except UnknownTokenId as error:
-            raise KeyError(f"no token has id {error.token_id}") from None
+            problem = f"no token has id {error.token_id}"
+            raise (KeyError if 0 <= error.token_id < 2**32 else OverflowError)(problem) from None
 
 
 def _check_threads(num_threads: int) -> None:
