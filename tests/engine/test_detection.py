@@ -90,7 +90,7 @@ def test_a_name_decides_nothing(ranks: Path) -> None:
 def test_a_declared_format_must_be_the_files(ranks: Path) -> None:
     with pytest.raises(VocabularyError, match="a rank file in tiktoken's format, and the decl"):
         load_encoding(EncodingSpec(name="r", file=ranks, format="tokenizer.json"))
-    with pytest.raises(VocabularyError, match="no pattern is given, and a rank file"):
+    with pytest.raises(VocabularyError, match="no pattern is given, and the file, a rank file"):
         load_encoding(EncodingSpec(name="r", file=ranks))
     with pytest.raises(VocabularyError, match="also_special is given, and a rank file"):
         load_encoding(EncodingSpec(name="r", file=ranks, pattern="gpt2", also_special=("<a>",)))

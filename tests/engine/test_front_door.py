@@ -74,6 +74,9 @@ def test_other_files_say_what_is_wrong(tmp_path: Path) -> None:
         load_encoding(file)
     with pytest.raises(VocabularyError, match="its format is unknown"):
         load_encoding(file.rename(tmp_path / "a.txt"))
+    (tmp_path / "empty.json").touch()
+    with pytest.raises(VocabularyError, match="the file is empty"):
+        load_encoding(tmp_path / "empty.json")
     with pytest.raises(InvalidOption, match=r"file: must be a pathlib\.Path"):
         EncodingSpec(name="x", file="x")  # type: ignore[arg-type]
 

@@ -131,8 +131,11 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
 
 def _declaration_of(path: Path) -> EncodingSpec:
     """The declaration that a file holds, or that it needs if it is a vocabulary."""
+    data = read_vocabulary_file(path)
+    if not data:  # which is sound TOML
+        raise VocabularyError(str(path), "the file is empty", "fetch it again: it was cut off")
     try:
-        table = tomllib.loads(read_vocabulary_file(path).decode())
+        table = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         if path.suffix != ".toml":
             return EncodingSpec(name=path.stem, file=path)

@@ -119,7 +119,7 @@ def _check_keys(spec: EncodingSpec, opened: Opened) -> None:
     if detected.format in _BARE:
         if spec.pattern is None:
             refuse(
-                f"no pattern is given, and {what} does not carry one",
+                f"no pattern is given, and the file, {what}, does not carry one",
                 "give EncodingSpec or the declaration a pattern: " + proposed_pattern(opened.data),
             )
         if spec.also_special:
