@@ -278,11 +278,10 @@ class Slot:
         reading: The timeout of the reading of its message.
     """
 
-    __slots__ = ("_began", "_limiter", "_task", "admitted", "caller", "reading", "size")
+    __slots__ = ("_limiter", "_task", "admitted", "caller", "reading", "size")
 
     def __init__(self, limiter: Limiter, caller: str, size: int) -> None:
         self._limiter: Final = limiter
-        self._began: Final = asyncio.get_running_loop().time()
         self._task: asyncio.Task[Any] | None = None
         self.caller: Final = caller
         self.size = size
