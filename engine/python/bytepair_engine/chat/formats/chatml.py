@@ -67,6 +67,7 @@ class _Qwen(ChatFormat):
         has_system = first is not None and first.role == "system"
         self._system(layout, chat, first if has_system else None)
         last = len(chat.messages) - 1
+        last_user = _last_user(chat)
         open_end = chat.options.continue_final_message
         for index, message in enumerate(chat.messages):
             if index == 0 and has_system:
@@ -85,7 +86,7 @@ class _Qwen(ChatFormat):
                 continue
             layout.add(START, message.role + "\n")
             if message.role == "assistant":
-                self._assistant(layout, chat, index)
+                self._assistant(layout, message, is_last=index == last, answers=index > last_user)
             elif message.tool_calls or message.reasoning is not None:
                 raise InvalidChat(index, "role", "only_assistants_call_or_reason")
             else:
@@ -130,8 +131,9 @@ class _Qwen(ChatFormat):
             layout.owner = owner
         layout.add(END, "\n")
 
-    def _assistant(self, layout: Layout, chat: Chat, index: int) -> None:
-        message = chat.messages[index]
+    def _assistant(self, layout: Layout, message: Message, *, is_last: bool, answers: bool) -> None:
+        """Add what an assistant says; `answers`: it stands behind the last user's message."""
+        del is_last, answers
         add_content(layout, message)
         self._calls(layout, message)
 
@@ -189,11 +191,9 @@ class Qwen3(_Qwen):
             layout.add(THINK, "\n\n", THINK_END, "\n\n")
         return layout
 
-    def _assistant(self, layout: Layout, chat: Chat, index: int) -> None:
-        message = chat.messages[index]
-        is_last = index == len(chat.messages) - 1
+    def _assistant(self, layout: Layout, message: Message, *, is_last: bool, answers: bool) -> None:
         content = message.text
-        if (is_last or message.reasoning is not None) and index > _last_user(chat):
+        if answers and (is_last or message.reasoning is not None):
             layout.add(THINK, "\n" + (message.reasoning or "").strip("\n") + "\n", THINK_END)
             layout.add("\n\n" + content.lstrip("\n"))
         else:

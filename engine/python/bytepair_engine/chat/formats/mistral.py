@@ -45,12 +45,14 @@ class _Turn:
         users: The indices of the users' messages.
         index: Of the message.
         message: The message.
+        results: How many tools' results stand directly before it.
     """
 
     chat: Chat
     users: Sequence[int]
     index: int
     message: Message
+    results: int
 
 
 class MistralV1(ChatFormat):
@@ -72,9 +74,11 @@ class MistralV1(ChatFormat):
         users = [i for i, message in enumerate(chat.messages) if message.role == "user"]
         if chat.tools and not users:
             raise InvalidChat(None, "tools", "tools_without_user")
+        results = 0
         for index, message in enumerate(chat.messages):
             layout.owner = index
-            turn = _Turn(chat, users, index, message)
+            turn = _Turn(chat, users, index, message, results)
+            results = results + 1 if message.role == "tool" else 0
             if message.role == "user":
                 self._user(layout, turn)
             elif message.role == "assistant":
@@ -181,7 +185,7 @@ class MistralV2(MistralV1):
 
     def _result(self, layout: Layout, turn: _Turn) -> None:
         message = turn.message
-        if turn.chat.messages[turn.index - 1].role == "tool":
+        if turn.results:
             raise InvalidChat(turn.index, "role", "several_results")
         if turn.index < turn.users[-1]:
             return
@@ -262,11 +266,9 @@ class MistralV13(MistralV11):
 
     def _result(self, layout: Layout, turn: _Turn) -> None:
         message = turn.message
-        first = turn.index
-        while first and turn.chat.messages[first - 1].role == "tool":
-            first -= 1
-        calls = turn.chat.messages[first - 1].tool_calls if first else ()
-        place = turn.index - first
+        place = turn.results
+        caller = turn.index - place - 1
+        calls = turn.chat.messages[caller].tool_calls if caller >= 0 else ()
         # mistral-common puts results in the order of their calls: then no ids need to be written.
         if place >= len(calls) or calls[place].id != message.tool_call_id:
             raise InvalidChat(turn.index, "tool_call_id", "results_not_in_the_order_of_calls")
