@@ -1,5 +1,5 @@
-"""What chats cost a server: CPU beside one text of their size, fitting beside counting, and
-hostile chats."""
+"""What chats cost a server: CPU beside one text of their size, fitting beside counting, hostile
+chats, and templates that spin."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from typing import Any
 
 import grpc
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, tokenizer_pb2
+from bytepair_engine import get_encoding
+from bytepair_engine.chat import TemplateLimit, count_chat
+from bytepair_engine.chat.templates import TemplateFormat
+from support.chat_templates import SPINNING, SPUN
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, Server, measure, service
 from bench.service.shapes import Shape
@@ -55,6 +59,7 @@ def main() -> None:
         show(server, f"CountChat, {several}", counted, f"FitChat, {several}", fitted)
     with service(1, SERVER_CORE, encodings=(ENCODING,)) as server:
         show_hostile(server)
+    show_spinning()
 
 
 Request = tokenizer_pb2.CountRequest | chat_pb2.CountChatRequest | chat_pb2.FitChatRequest
@@ -113,6 +118,26 @@ def show_hostile(server: Server) -> None:
             print(
                 f"| {name} | {size:,} | {each * 1e3:,.1f} | {each / size * 1e9:,.1f} | {answer} |"
             )
+
+
+def show_spinning() -> None:
+    """The CPU of templates that would not end, until each is stopped."""
+    encoding = get_encoding(ENCODING)
+    chat_of_one = [{"role": "user", "content": "hello"}]
+    found = []
+    for template in SPINNING:
+        chosen = TemplateFormat("spinning", SPUN + template)
+        times = []
+        for _ in range(ROUNDS):
+            before = time.process_time()
+            try:
+                count_chat(chat_of_one, encoding=encoding, format=chosen)
+            except TemplateLimit:
+                times.append(time.process_time() - before)
+        found.append((statistics.median(times), template))
+    longest, template = max(found)
+    print("\n| templates that spin | longest CPU ms until stopped | by |\n|---:|---:|---|")
+    print(f"| {len(found)} | {longest * 1e3:.0f} | `{template}` |")
 
 
 if __name__ == "__main__":

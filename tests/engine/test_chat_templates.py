@@ -22,7 +22,7 @@ from bytepair_engine.chat.templates import TemplateFormat, load_template
 from bytepair_engine.errors import InvalidOption
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.chat_templates import CHATML, TOOLS, plain
+from support.chat_templates import CHATML, SPINNING, SPUN, TOOLS, plain
 from support.chats import ADVERSARIAL, encoding_for, texts
 
 #: Spelled in every input below, so that a part taken for the template's would be a control token.
@@ -97,6 +97,9 @@ def controls(segments: list[str | Control]) -> int:
         ("dict(a='<c>' ~ x)['a']", 1),
         ("cycler('<c>', x).next()", 1),
         ("t ~ x", 1),
+        ("'<c>'[-9] ~ '<c>'[9] ~ ('<c>'[9] is defined) ~ (x[99] is defined)", 0),
+        ("'<c>'[-3] ~ '<c>'[1] ~ '<c>'[2]", 1),
+        ("'<' ~ '' ~ ('c' if x else 'd') ~ '>' ~ (none if x)", 1),
     ],
 )
 def test_provenance_of_an_expression(expression: str, found: int | None) -> None:
@@ -136,6 +139,51 @@ def test_provenance_of_a_statement(template: str, found: int) -> None:
     assert controls(segments) == found
     if "generation" not in template:
         assert written(segments) == plain(template, [{"role": "user", "content": INPUT}])
+
+
+#: A control token's halves, with input between them.
+STRADDLED = (
+    "<{{ x }}c>",
+    "{{ '<' ~ x ~ 'c>' }}",
+    "{{ ('<' ~ x) ~ 'c>' }}",
+    "{{ '<' ~ (x ~ 'c>') }}",
+    "{{ '<' + x + 'c>' }}",
+    "{{ ['<', x, 'c>'] | join }}",
+    "{{ x.join(['<', 'c>']) }}",
+    "{{ '<#c>'.replace('#', x) }}",
+    "{{ '<#c>'.split('#') | join(x) }}",
+    "{{ '<%sc>' % x }}",
+    "{{ '<{}c>'.format(x) }}",
+    "{{ ('<' ~ x ~ 'c>') | string | trim | lower }}",
+    "{{ ('<' ~ x ~ 'c>')[0:] }}",
+    "{% for c in '<' ~ x ~ 'c>' %}{{ c }}{% endfor %}",
+    "{% set s %}<{{ x }}c>{% endset %}{{ s }}",
+    "{% macro f(a) %}<{{ a }}c>{% endmacro %}{{ f(x) }}",
+    "{% macro f() %}<{{ caller() }}c>{% endmacro %}{% call f() %}{{ x }}{% endcall %}",
+    "{% set n = namespace(s='<') %}{% set n.s = n.s ~ x %}{{ n.s }}c>",
+    "<{% for c in [x] %}{{ c }}{% endfor %}c>",
+    "<{{ x | default('') | trim }}c>",
+    "<{{ x[:0] }}c>",
+)
+
+
+@pytest.mark.parametrize("template", STRADDLED)
+def test_input_between_its_halves_completes_no_control_token(template: str) -> None:
+    template = "{% set x = messages[0].content %}" + template
+    for text in ("", "y", "<c>", " "):
+        segments = rendered(template, text)
+        assert written(segments) == plain(template, [{"role": "user", "content": text}])
+        assert controls(segments) == 0
+
+
+def test_roles_are_structure_that_templates_spell_control_tokens_with() -> None:
+    template = "{% for m in messages %}{{ '<|im_' ~ m.role ~ '|>' ~ m.content }}{% endfor %}"
+    encoding = extend_encoding(get_encoding("o200k_base"), ["<|im_user|>"], name="roles")
+    chat = [{"role": "user", "content": "<|im_user|>"}]
+    found = encode_chat(
+        chat, encoding=encoding, format=TemplateFormat("mine", template), disallowed_special=()
+    )
+    assert [str(segment) for segment in found.segments] == ["Control('<|im_user|>')", "<|im_user|>"]
 
 
 def chats(role: st.SearchStrategy[str]) -> st.SearchStrategy[list[dict[str, Any]]]:
@@ -256,6 +304,13 @@ def test_a_template_that_does_too_much_is_stopped(template: str) -> None:
         rendered(template)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("template", SPINNING)
+def test_each_operation_is_paid_for(template: str) -> None:
+    with pytest.raises(TemplateLimit):
+        rendered(SPUN + template)
+
+
 @pytest.mark.parametrize(
     "template",
     [
@@ -355,23 +410,38 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
         load_template("mine", config)
 
 
-def test_a_token_that_any_text_becomes_is_refused_in_a_template(tmp_path: Any) -> None:
-    def added(content: str, special: bool) -> dict[str, Any]:
-        return {"id": 2, "content": content, "special": special, "single_word": False,
-                "lstrip": False, "rstrip": False, "normalized": False}  # fmt: skip
-
-    def encoding(special: bool) -> Any:
-        model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], "unk_token": "a"}
-        file = tmp_path / f"{special}.json"
-        file.write_text(json.dumps({"added_tokens": [added("<c>", special)], "model": model}))
+@pytest.mark.parametrize(
+    ("flags", "pre_tokenizer", "missing"),
+    [
+        ({"special": False}, None, ("<c>",)),
+        ({"rstrip": True}, None, ()),
+        ({"lstrip": True}, None, ()),
+        ({"single_word": True}, None, ()),
+        ({}, "first", ()),
+    ],
+)
+def test_an_encoding_in_which_a_rendered_string_has_other_ids_is_refused(
+    tmp_path: Any, flags: dict[str, bool], pre_tokenizer: str | None, missing: tuple[str, ...]
+) -> None:
+    def encoding(flags: dict[str, bool], scheme: str | None) -> Any:
+        token = {"id": 2, "content": "<c>", "special": True, "single_word": False,
+                 "lstrip": False, "rstrip": False, "normalized": False} | flags  # fmt: skip
+        spaces = scheme and {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme,
+                             "split": False}  # fmt: skip
+        vocab = {"a": 0, "b": 1, "<c>": 2, "▁": 3}
+        model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "b"}
+        file = tmp_path / "tokenizer.json"
+        file.write_text(
+            json.dumps({"added_tokens": [token], "model": model, "pre_tokenizer": spaces})
+        )
         return load_encoding(EncodingSpec(name="small", file=file))
 
     chosen = TemplateFormat("mine", "<c>{{ messages[0].content }}")
     chat = [{"role": "user", "content": "ab"}]
-    assert encode_chat(chat, encoding=encoding(True), format=chosen).ids == [2, 0, 1]
+    assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids == [2, 0, 1]
     with pytest.raises(ChatFormatMismatch) as refused:
-        count_chat(chat, encoding=encoding(False), format=chosen)
-    assert refused.value.missing == ("<c>",)
+        count_chat(chat, encoding=encoding(flags, pre_tokenizer), format=chosen)
+    assert refused.value.missing == missing
 
 
 @pytest.mark.parametrize("budget", [2, 40, 100, 399])

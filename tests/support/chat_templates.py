@@ -40,6 +40,48 @@ TOOLS: Final = """\
 {% endif %}"""
 
 
+#: Templates that do far more than they may, each by another operation.
+SPINNING: Final = (
+    "{% for a in l %}{% for b in l %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l if false %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% set z = mixed[1:] %}{% endfor %}",
+    "{% for a in l %}{% set z = mixed[5] %}{% endfor %}",
+    "{% for a in l %}{% for c in mixed %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% set z = mixed.split('c') %}{% endfor %}",
+    "{% for a in l %}{% set z = mixed[::-1] %}{% endfor %}",
+    "{% for a in l %}{% set z = mixed | replace('c', x) %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = l[1:] %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% set z = l | list %}{% endfor %}",
+    "{% for a in l %}{% set z = l | join %}{% endfor %}",
+    "{% for a in l %}{% set z = ''.join(l) %}{% endfor %}",
+    "{% for a in l %}{% set z = l | sort | unique | list %}{% endfor %}",
+    "{% for a in l %}{% set z = x in r %}{% endfor %}",
+    "{% for a in l %}{% set z = r.count(x) %}{% endfor %}",
+    "{% for a in l %}{% set z = x in dict(a=l).values() %}{% endfor %}",
+    "{% for a in l %}{% set z = dict.fromkeys(l) %}{% endfor %}",
+    "{% for a in l %}{% set z = cycler(*l) %}{% endfor %}",
+    "{% macro f() %}{{ varargs[0] }}{% endmacro %}{% for a in l %}{{ f(*l) }}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = namespace(a=1) %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = '%5s %.3f' % (x, 1.5) %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = '{:>5}{}'.format(x, 1) %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{{ loop.index ~ x ~ loop.last }}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = 'a b c'.split() %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = messages | groupby('role') %}{% endfor %}"
+    "{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = messages | tojson %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = n // 7 %}{% endfor %}{% endfor %}",
+    "{% for a in l %}{% for b in l %}{% set z = n | string %}{% endfor %}{% endfor %}",
+    "{{ 5 | round(-10**9) }}",
+    "{{ 5 | round(10**9, 'ceil') }}",
+    "{{ ('f' * 99999) | int(0, 16) }}",
+)
+#: What they spin with: lists, a text in many parts of template and input, a long number.
+SPUN: Final = (
+    "{% set x = messages[0].content %}{% set l = [''] * 3000 %}{% set r = range(1000) %}"
+    "{% set mixed = ([x] * 300) | join('<c>') %}{% set n = ('9' * 4000) | int %}"
+)
+
+
 def plain(template: str, messages: list[dict[str, Any]], **given: Any) -> str:
     """What Jinja2 writes."""
     environment = ImmutableSandboxedEnvironment(

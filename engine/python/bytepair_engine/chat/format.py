@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Final, Literal
+from weakref import WeakSet
 
 from bytepair_engine.chat.errors import ChatFormatMismatch, InvalidChat
 from bytepair_engine.chat.layout import Control, Layout
@@ -101,10 +102,26 @@ class ChatFormat(ABC):
         yield from sorted(self.controls | self.optional_controls)
 
     def check_encoding(self, encoding: Encoding) -> None:
-        """Raise ChatFormatMismatch for an encoding that lacks a control token."""
+        """Raise ChatFormatMismatch for an encoding that does not have what the format needs."""
+        if encoding not in self._checked:
+            self.check_new(encoding)
+            self._checked.add(encoding)
+
+    @cached_property
+    def _checked(self) -> WeakSet[Encoding]:
+        """The encodings that have it."""
+        return WeakSet()
+
+    def check_new(self, encoding: Encoding) -> None:
+        """Raise ChatFormatMismatch for an encoding that lacks a control token; or in which one
+        changes the text beside it, so that runs are not what a rendered string gives."""
         missing = self.controls - encoding.special_tokens.keys()
         if missing:
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
+        if self.joining == "runs" and not all(
+            _stands_alone(encoding, name) for name in self.controls_in(encoding)
+        ):
+            raise ChatFormatMismatch(self.name, encoding.name, ())
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
         """The control tokens that it may write in an encoding."""
@@ -182,6 +199,18 @@ class ChatFormat(ABC):
                     raise InvalidChat(index, name, "field_not_supported")
             if has_structured and any(type(part) is Structured for part in message.content or ()):
                 raise InvalidChat(index, "content", "part_not_supported")
+
+
+def _stands_alone(encoding: Encoding, name: str) -> bool:
+    """Whether texts beside a control token have the ids that they have alone. White space may
+    belong to the token, and the start of a text may have a mark that no other place has."""
+    token = encoding.special_tokens.get(name)
+    texts = ("a", " ") if token is not None else ()
+    for text in texts:
+        ids = encoding.encode_ordinary(text)
+        if encoding.encode(text + name + text, allowed_special={name}) != [*ids, token, *ids]:
+            return False
+    return True
 
 
 def _one_of(values: Iterable[str]) -> str:

@@ -38,7 +38,7 @@ class OpenAiChat(ChatFormat):
     fields = frozenset({"name", "tool_calls", "tool_call_id"})
     tools = True
 
-    def check_encoding(self, encoding: Encoding) -> None:
+    def check_new(self, encoding: Encoding) -> None:
         if encoding.special_tokens.get("<|endofprompt|>") not in _FUNCTION:
             raise ChatFormatMismatch(self.name, encoding.name, ())
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
 from bytepair_engine.chat.errors import TemplateLimit
 
-#: Steps of any rendering: some 20 ms of CPU.
-BASE_STEPS: Final = 20_000
+#: Steps of any rendering: at most some 40 ms of CPU (`make bench-chat`).
+BASE_STEPS: Final = 16_000
 #: More steps for each value (message, field, call, JSON value) of the input.
 STEPS_PER_VALUE: Final = 50
 #: Characters that one step copies or writes.
@@ -19,6 +19,10 @@ CHARACTERS_PER_STEP: Final = 256
 COPIES: Final = 16
 #: Calls within calls: macros, and loops that call themselves.
 MAX_DEPTH: Final = 64
+
+VIEWS: Final = (range, KeysView, ValuesView, ItemsView)
+#: What is copied or searched at once, in a time that its length decides.
+SIZED: Final = (str, list, tuple, dict, *VIEWS)
 
 
 class Budget:
@@ -84,6 +88,12 @@ def spend_text(characters: int) -> None:
     _CURRENT.get().spend(1 + characters // CHARACTERS_PER_STEP)
 
 
+def spend_copy(value: Any) -> None:
+    """Take the steps of copying a text, or a container without what is in it."""
+    if isinstance(value, SIZED):
+        spend(len(value) >> 7)
+
+
 def spend_deep(value: Any) -> None:
     """Take the steps of walking a value, before something walks it. A list may hold another one
     many times, so that what is small in memory is large when it is written."""
@@ -100,5 +110,7 @@ def spend_deep(value: Any) -> None:
         elif isinstance(item, (list, tuple)):
             budget.spend(1 + len(item))
             open_values += item
+        elif isinstance(item, int):
+            budget.spend(1 + (item.bit_length() >> 7))
         else:
             budget.spend(1)

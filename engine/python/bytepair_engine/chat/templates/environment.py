@@ -17,7 +17,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from bytepair_engine.chat.errors import InvalidChat, TemplateLimit
-from bytepair_engine.chat.templates.budget import one_call, spend, spend_deep, spend_text
+from bytepair_engine.chat.templates.budget import (
+    VIEWS,
+    one_call,
+    spend,
+    spend_copy,
+    spend_deep,
+    spend_text,
+)
 from bytepair_engine.chat.templates.filters import FILTERS, TESTS
 from bytepair_engine.chat.templates.traced import Traced, joined, text
 
@@ -121,7 +128,7 @@ class Environment(ImmutableSandboxedEnvironment):
     """The environment of one template."""
 
     code_generator_class = _Generator
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
 
     def __init__(self, entered: Callable[[Any], None], date: Callable[[], str]) -> None:
         """Make it as transformers does.
@@ -174,6 +181,10 @@ class Environment(ImmutableSandboxedEnvironment):
             if value is not None:
                 name = nodes.Name(value.name, "load")
             loop.body.insert(0, _call("entered", name, loop.lineno))
+            if loop.test is not None:
+                # What it passes over does not enter the loop.
+                tested = nodes.Call(nodes.EnvironmentAttribute("tested"), [], [], None, None)
+                loop.test = nodes.And(tested, loop.test)
         _mark_ends(tree)
         return tree
 
@@ -199,6 +210,8 @@ class Environment(ImmutableSandboxedEnvironment):
         """A value that is about to be compared, or searched."""
         if isinstance(value, str):
             spend_text(len(value))
+        elif isinstance(value, VIEWS):
+            spend_deep(list(value))
         elif isinstance(value, (list, tuple, dict)):
             spend_deep(value)
         return value
@@ -207,6 +220,11 @@ class Environment(ImmutableSandboxedEnvironment):
         """A loop begins with its next value."""
         spend(1)
         self._entered(value)
+
+    def tested(self) -> bool:
+        """A loop asks whether it takes a value."""
+        spend(1)
+        return True
 
     def left(self, value: Any) -> None:
         """A loop ends that is in no other."""
@@ -219,6 +237,7 @@ class Environment(ImmutableSandboxedEnvironment):
         spend(1)
         if isinstance(obj, str):
             if attribute in _STRING_METHODS:
+                spend(len(obj) >> 12)
                 return getattr(Traced.of(obj), _STRING_METHODS[attribute])
             if hasattr(str, attribute):
                 raise SecurityError("a method that chat templates do not have")
@@ -238,6 +257,8 @@ class Environment(ImmutableSandboxedEnvironment):
         spend(1)
         if isinstance(argument, tuple):
             spend_deep(argument)  # which is hashed
+        elif isinstance(argument, slice):
+            spend_copy(obj)
         try:
             return obj[argument]
         except (AttributeError, TypeError, LookupError):
@@ -250,10 +271,15 @@ class Environment(ImmutableSandboxedEnvironment):
             owner = getattr(obj, "__self__", None)
             if isinstance(owner, str):
                 spend_text(len(owner))
-            elif isinstance(owner, (list, tuple)):
-                spend_deep(owner)
+            elif isinstance(owner, (list, tuple, range)):
+                spend_deep(owner if not isinstance(owner, range) else list(owner))
             elif isinstance(owner, (dict, LoopContext)):
                 spend_deep(args)  # which are hashed, or compared
+                spend_copy(owner)
+            else:
+                for arg in args:
+                    spend_copy(arg)
+            spend(len(args) >> 4)
             return super().call(context, obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -263,6 +289,7 @@ class Environment(ImmutableSandboxedEnvironment):
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             return joined((left, right))
         if isinstance(left, int) and isinstance(right, int):
+            spend((left.bit_length() + right.bit_length()) >> 7)
             _check_integers(operator, left, right)
         elif operator in ("+", "*"):
             for value, times in ((left, right), (right, left)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import GeneratorType
 from typing import Any, Final, cast
@@ -14,17 +15,21 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.tests import TESTS as DEFAULT_TESTS
 
 from bytepair_engine.chat.errors import TemplateLimit
-from bytepair_engine.chat.templates.budget import spend, spend_deep, spend_text
+from bytepair_engine.chat.templates.budget import spend, spend_copy, spend_deep, spend_text
 from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
 
 #: Jinja2's own, as they neither make text nor compare deep values.
 _SHALLOW: Final = (
-    "abs", "count", "d", "default", "first", "float", "int", "items", "last", "length",
-    "list", "map", "reject", "rejectattr", "reverse", "round", "select", "selectattr",
+    "abs", "count", "d", "default", "first", "float", "items", "last", "length",
+    "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr",
 )  # fmt: skip
 #: Jinja2's own, that compare or write all of a value.
 _DEEP: Final = ("dictsort", "groupby", "max", "min", "sort", "unique", "wordcount")
 
+#: The largest integer that a text is read as, in bits: what JSON may have.
+MAX_READ_BITS: Final = 1 << 14
+
+NO_TEXT: Final = Traced.constant("")
 _WORDS: Final = re.compile(r"[-\s({\[<]+")
 
 
@@ -61,7 +66,7 @@ def _replace(value: Any, old: Any, new: Any, count: int | None = None) -> str:
     return found.replace(text(old), text(new), -1 if count is None else count)
 
 
-def _join(value: Any, d: Any = "", attribute: str | int | None = None) -> str:
+def _join(value: Any, d: Any = NO_TEXT, attribute: str | int | None = None) -> str:
     items = list(value)
     if attribute is not None:
         items = [item[attribute] if isinstance(item, Mapping) else None for item in items]
@@ -85,6 +90,19 @@ def _reverse(value: Any) -> Any:
 
 def _format(value: Any, *args: Any, **kwargs: Any) -> str:
     return Traced.of(text(value)) % (kwargs or args)
+
+
+def _int(value: Any, default: Any = 0, base: int = 10) -> Any:
+    made = DEFAULT_FILTERS["int"](value, default, base)
+    if isinstance(made, int) and made.bit_length() > MAX_READ_BITS:
+        raise TemplateLimit("integer")
+    return made
+
+
+def _round(value: Any, precision: int = 0, method: Any = "common") -> Any:
+    if isinstance(precision, int) and abs(precision) > sys.float_info.max_10_exp:
+        raise TemplateLimit("integer")
+    return DEFAULT_FILTERS["round"](value, precision, method)
 
 
 def _center(value: Any, width: int = 80) -> str:
@@ -130,8 +148,8 @@ def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]
         for arg in args[:2]:
             if deep:
                 spend_deep(arg)
-            elif isinstance(arg, (list, tuple, dict, str)):
-                spend_text(len(arg))
+            else:
+                spend_copy(arg)
         made = function(*args, **kwargs)
         return _metered(made) if isinstance(made, GeneratorType) else made
 
@@ -154,6 +172,8 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
             ("indent", _indent),
             ("reverse", _reverse),
             ("format", _format),
+            ("int", _int),
+            ("round", _round),
             ("center", _center),
             ("tojson", _tojson),
             ("string", text),

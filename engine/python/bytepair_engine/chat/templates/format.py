@@ -23,7 +23,7 @@ from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
 from bytepair_engine.chat.messages import Counted, Message
 from bytepair_engine.chat.templates.budget import Budget, limited
 from bytepair_engine.chat.templates.environment import Environment
-from bytepair_engine.chat.templates.traced import Traced
+from bytepair_engine.chat.templates.traced import Traced, ranges_of
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
 
@@ -117,7 +117,6 @@ class TemplateFormat(ChatFormat):
         self._variables = {key: _constants(value) for key, value in (variables or {}).items()}
         self._encodings = frozenset(encodings)
         self._arguments = arguments
-        self._always_found: dict[str, list[str]] = {}
         if len(template) > MAX_SOURCE:
             raise BadTemplate(name, None, f"more than {MAX_SOURCE} characters")
         environment = Environment(_entered, _date)
@@ -145,23 +144,23 @@ class TemplateFormat(ChatFormat):
         yield from ("template", self.name, self._template_text, self._arguments)
         yield json.dumps([self._variables, self.option_values], sort_keys=True)
 
-    def check_encoding(self, encoding: Encoding) -> None:
-        super().check_encoding(encoding)
+    def check_new(self, encoding: Encoding) -> None:
+        super().check_new(encoding)
         if self._encodings and encoding.name not in self._encodings:
             raise ChatFormatMismatch(self.name, encoding.name, ())
         # Tokens that any text becomes: a message would write what the template controls by.
-        known = self._always_found
-        if encoding.fingerprint not in known:
-            added = () if encoding.pipeline is None else encoding.pipeline.added
-            names = [token.name for token in added if not token.special and token.name.strip()]
-            known[encoding.fingerprint] = sorted(n for n in names if n in self._template_text)
-        if known[encoding.fingerprint]:
-            raise ChatFormatMismatch(self.name, encoding.name, known[encoding.fingerprint])
+        added = () if encoding.pipeline is None else encoding.pipeline.added
+        names = [token.name for token in added if not token.special and token.name.strip()]
+        if found := self._spelled(names):
+            raise ChatFormatMismatch(self.name, encoding.name, sorted(found))
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
         """The special tokens of an encoding that the template or its variables spell."""
+        return self._spelled(encoding.special_tokens)
+
+    def _spelled(self, tokens: Iterable[str]) -> frozenset[str]:
         spelled = self._template_text + json.dumps(self._variables, ensure_ascii=False)
-        return frozenset(token for token in encoding.special_tokens if token in spelled)
+        return frozenset(token for token in tokens if token in spelled)
 
     def layout(self, chat: Chat, encoding: Encoding) -> Layout:
         self.check_encoding(encoding)
@@ -220,9 +219,7 @@ class TemplateFormat(ChatFormat):
             with limited(Budget(values, characters)):
                 context = self._compiled.new_context(given)
                 return [
-                    (made, rendering.owner)
-                    for made in self._compiled.root_render_func(context)
-                    if made
+                    (made, rendering.owner) for made in self._compiled.root_render_func(context)
                 ]
         except (InvalidChat, InvalidOption, TemplateLimit):
             raise
@@ -247,7 +244,8 @@ class TemplateFormat(ChatFormat):
         if any(isinstance(part, Counted) for part in message.content or ()):
             raise InvalidChat(index, "content", "part_not_supported")
         said: dict[str, Any] = {
-            "role": message.role,
+            # One of `roles`, which are structure: templates spell control tokens with them.
+            "role": Traced.constant(message.role),
             "content": None if message.content is None else message.text,
         }
         if message.tool_calls:
@@ -390,18 +388,20 @@ def _pieces(
     that is written in pieces is found, and one that input begins or ends is not."""
     run: list[tuple[str, int]] = []
     for made, owner in rendered:
-        place = 0
-        for start, stop in made.template if isinstance(made, Traced) else ():
-            if start > place:
+        plain, place = str(made), 0
+        for number, (start, stop) in enumerate(ranges_of(made)):
+            if start or number:
+                # Input stands before it, which may be empty.
                 yield from _controls(run, finder)
                 run = []
-                yield str(made)[place:start], owner
-            run.append((str(made)[start:stop], owner))
+                if place < start:
+                    yield plain[place:start], owner
+            run.append((plain[start:stop], owner))
             place = stop
-        if place < len(made):
+        if place < len(plain):
             yield from _controls(run, finder)
             run = []
-            yield str(made)[place:], owner
+            yield plain[place:], owner
     yield from _controls(run, finder)
 
 

@@ -3,24 +3,30 @@
 A plain `str` is input. `Traced` is a `str` with the ranges that come from the template. What an
 operation cannot follow becomes input, so that a fault here can hide a control token and never
 make one.
+
+Input that is empty is input too: between two of the template's ranges it keeps them apart, so that
+no control token appears where a message says nothing.
 """
 
 from __future__ import annotations
 
 import re
 import string
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Self, SupportsIndex
 
 from jinja2.exceptions import SecurityError
 
 from bytepair_engine.chat.errors import TemplateLimit
-from bytepair_engine.chat.templates.budget import spend_deep, spend_text
+from bytepair_engine.chat.templates.budget import spend, spend_deep, spend_text
 
 #: The widest field of a format string.
 MAX_WIDTH: Final = 1000
 
 Ranges = tuple[tuple[int, int], ...]
+#: Between the template's ranges on its two sides stands input, which is empty.
+_EMPTY_INPUT: Final[Ranges] = ((0, 0), (0, 0))
 
 _PERCENT: Final = re.compile(
     r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)"
@@ -34,7 +40,8 @@ class Traced(str):
     """Text with the ranges that a template wrote.
 
     Attributes:
-        template: These ranges, in code points: increasing, not empty, not touching.
+        template: These ranges, in code points, increasing. Between two of them stands input, which
+            is empty where they touch. A range may be empty where input stands beside it.
     """
 
     __slots__ = ("template",)
@@ -48,7 +55,7 @@ class Traced(str):
     @classmethod
     def constant(cls, text: str) -> Traced:
         """Text that the template holds."""
-        return cls(text, ((0, len(text)),) if text else ())
+        return cls(text, ((0, len(text)),))
 
     @classmethod
     def of(cls, value: str) -> Traced:
@@ -58,14 +65,16 @@ class Traced(str):
     @property
     def is_constant(self) -> bool:
         """Whether the template wrote all of it."""
-        return self.template == (((0, len(self)),) if self else ())
+        return self.template == ((0, len(self)),)
 
     def part(self, start: int, stop: int) -> Traced:
         """The characters from `start` to `stop`, both from 0 to the length."""
-        ranges = ((max(a, start) - start, min(b, stop) - start) for a, b in self.template)
-        return Traced(
-            str.__getitem__(self, slice(start, stop)), tuple(r for r in ranges if r[0] < r[1])
-        )
+        template = self.template
+        first = bisect_left(template, start, key=_end)
+        last = bisect_left(template, (stop + 1,), first)
+        spend(1 + (last - first >> 2))
+        ranges = [(max(a, start) - start, min(b, stop) - start) for a, b in template[first:last]]
+        return Traced(str.__getitem__(self, slice(start, stop)), tuple(ranges))
 
     def _like(self, made: str) -> Traced:
         """A text of which each character comes from the one at its place."""
@@ -101,13 +110,11 @@ class Traced(str):
 
     def __getitem__(self, key: SupportsIndex | slice) -> Traced:
         if not isinstance(key, slice):
-            index = key.__index__()
-            return self.part(index, index + 1) if index >= 0 else self[len(self) + index :][:1]
+            index = range(len(self))[key]
+            return self.part(index, index + 1)
         start, stop, step = key.indices(len(self))
         if step == 1:
             return self.part(start, max(start, stop))
-        made = str.__getitem__(self, key)
-        spend_text(len(made) * 16)
         return joined([self.part(i, i + 1) for i in range(start, stop, step)])
 
     def __iter__(self) -> Iterator[str]:
@@ -135,7 +142,7 @@ class Traced(str):
         return self._separated(str.rsplit(self, sep, maxsplit), sep)
 
     def _separated(self, pieces: list[str], sep: str | None) -> list[str]:
-        spend_text(len(self) + 16 * len(pieces))
+        spend_text(len(self))
         if sep is None:
             return [*self._parts(pieces)]
         found: list[str] = []
@@ -167,7 +174,7 @@ class Traced(str):
         limit = count.__index__()
         if limit >= 0:
             found = min(found, limit)
-        spend_text(len(self) + found * (len(new) + 16))
+        spend_text(len(self) + found * len(new))
         if not old:
             return Traced(str.replace(self, old, new, count))
         return Traced.of(new).join(self.split(old, found))
@@ -195,7 +202,7 @@ class Traced(str):
         for value in values:
             if not isinstance(value, str):
                 raise TypeError("not a text")
-            if pieces and self:
+            if pieces:
                 pieces.append(self)
             pieces.append(value)
         return joined(pieces)
@@ -233,18 +240,30 @@ class Traced(str):
 def joined(pieces: Iterable[str]) -> Traced:
     """The pieces as one text."""
     pieces = list(pieces)
+    spend(len(pieces) >> 3)
     ranges: list[tuple[int, int]] = []
     place = 0
     for piece in pieces:
-        if isinstance(piece, Traced):
-            for start, stop in piece.template:
-                if ranges and ranges[-1][1] == place + start:
-                    ranges[-1] = (ranges[-1][0], place + stop)
-                else:
-                    ranges.append((place + start, place + stop))
+        own = ranges_of(piece)
+        if own and ranges and ranges[-1][1] == place + own[0][0]:
+            # What touches across two pieces is one range; within a piece it is not.
+            ranges[-1] = (ranges[-1][0], place + own[0][1])
+            own = own[1:]
+        ranges += [(place + start, place + stop) for start, stop in own]
         place += len(piece)
     spend_text(place + 16 * len(ranges))
     return Traced("".join(pieces), tuple(ranges))
+
+
+def _end(span: tuple[int, int]) -> int:
+    return span[1]
+
+
+def ranges_of(value: str) -> Ranges:
+    """The ranges of a text that a template wrote."""
+    if isinstance(value, Traced) and value.template:
+        return value.template
+    return () if value else _EMPTY_INPUT
 
 
 def text(value: Any) -> str:
@@ -252,7 +271,8 @@ def text(value: Any) -> str:
     if isinstance(value, str):
         return value
     spend_deep(value)
-    return str(value)
+    # No text is that of what is undefined: which fields there are is structure.
+    return str(value) or Traced.constant("")
 
 
 def _checked_width(spec: str) -> None:
