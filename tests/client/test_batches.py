@@ -222,8 +222,16 @@ def test_many_texts_are_no_text(client: TokenizerClient, name: str) -> None:
         getattr(client, name)(["a", "b"])
 
 
+@pytest.mark.parametrize("name", ["truncate", "split"])
+def test_many_texts_are_not_cut_as_one(client: TokenizerClient, name: str) -> None:
+    with pytest.raises(TypeError, match="text must be one str, not list"):
+        getattr(client, name)(["a", "b"], 3)
+
+
 def test_options_have_names(client: TokenizerClient) -> None:
-    with pytest.raises(TypeError, match=r"encode\(\) takes one .* encoding="):
+    with pytest.raises(TypeError, match=r"encode\(\) takes only text .* encoding="):
         client.encode("x", "gpt-4o")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="names only"):
+    with pytest.raises(TypeError, match="takes only text and max_tokens without a name"):
+        client.truncate("x", 3, "gpt-4o")  # type: ignore[call-arg, arg-type]
+    with pytest.raises(TypeError, match="takes nothing without a name"):
         client.list_encodings(1)  # type: ignore[call-arg]

@@ -124,10 +124,10 @@ def prepared(
     """
     positional = _positional(operation)
     if len(arguments) > len(positional):
-        takes = f"one argument without its name ({positional[0]})" if positional else "names only"
+        takes = f"only {' and '.join(positional)}" if positional else "nothing"
         raise TypeError(
-            f"{operation.__name__}() takes {takes}: write the others with their names, such as "
-            'encoding="o200k_base"'
+            f"{operation.__name__}() takes {takes} without a name: write the others with their "
+            'names, such as encoding="o200k_base"'
         )
     return operation(defaults, *arguments, **options)
 

@@ -84,10 +84,15 @@ def wire_errors(errors: str) -> text_pb2.DecodeErrors:
 
 
 def set_one_text(request: Any, text: object) -> None:
-    """Put a text into a request that has no segments. Raises as `set_text`."""
+    """Put a text into a request that has no segments. Raises as `one_text` and `set_text`."""
+    set_text(request, one_text(text))
+
+
+def one_text(text: object) -> str:
+    """A text that is no segments. Raises TypeError for what is no string."""
     if not isinstance(text, str):
-        raise TypeError(f"text must be a str, not {type(text).__name__}")
-    set_text(request, text)
+        raise TypeError(f"text must be one str, not {type(text).__name__}")
+    return text
 
 
 def tokens(option: str, value: int) -> int:

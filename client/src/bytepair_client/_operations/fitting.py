@@ -17,6 +17,7 @@ from bytepair_client._operations.common import (
     Level,
     copied,
     has_more_bytes,
+    one_text,
     set_encoding,
     set_one_text,
     timeout_for,
@@ -240,7 +241,7 @@ def split(
         unit=CODE_POINT,
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    is_large = has_more_bytes(one_text(text), defaults.max_unary_bytes)
     if not is_large:
         set_one_text(request, text)
 
