@@ -4,9 +4,12 @@
 use crate::breaks::{self, Level};
 use crate::split::{class_of, is_letter};
 
-/// Bytes that are searched for a letter before a block and after it, and for a border at once.
+/// Bytes that are searched for a letter before a block and after it.
 const FAR: usize = 512;
-const BLOCK: usize = 48;
+
+/// Bytes that are searched for a border at once, at first and at most.
+const BLOCK: usize = 12;
+const LARGEST: usize = 48;
 
 /// Where a text may be cut, from the finest to the coarsest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,15 +55,16 @@ pub fn last(
         }
         return Ok(None);
     }
-    let mut high = place;
+    let (mut high, mut block) = (place, BLOCK);
     while high > start {
-        let low = floor(text, high.saturating_sub(BLOCK).max(start));
+        let low = floor(text, high.saturating_sub(block).max(start));
         for end in between(border, text, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
             }
         }
         high = low;
+        block = LARGEST.min(2 * block);
     }
     Ok(None)
 }

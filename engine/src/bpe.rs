@@ -15,6 +15,7 @@ use crate::parallel::{self, Sharing};
 use crate::split::{PatternFault, Splitter};
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::fingerprint::fingerprint;
+use crate::vocabulary::lengths::Lengths;
 use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::special::SpecialSet;
 
@@ -23,7 +24,7 @@ pub struct Bpe {
     vocabulary: Vocabulary,
     /// Made when first needed: most processes never decode.
     short_tokens: OnceLock<ShortTokens>,
-    longest_token: OnceLock<usize>,
+    lengths: OnceLock<Lengths>,
     splitter: Splitter,
     pool: Pool,
     sharing: Sharing,
@@ -80,7 +81,7 @@ impl Bpe {
         Ok(Bpe {
             vocabulary: Vocabulary::new(table),
             short_tokens: OnceLock::new(),
-            longest_token: OnceLock::new(),
+            lengths: OnceLock::new(),
             splitter,
             pool: Pool::new(cache_bytes),
             sharing,
@@ -277,12 +278,8 @@ impl Bpe {
         &self.splitter
     }
 
-    /// The bytes of the longest token.
-    pub(crate) fn longest_token(&self) -> usize {
-        *self.longest_token.get_or_init(|| {
-            let lengths = self.table().iter().map(|(token, _)| token.len());
-            lengths.max().unwrap_or(0)
-        })
+    pub(crate) fn lengths(&self) -> &Lengths {
+        self.lengths.get_or_init(|| Lengths::of(self.table()))
     }
 
     /// The ids of consecutive pre-tokens, the first of which starts at `start`.

@@ -13,10 +13,13 @@ use crate::output::Sums;
 use crate::split::{Ends, is_split_point, next_split_point};
 
 /// Bytes of text that are split into pre-tokens at once.
-const WINDOW: usize = 16 * 1024;
+const WINDOW: usize = 2 * 1024;
 
 /// The same, where the text has been split from a place near by.
 const RESTART: usize = 192;
+
+/// Ends of pre-tokens that are kept when they are passed.
+const MOST_PASSED: usize = 4096;
 
 /// The bytes of the longest pre-token, and of what is looked through for a split point.
 const NEAR: usize = 256;
@@ -143,8 +146,11 @@ struct Scan<'a> {
     start: usize,
     /// The tokens before `start`, of those in `sums`.
     before: usize,
+    /// Ends of pre-tokens; those behind `start` are from `first` on.
     places: Vec<usize>,
+    first: usize,
     sums: Sums,
+    ends: Ends,
 }
 
 impl<'a> Scan<'a> {
@@ -155,61 +161,89 @@ impl<'a> Scan<'a> {
             start,
             before: 0,
             places: Vec::new(),
+            first: 0,
             sums: Sums::default(),
+            ends: Ends::new(),
         }
     }
 
     /// Start at another place. What is known goes on to be where a pre-token ends there: what
     /// stands before one changes none.
     fn go_to(&mut self, start: usize) {
-        match self.places.binary_search(&start) {
-            Ok(index) => {
-                self.before = self.sums.sums[index];
-                self.places.drain(..=index);
-                self.sums.sums.drain(..=index);
-            }
-            Err(_) if start == self.start => {}
-            Err(_) => self.restart(start),
+        if start == self.start {
+            return;
         }
         self.start = start;
+        match self.places[self.first..].binary_search(&start) {
+            Ok(index) => {
+                self.first += index;
+                self.before = self.sums.sums[self.first];
+                self.first += 1;
+            }
+            Err(_) => self.restart(),
+        }
+        if self.first > MOST_PASSED {
+            self.places.drain(..self.first);
+            self.sums.sums.drain(..self.first);
+            self.first = 0;
+        }
     }
 
     /// As `go_to`, where no pre-token ended: soon one ends where one ended before.
-    fn restart(&mut self, start: usize) {
-        let places = std::mem::take(&mut self.places);
-        let Sums { sums, .. } = std::mem::take(&mut self.sums);
-        (self.start, self.before) = (start, 0);
-        if self.extend(RESTART).is_err() {
-            return;
-        }
-        let ends = self.places.iter().enumerate();
+    fn restart(&mut self) {
+        let start = self.start;
+        let read = self.read(start, RESTART).unwrap_or(0);
+        let old = &self.places[self.first..];
+        let ends = self.ends.as_slice()[..read].iter().enumerate();
         let common = ends
-            .filter_map(|(index, end)| Some((index, places.binary_search(end).ok()?)))
+            .filter_map(|(index, end)| Some((index + 1, old.binary_search(end).ok()?)))
             .next();
-        let Some((index, old)) = common else { return };
-        let (now, then) = (self.sums.sums[index], sums[old]);
-        self.places.truncate(index);
-        self.places.extend_from_slice(&places[old..]);
-        self.sums.sums.truncate(index);
-        let moved = sums[old..].iter().map(|sum| sum - then + now);
-        self.sums.sums.extend(moved);
-        self.sums.count = self.sums.sums.last().copied().unwrap_or(0);
+        // The new ends take the room of those that are passed.
+        if let Some((new, old)) = common
+            && let Some(first) = (self.first + old + 1).checked_sub(new)
+        {
+            let ends = &self.ends.as_slice()[..new];
+            let mut sums = Sums::default();
+            self.core
+                .give_pieces(self.text.as_bytes(), start, ends, &mut sums);
+            let then = self.sums.sums[first + new - 1];
+            if let Some(before) = then.checked_sub(sums.count) {
+                for (index, (&end, sum)) in ends.iter().zip(&sums.sums).enumerate() {
+                    self.places[first + index] = end;
+                    self.sums.sums[first + index] = before + sum;
+                }
+                (self.first, self.before) = (first, before);
+                return;
+            }
+        }
+        self.places.clear();
+        self.sums = Sums::default();
+        (self.first, self.before) = (0, 0);
     }
 
     /// Split at most `bytes` more of the text. Returns whether there was more.
     fn extend(&mut self, bytes: usize) -> Result<bool, Unclear> {
-        let at = self.places.last().copied().unwrap_or(self.start);
+        let known = self.places[self.first..].last();
+        let at = known.copied().unwrap_or(self.start);
         if at == self.text.len() {
             return Ok(false);
         }
-        let window = floor(self.text, (at + bytes).min(self.text.len()));
-        let mut ends = Ends::new();
+        let read = self.read(at, bytes)?;
+        let ends = &self.ends.as_slice()[..read];
         self.core
-            .pattern()
-            .fill(&self.text[..window], at, &mut ends);
-        let mut ends = ends.as_slice();
-        // What stands behind the window may change pre-tokens back to the last split point in it.
+            .give_pieces(self.text.as_bytes(), at, ends, &mut self.sums);
+        self.places.extend_from_slice(ends);
+        Ok(true)
+    }
+
+    /// Find the next ends of pre-tokens from one on, of at most `bytes` of text. Returns how many
+    /// of `ends` are certain, and near each other.
+    fn read(&mut self, at: usize, bytes: usize) -> Result<usize, Unclear> {
+        let window = floor(self.text, (at + bytes).min(self.text.len()));
         let seen = &self.text[..window];
+        self.core.pattern().fill(seen, at, &mut self.ends);
+        let mut ends = self.ends.as_slice();
+        // What stands behind the window may change pre-tokens back to the last split point in it.
         if let Some(&last) = ends.last()
             && window < self.text.len()
             && next_split_point(seen, last).is_none()
@@ -220,19 +254,21 @@ impl<'a> Scan<'a> {
                 ends = rest;
             }
         }
-        let mut from = at;
-        let short = ends
-            .iter()
-            .take_while(|&&end| end - std::mem::replace(&mut from, end) <= NEAR)
-            .count();
-        if short == 0 {
-            return Err(Unclear);
+        // The longest is found faster than the first that is too long; there rarely is one.
+        let (mut from, mut longest) = (at, 0);
+        for &end in ends {
+            longest = longest.max(end - from);
+            from = end;
         }
-        let ends = &ends[..short];
-        self.core
-            .give_pieces(self.text.as_bytes(), at, ends, &mut self.sums);
-        self.places.extend_from_slice(ends);
-        Ok(true)
+        from = at;
+        let near = if longest <= NEAR {
+            ends.len()
+        } else {
+            ends.iter()
+                .take_while(|&&end| end - std::mem::replace(&mut from, end) <= NEAR)
+                .count()
+        };
+        if near == 0 { Err(Unclear) } else { Ok(near) }
     }
 
     /// The chunk from `start` on.
@@ -280,10 +316,13 @@ impl<'a> Scan<'a> {
             }
         }
         // The first split point before which there are too many.
-        let mut index = self.sums.sums.partition_point(|&sum| sum <= most);
-        let fits = index
-            .checked_sub(1)
-            .map_or(self.start, |index| self.places[index]);
+        let sums = &self.sums.sums[self.first..];
+        let mut index = self.first + sums.partition_point(|&sum| sum <= most);
+        let fits = if index == self.first {
+            self.start
+        } else {
+            self.places[index - 1]
+        };
         let beyond = loop {
             while index >= self.places.len() {
                 if !self.extend(WINDOW)? {
@@ -351,23 +390,25 @@ impl<'a> Scan<'a> {
         budget: usize,
     ) -> Result<Option<(usize, usize)>, Unclear> {
         // The last split point from which on there are too many, and the tokens before it.
-        let after = |index: usize| count - (self.sums.sums[index] - self.before);
-        let inside = self.places.partition_point(|&place| place < end);
-        let sums = &self.sums.sums[..inside];
+        let places = &self.places[self.first..];
+        let sums = &self.sums.sums[self.first..];
+        let after = |index: usize| count - (sums[index] - self.before);
+        let inside = places.partition_point(|&place| place < end);
+        let sums = &sums[..inside];
         let mut index = sums.partition_point(|&sum| count > budget + (sum - self.before));
         let mut low = self.start;
         while index > 0 {
             index -= 1;
-            if is_split_point(self.text, self.places[index]) {
-                low = self.places[index];
+            if is_split_point(self.text, places[index]) {
+                low = places[index];
                 break;
             }
         }
         // The split points behind it, at which parts are counted.
         while low < end {
-            let points = self.places[..inside].iter().enumerate();
+            let points = places[..inside].iter().enumerate();
             let point = points
-                .skip(self.places.partition_point(|&place| place <= low))
+                .skip(places.partition_point(|&place| place <= low))
                 .find(|&(_, &place)| is_split_point(self.text, place));
             let (high, rest) = point.map_or((end, 0), |(index, &place)| (place, after(index)));
             if high - low > NEAR {
@@ -386,19 +427,20 @@ impl<'a> Scan<'a> {
 
     /// The tokens from the start up to a cut.
     fn count_to(&self, end: usize) -> Result<usize, Unclear> {
-        let mut index = self.places.partition_point(|&place| place <= end);
+        let places = &self.places[self.first..];
+        let mut index = places.partition_point(|&place| place <= end);
         let mut from = self.start;
         let mut count = 0;
         while index > 0 {
             index -= 1;
-            let place = self.places[index];
+            let place = places[index];
             if end - place > NEAR {
                 return Err(Unclear);
             }
             // At the end itself a cut changes nothing either.
             if place < self.text.len() && is_split_point(self.text, place) {
                 from = place;
-                count = self.sums.sums[index] - self.before;
+                count = self.sums.sums[self.first + index] - self.before;
                 break;
             }
         }

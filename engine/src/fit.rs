@@ -23,6 +23,7 @@ use crate::cancel;
 use crate::output::{Count, Ids};
 use crate::prefixes::Prefixes;
 use crate::split::{Ends, Splitter};
+use crate::suffixes::Suffixes;
 
 /// What a pattern may look at behind `reach`: three characters.
 const PEEK: usize = 12;
@@ -55,7 +56,16 @@ pub struct Fit {
     pub counts: Counts,
 }
 
-/// Places, and the tokens before each.
+/// What `Bpe::fit_end` finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// No end that starts before it fits; None where the whole text fits.
+    pub beyond: Option<usize>,
+    /// Of some ends: where they start, and how many tokens they have.
+    pub counts: Counts,
+}
+
+/// Places in order, and the tokens before or behind each; where these do not fit, at least so many.
 pub type Counts = Vec<(usize, usize)>;
 
 impl Bpe {
@@ -170,23 +180,27 @@ impl Bpe {
     /// `budget` tokens.
     fn far(&self, text: &str, start: usize, end: usize, budget: usize) -> (usize, Counts) {
         let bytes = text.as_bytes();
-        let longest = self.longest_token();
+        let longest = self.lengths().longest();
         let mut prefixes = Prefixes::new(self, bytes, start);
         let ids = prefixes.merge(end);
         let fitting = ids.iter().take(budget);
-        let cut = start
-            + fitting
-                .map(|&id| self.table().token(id).map_or(0, <[u8]>::len))
-                .sum::<usize>();
+        let cut = start + fitting.map(|&id| self.token_length(id)).sum::<usize>();
         // Any token that starts up to here may be the last one that fits.
         let mut far = ((cut + 1).saturating_sub(longest).max(start)..=cut)
             .map(|place| place + self.longest_from(bytes, place))
             .max()
             .unwrap_or(cut);
         let mut counts = Counts::new();
-        let mut place = cut + 1;
+        let mut place = floor(text, cut).max(start + 1);
+        let most = self.lengths().longest_in(&bytes[start..]);
         while place <= far && place < bytes.len() && !cancel::is_set() {
-            let (count, least) = self.count_and_least(text, start, place, &mut prefixes);
+            // Tokens are not longer: there may be no need to know how many there are.
+            let least = (place - start).div_ceil(most);
+            let (count, least) = if least > budget {
+                (least, least)
+            } else {
+                self.count_and_least(text, start, place, &mut prefixes)
+            };
             if text.is_char_boundary(place) {
                 counts.push((place, count));
             }
@@ -232,51 +246,57 @@ impl Bpe {
         (before, least.min(before))
     }
 
-    /// A place in text before which no end of it that has at most `budget` tokens starts: `far` the
+    /// Where to look for the longest end of ordinary text that has at most `budget` tokens: `far` the
     /// other way round. The last tokens of a merged text are what their own bytes merge to as well.
     /// The pre-token that holds a token ends where it does for one of the characters before it.
-    pub fn fit_end(&self, text: &str, budget: usize) -> usize {
+    ///
+    /// `text` is complete, or the end of a longer one: None if that has to be longer.
+    pub fn fit_end(&self, text: &str, budget: usize, is_complete: bool) -> Option<End> {
         let bytes = text.as_bytes();
-        let longest = self.longest_token();
-        let cut = bytes.len() - self.bytes_of_last(text, budget);
+        let longest = self.lengths().longest();
+        let ids = self.ids_of_text(text);
+        if ids.len() <= budget {
+            return is_complete.then(|| End {
+                beyond: None,
+                counts: vec![(0, ids.len())],
+            });
+        }
+        let last = &ids[ids.len() - budget..];
+        let cut = bytes.len() - last.iter().map(|&id| self.token_length(id)).sum::<usize>();
         let mut near = (cut..=(cut + longest).min(bytes.len()))
             .map(|place| place - self.longest_to(bytes, place))
             .min()
             .unwrap_or(cut);
-        let mut place = cut;
+        let mut suffixes = Suffixes::new(self, text);
+        let mut counts = Counts::new();
+        // The first character border up to which the tokens reach is tried too.
+        let mut place = ceil(text, cut + 1);
+        let most = self.lengths().longest_in(bytes);
         while place > near && !cancel::is_set() {
             place -= 1;
+            let least = (bytes.len() - place).div_ceil(most);
+            if text.is_char_boundary(place) {
+                let count = if least > budget {
+                    least
+                } else {
+                    suffixes.count(place)
+                };
+                counts.push((place, count));
+            }
             let start = place - self.longest_to(bytes, place);
-            if start < near && self.least_from(text, place) < budget {
+            if least < budget && start < near && suffixes.least(place) < budget {
                 near = start;
             }
         }
-        ceil(text, near)
-    }
-
-    /// The fewest tokens that can stand from `place` on, whatever stands before.
-    fn least_from(&self, text: &str, place: usize) -> usize {
-        let bytes = text.as_bytes();
-        let mut ends = Ends::new();
-        let mut seen = Vec::new();
-        let mut start = floor(text, place);
-        for _ in 0..4 {
-            self.pattern().fill(text, start, &mut ends);
-            let end = ends.as_slice().first().copied().unwrap_or(bytes.len());
-            if end > place && !seen.contains(&end) {
-                seen.push(end);
-            }
-            if start == 0 {
-                break;
-            }
-            start = floor(text, start - 1);
+        // What a token at the start of `text` could hold is not known.
+        if !is_complete && near < longest + PEEK {
+            return None;
         }
-        let rest = |end: usize| {
-            let rest = &text[end..];
-            self.count_split(rest) + self.count_pieces_of(bytes, place, &[end])
-        };
-        let least = seen.into_iter().map(rest).min();
-        least.unwrap_or_else(|| self.count_split(&text[floor(text, place)..]))
+        counts.reverse();
+        Some(End {
+            beyond: Some(ceil(text, near)),
+            counts,
+        })
     }
 
     /// The tokens of a text by itself.
@@ -290,22 +310,19 @@ impl Bpe {
         count
     }
 
-    /// How many bytes the last `count` tokens of a text have.
-    fn bytes_of_last(&self, text: &str, count: usize) -> usize {
+    fn ids_of_text(&self, text: &str) -> Vec<u32> {
         let (mut ends, mut at, mut ids) = (Ends::new(), 0, Ids::default());
         while at < text.len() {
             self.pattern().fill(text, at, &mut ends);
             self.give_pieces(text.as_bytes(), at, ends.as_slice(), &mut ids);
             at = ends.as_slice().last().copied().unwrap_or(text.len());
         }
-        let last = ids.0.iter().rev().take(count);
-        last.map(|&id| self.table().token(id).map_or(0, <[u8]>::len))
-            .sum()
+        ids.0
     }
 
     /// The bytes of the longest token that ends at `place`.
     fn longest_to(&self, bytes: &[u8], place: usize) -> usize {
-        (1..=self.longest_token().min(place))
+        (1..=self.lengths().longest_to(&bytes[..place]))
             .rev()
             .find(|&len| self.table().id_of(&bytes[place - len..place]).is_some())
             .unwrap_or(0)
@@ -313,8 +330,7 @@ impl Bpe {
 
     /// The bytes of the longest token that starts at `place`.
     fn longest_from(&self, bytes: &[u8], place: usize) -> usize {
-        let most = self.longest_token().min(bytes.len() - place);
-        (1..=most)
+        (1..=self.lengths().longest_from(&bytes[place..]))
             .rev()
             .find(|&len| self.table().id_of(&bytes[place..place + len]).is_some())
             .unwrap_or(0)

@@ -25,5 +25,6 @@ mod python;
 #[cfg(test)]
 mod random;
 pub mod split;
+mod suffixes;
 pub mod train;
 pub mod vocabulary;

@@ -11,7 +11,7 @@ use crate::bpe::Bpe;
 use crate::output::Ids;
 
 pub struct Prefixes<'a> {
-    core: &'a Bpe,
+    neighbours: Neighbours<'a>,
     text: &'a [u8],
     start: usize,
     /// By the end of a start: its last token, and how many it has.
@@ -22,27 +22,34 @@ impl<'a> Prefixes<'a> {
     /// Those of the pre-token of `text` that begins at `start`.
     pub fn new(core: &'a Bpe, text: &'a [u8], start: usize) -> Self {
         Prefixes {
-            core,
+            neighbours: Neighbours::new(core),
             text,
             start,
             known: HashMap::new(),
         }
     }
 
-    /// The tokens of the bytes up to `end`, behind the start.
+    /// The tokens of the bytes up to `end`, behind the start, as a pre-token.
     pub fn count(&mut self, end: usize) -> usize {
+        let count = self.merged(end);
+        if self.neighbours.is_token(&self.text[self.start..end]) {
+            1
+        } else {
+            count
+        }
+    }
+
+    fn merged(&mut self, end: usize) -> usize {
         if let Some(&(_, count)) = self.known.get(&end) {
             return count;
         }
-        let longest = self.core.longest_token().min(end - self.start);
-        for before in (end - longest..end).rev() {
-            let Some(&(last, count)) = self.known.get(&before) else {
-                continue;
-            };
-            let Some(token) = self.core.table().id_of(&self.text[before..end]) else {
-                continue;
-            };
-            if self.are_neighbours(last, token) {
+        let core = self.neighbours.core;
+        let longest = core.lengths().longest_to(&self.text[self.start..end]);
+        for before in end - longest..end {
+            if let Some(&(last, count)) = self.known.get(&before)
+                && let Some(token) = core.table().id_of(&self.text[before..end])
+                && self.neighbours.are(last, token)
+            {
                 self.known.insert(end, (token, count + 1));
                 return count + 1;
             }
@@ -52,28 +59,56 @@ impl<'a> Prefixes<'a> {
 
     /// The ids of the bytes up to `end`, behind the start; where each ends is known then.
     pub fn merge(&mut self, end: usize) -> Vec<u32> {
-        let ids = self.ids(&self.text[self.start..end]);
+        let ids = self.neighbours.core.ids_of(&self.text[self.start..end]);
         // One token may be a whole pre-token that its bytes do not merge to.
         if ids.len() > 1 {
             let mut at = self.start;
             for (index, &id) in ids.iter().enumerate() {
-                at += self.core.table().token(id).map_or(0, <[u8]>::len);
+                at += self.neighbours.core.token_length(id);
                 self.known.insert(at, (id, index + 1));
             }
         }
         ids
     }
+}
 
-    /// Whether two tokens are what their bytes merge to.
-    fn are_neighbours(&self, left: u32, right: u32) -> bool {
-        let token = |id| self.core.table().token(id).unwrap_or_default();
-        let both = [token(left), token(right)].concat();
-        self.ids(&both) == [left, right]
+/// Which tokens can follow one another in a pre-token.
+pub struct Neighbours<'a> {
+    core: &'a Bpe,
+    known: HashMap<(u32, u32), bool>,
+}
+
+impl<'a> Neighbours<'a> {
+    pub fn new(core: &'a Bpe) -> Self {
+        Neighbours {
+            core,
+            known: HashMap::new(),
+        }
     }
 
-    fn ids(&self, piece: &[u8]) -> Vec<u32> {
+    /// Whether two tokens are what their bytes merge to.
+    pub fn are(&mut self, left: u32, right: u32) -> bool {
+        *self.known.entry((left, right)).or_insert_with(|| {
+            let token = |id| self.core.table().token(id).unwrap_or_default();
+            self.core.ids_of(&[token(left), token(right)].concat()) == [left, right]
+        })
+    }
+
+    /// Whether a pre-token is one token.
+    pub fn is_token(&self, bytes: &[u8]) -> bool {
+        bytes.len() <= self.core.lengths().longest() && self.core.table().id_of(bytes).is_some()
+    }
+}
+
+impl Bpe {
+    /// The ids of one pre-token.
+    pub(crate) fn ids_of(&self, piece: &[u8]) -> Vec<u32> {
         let mut ids = Ids::default();
-        self.core.give_pieces(piece, 0, &[piece.len()], &mut ids);
+        self.give_pieces(piece, 0, &[piece.len()], &mut ids);
         ids.0
+    }
+
+    pub(crate) fn token_length(&self, id: u32) -> usize {
+        self.table().token(id).map_or(0, <[u8]>::len)
     }
 }

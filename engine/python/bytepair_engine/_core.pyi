@@ -113,7 +113,9 @@ class Bpe:
     def fit_start(
         self, text: str, budget: int, is_complete: bool, near: int
     ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None: ...
-    def fit_end(self, text: str, budget: int) -> int: ...
+    def fit_end(
+        self, text: str, budget: int, is_complete: bool
+    ) -> tuple[int | None, list[tuple[int, int]]] | None: ...
     def chunks(
         self,
         text: str,
@@ -121,7 +123,7 @@ class Bpe:
         rule: tuple[int, int, int, int],
         known: int | None,
         most: int,
-    ) -> tuple[list[tuple[int, int, int, int, int]], tuple[int, int, int, int]]: ...
+    ) -> tuple[list[list[int]], tuple[int, int, int, int]]: ...
     def longest(
         self, text: str, room: int, border: int, from_end: bool, is_complete: bool
     ) -> tuple[int, int] | None: ...

@@ -188,9 +188,14 @@ impl Bpe {
         fit::fit_start(&self.core, text, budget, is_complete, near)
     }
 
-    /// A place before which no end of ordinary text that fits starts.
-    fn fit_end(&self, text: &Bound<'_, PyString>, budget: usize) -> PyResult<usize> {
-        fit::fit_end(&self.core, text, budget)
+    /// Where to look for the longest end of ordinary text that fits.
+    fn fit_end(
+        &self,
+        text: &Bound<'_, PyString>,
+        budget: usize,
+        is_complete: bool,
+    ) -> PyResult<fit::FoundEnd> {
+        fit::fit_end(&self.core, text, budget, is_complete)
     }
 
     /// The next chunks of ordinary text, as far as the text near them decides.

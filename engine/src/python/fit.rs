@@ -14,6 +14,9 @@ pub(super) type Found = Option<(
     Vec<(usize, usize)>,
 )>;
 
+/// The place beyond, and counts by place.
+pub(super) type FoundEnd = Option<(Option<usize>, Vec<(usize, usize)>)>;
+
 /// See `Bpe::fit_start`.
 pub(super) fn fit_start(
     core: &Bpe,
@@ -42,10 +45,23 @@ pub(super) fn fit_start(
 }
 
 /// See `Bpe::fit_end`.
-pub(super) fn fit_end(core: &Bpe, text: &Bound<'_, PyString>, budget: usize) -> PyResult<usize> {
+pub(super) fn fit_end(
+    core: &Bpe,
+    text: &Bound<'_, PyString>,
+    budget: usize,
+    is_complete: bool,
+) -> PyResult<FoundEnd> {
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || {
-        CodePoints::of(utf8).at(core.fit_end(utf8, budget))
+        let end = core.fit_end(utf8, budget, is_complete)?;
+        let mut cuts = CodePoints::of(utf8);
+        let counts = end.counts.iter();
+        let counts = counts.map(|&(place, count)| (cuts.at(place), count));
+        let counts = counts.collect();
+        Some((
+            end.beyond.map(|place| CodePoints::of(utf8).at(place)),
+            counts,
+        ))
     })
 }
 

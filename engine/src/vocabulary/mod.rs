@@ -3,6 +3,7 @@
 pub mod fingerprint;
 pub mod hash;
 mod index;
+pub mod lengths;
 pub mod rank_table;
 pub mod short_table;
 pub mod special;

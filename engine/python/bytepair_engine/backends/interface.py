@@ -104,8 +104,15 @@ class Fits(Protocol):
         all of it if `text` is not complete, and too short to know.
         """
 
-    def fit_end(self, text: str, budget: int, /) -> int:
-        """A place before which no end that fits starts."""
+    def fit_end(
+        self, text: str, budget: int, is_complete: bool, /
+    ) -> tuple[int | None, list[tuple[int, int]]] | None:
+        """Where the longest end is.
+
+        Returns the first place at which one that fits may start, or None where the whole text
+        fits; and the counts of some ends, by place. None for all of it if `text` is not complete,
+        and too short to know.
+        """
 
     def chunks(
         self,
@@ -115,15 +122,16 @@ class Fits(Protocol):
         known: int | None,
         most: int,
         /,
-    ) -> tuple[list[tuple[int, int, int, int, int]], tuple[int, int, int, int]]:
+    ) -> tuple[list[list[int]], tuple[int, int, int, int]]:
         """The next chunks, at most `most`: fewer where the text ends, and before one that the text
         near it does not decide.
 
         Takes where the next chunk starts (its byte, its code point, the end of the last chunk, the
         tokens that both share); the rule (the most tokens, the least of one that ends at a border
         coarser than a grapheme, the most that are shared, the index of the level); and, of a text
-        that has arrived in part, the place before which every border is certain. Returns (start,
-        end, count, shared tokens, index of the level) of each, and where the next one starts.
+        that has arrived in part, the place before which every border is certain. Returns lists of
+        the starts, ends, counts, shared tokens and indices of the level, and where the next one
+        starts.
         """
 
     def longest(

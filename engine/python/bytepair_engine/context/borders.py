@@ -30,8 +30,9 @@ LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 #: compiled core, which has its tables.
 UNICODE_VERSION: Final = "" if _core is None else _core.BREAKS_UNICODE_VERSION
 
-#: What a blank line is made of.
-_BLANK: Final = " \t\r\n\v\f\x85\u2028\u2029"
+#: Characters that end a line, and what a blank line is made of.
+_LINE_ENDS: Final = "\r\n\v\f\x85\u2028\u2029"
+_BLANK: Final = " \t" + _LINE_ENDS
 
 #: `str.splitlines` ends a line after these too.
 _NO_LINE_ENDS: Final = ("\x1c", "\x1d", "\x1e")
@@ -71,7 +72,7 @@ _BACK: Final = 512
 _BLOCK: Final = 64
 
 #: As many, where line ends are looked for.
-_LINE_BLOCK: Final = 2048
+_LINE_BLOCK: Final = 256
 
 #: Characters that are looked at beyond the requested place, so that the next request is answered.
 _MORE: Final = 64
@@ -164,13 +165,17 @@ class Borders:
         text = self._text
         # A CR LF may start before a place, or end after it.
         place = start - 1 if start and text[start - 1 : start + 1] == "\r\n" else start
-        is_blank = only_after_blank and self._ends_line_before(place)
+        lines = text[place : end + 1].splitlines(keepends=True)
+        # What stands before the first line matters only if that ends, and is blank.
+        first = lines[0] if lines and only_after_blank else ""
+        is_blank = first.endswith(tuple(_LINE_ENDS)) and not first.strip(_BLANK)
+        is_blank = is_blank and self._ends_line_before(place)
         ends = []
-        for line in text[place : end + 1].splitlines(keepends=True):
+        for line in lines:
             place += len(line)
             if place > end:
                 break
-            if line.endswith(_NO_LINE_ENDS) or line == line.rstrip("\r\n\v\f\x85\u2028\u2029"):
+            if line.endswith(_NO_LINE_ENDS) or line == line.rstrip(_LINE_ENDS):
                 is_blank = False
                 continue
             if not only_after_blank or (is_blank and not line.strip(_BLANK)):
@@ -187,7 +192,7 @@ class Borders:
             first = max(0, place - back)
             rest = self._text[first:place].rstrip(" \t")
             if rest or first == 0:
-                return rest[-1:] in tuple("\r\n\v\f\x85\u2028\u2029")
+                return rest[-1:] in tuple(_LINE_ENDS)
             back *= 4
         return False
 

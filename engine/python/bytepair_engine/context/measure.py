@@ -94,8 +94,9 @@ class Measure:
         # The core does the same faster, and for text without split points; it knows ordinary text.
         self.fits: Final[Fits | None] = None if self._names.longest else encoding.fits
         self._characters = _CHARACTERS
-        # What the core counted last: from which place, and up to which ones.
+        # What the core counted last: from which place, and up to which ones; and the other way.
         self._counts: tuple[int, dict[int, int]] = 0, {}
+        self._end_counts: tuple[int, dict[int, int]] = 0, {}
 
     def count(self, text: str, limit: int | None = None) -> int:
         """The tokens of a text by itself, or `limit` + 1."""
@@ -126,7 +127,7 @@ class Measure:
             PieceTooLong: Too much text has no split point.
         """
         if self.fits is not None:
-            return self._native_forwards(start, budget)
+            return self._native_forwards(self.fits, start, budget)
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
@@ -159,13 +160,14 @@ class Measure:
                 marks.append(Mark(found, count))
         return marks, beyond
 
-    def _native_forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
-        assert self.fits is not None
+    def _native_forwards(
+        self, fits: Fits, start: int, budget: int
+    ) -> tuple[list[Mark], int | None]:
         length = (budget + 1) * self._characters + _WINDOW
         while True:
             window = self.text[start : start + length]
             is_complete = start + length >= len(self.text)
-            found = self.fits.fit_start(window, budget, is_complete, self.near)
+            found = fits.fit_start(window, budget, is_complete, self.near)
             if found is not None:
                 marks, beyond, counts = found
                 self._counts = start, {start + at: count for at, count in counts}
@@ -187,6 +189,8 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
+        if self.fits is not None:
+            return self._native_backwards(self.fits, start, end, budget)
         beyond: int | None = None
         marks = [Mark(end, 0)]
         step = (budget + 1) * _CHARACTERS + _NEAR
@@ -206,12 +210,7 @@ class Measure:
             last = marks[-1]
             found = self._near(beyond, last.place)
             if found is None:
-                if self.fits is None:
-                    self._check(beyond, last.place)
-                else:
-                    stretch = self.text[beyond : last.place]
-                    first = beyond + self.fits.fit_end(stretch, budget - last.count)
-                    beyond = max(beyond, first - 1)
+                self._check(beyond, last.place)
                 break
             count = last.count + self._between(start, found, last.place, budget - last.count)
             if count > budget:
@@ -219,6 +218,28 @@ class Measure:
             else:
                 marks.append(Mark(found, count))
         return marks, beyond
+
+    def _native_backwards(
+        self, fits: Fits, start: int, end: int, budget: int
+    ) -> tuple[list[Mark], int | None]:
+        length = (budget + 1) * _CHARACTERS + _WINDOW
+        while True:
+            first = max(start, end - length)
+            found = fits.fit_end(self.text[first:end], budget, first == start)
+            if found is not None:
+                break
+            cancel.check()
+            length *= 2
+        beyond, counts = found
+        self._end_counts = end, {first + at: count for at, count in counts}
+        if beyond is None:
+            return [Mark(end, 0), Mark(start, counts[0][1])], None
+        beyond += first
+        marks = [Mark(end, 0)]
+        near = self._split_point(beyond, min(beyond + _WINDOW, end - 1))
+        if near > beyond:
+            marks.append(Mark(near, self.after(near, self.text[near:end])))
+        return marks, beyond - 1
 
     def mark_before(self, marks: list[Mark], place: int) -> Mark:
         """The last mark of `forwards` that counts for a text cut at a place."""
@@ -242,6 +263,9 @@ class Measure:
     def since(self, marks: list[Mark], place: int, start: int = 0, prefix: str = "") -> int:
         """The tokens from `place` to the first mark of `backwards`, after a `prefix` that follows
         the split point `start`, or that begins the text where that is 0."""
+        end, counts = self._end_counts
+        if not prefix and end == marks[0].place and place in counts:
+            return counts[place]
         mark = next(mark for mark in reversed(marks) if mark.place > place or mark is marks[0])
         return mark.count + self.after(start, prefix + self.text[place : mark.place])
 

@@ -180,12 +180,12 @@ class Chunker:
         while found == _CHUNKS:
             shared = self._shared(self.start, self.covered)
             here = self._byte_of(self.start), self.start, self.covered, shared
-            rows, there = fits.chunks(text, here, rule, known, _CHUNKS)
+            columns, there = fits.chunks(text, here, rule, known, _CHUNKS)
             cancel.check()
             byte, self.start, self.covered, _ = there
             self._byte = self.start, byte
-            found = len(rows)
-            for start, end, count, overlap, level in rows:
+            found = len(columns[0])
+            for start, end, count, overlap, level in zip(*columns, strict=True):
                 yield Chunk(
                     start, end, count + self._frame, LEVELS[level], overlap, text[start:end]
                 )
