@@ -7,9 +7,8 @@ use crate::split::{class_of, is_letter};
 /// Bytes that are searched for a letter before a block and after it.
 const FAR: usize = 512;
 
-/// Bytes that are searched for a border at once, at first and at most.
-const BLOCK: usize = 12;
-const LARGEST: usize = 48;
+/// Bytes that are searched for a border at once.
+const BLOCK: usize = 24;
 
 /// Where a text may be cut, from the finest to the coarsest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,16 +54,15 @@ pub fn last(
         }
         return Ok(None);
     }
-    let (mut high, mut block) = (place, BLOCK);
+    let mut high = place;
     while high > start {
-        let low = floor(text, high.saturating_sub(block).max(start));
+        let low = floor(text, high.saturating_sub(BLOCK).max(start));
         for end in between(border, text, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
             }
         }
         high = low;
-        block = LARGEST.min(2 * block);
     }
     Ok(None)
 }

@@ -13,7 +13,10 @@ use crate::output::Sums;
 use crate::split::{Ends, is_split_point, next_split_point};
 
 /// Bytes of text that are split into pre-tokens at once.
-const WINDOW: usize = 2 * 1024;
+const WINDOW: usize = 16 * 1024;
+
+/// The least of them: the text far ahead is not in the processor's cache.
+const LEAST_WINDOW: usize = 4 * 1024;
 
 /// The same, where the text has been split from a place near by.
 const RESTART: usize = 192;
@@ -121,7 +124,7 @@ impl Bpe {
             next_split_point(text, 1)?
         };
         let mut scan = Scan::new(self, text, start);
-        while scan.extend(WINDOW).ok()? {}
+        while scan.extend().ok()? {}
         let count = scan.sums.count;
         if count <= room {
             return is_complete.then_some((0, count));
@@ -151,6 +154,8 @@ struct Scan<'a> {
     first: usize,
     sums: Sums,
     ends: Ends,
+    /// Up to where the text is split.
+    window: usize,
 }
 
 impl<'a> Scan<'a> {
@@ -164,6 +169,7 @@ impl<'a> Scan<'a> {
             first: 0,
             sums: Sums::default(),
             ends: Ends::new(),
+            window: 0,
         }
     }
 
@@ -192,7 +198,8 @@ impl<'a> Scan<'a> {
     /// As `go_to`, where no pre-token ended: soon one ends where one ended before.
     fn restart(&mut self) {
         let start = self.start;
-        let read = self.read(start, RESTART).unwrap_or(0);
+        let window = floor(self.text, (start + RESTART).min(self.text.len()));
+        let read = self.read(start, window).unwrap_or(0);
         let old = &self.places[self.first..];
         let ends = self.ends.as_slice()[..read].iter().enumerate();
         let common = ends
@@ -221,14 +228,17 @@ impl<'a> Scan<'a> {
         (self.first, self.before) = (0, 0);
     }
 
-    /// Split at most `bytes` more of the text. Returns whether there was more.
-    fn extend(&mut self, bytes: usize) -> Result<bool, Unclear> {
+    /// Split more of the text. Returns whether there was more.
+    fn extend(&mut self) -> Result<bool, Unclear> {
         let known = self.places[self.first..].last();
         let at = known.copied().unwrap_or(self.start);
         if at == self.text.len() {
             return Ok(false);
         }
-        let read = self.read(at, bytes)?;
+        if self.window < (at + LEAST_WINDOW).min(self.text.len()) {
+            self.window = floor(self.text, (at + WINDOW).min(self.text.len()));
+        }
+        let read = self.read(at, self.window)?;
         let ends = &self.ends.as_slice()[..read];
         self.core
             .give_pieces(self.text.as_bytes(), at, ends, &mut self.sums);
@@ -236,10 +246,9 @@ impl<'a> Scan<'a> {
         Ok(true)
     }
 
-    /// Find the next ends of pre-tokens from one on, of at most `bytes` of text. Returns how many
-    /// of `ends` are certain, and near each other.
-    fn read(&mut self, at: usize, bytes: usize) -> Result<usize, Unclear> {
-        let window = floor(self.text, (at + bytes).min(self.text.len()));
+    /// Find the next ends of pre-tokens from one on, of text up to `window`. Returns how many of
+    /// `ends` are certain, and near each other.
+    fn read(&mut self, at: usize, window: usize) -> Result<usize, Unclear> {
         let seen = &self.text[..window];
         self.core.pattern().fill(seen, at, &mut self.ends);
         let mut ends = self.ends.as_slice();
@@ -290,8 +299,15 @@ impl<'a> Scan<'a> {
             Beyond::AllFits(count) => return Ok(made(text.len(), count, Border::Paragraph)),
             Beyond::Place(beyond) => beyond,
         };
+        let place = floor(text, beyond - 1);
+        let has_line = borders::last(Border::Line, text, start, place, |_| Ok(true))?.is_some();
+        let coarsest_here = if has_line {
+            rule.border
+        } else {
+            rule.border.min(Border::Sentence)
+        };
         let coarse = BORDERS.into_iter().rev();
-        for border in coarse.skip_while(|&border| border > rule.border) {
+        for border in coarse.skip_while(|&border| border > coarsest_here) {
             let is_fine = matches!(border, Border::Grapheme | Border::CodePoint);
             if let Some((end, count)) = self.last_that_fits(border, rule.room, beyond)?
                 && end > covered
@@ -308,7 +324,7 @@ impl<'a> Scan<'a> {
         let text = self.text;
         let most = self.before + room;
         while self.sums.sums.last().is_none_or(|&sum| sum <= most) {
-            if !self.extend(WINDOW)? {
+            if !self.extend()? {
                 return match known {
                     None => Ok(Beyond::AllFits(self.sums.count - self.before)),
                     Some(_) => Err(Unclear),
@@ -325,7 +341,7 @@ impl<'a> Scan<'a> {
         };
         let beyond = loop {
             while index >= self.places.len() {
-                if !self.extend(WINDOW)? {
+                if !self.extend()? {
                     return Err(Unclear);
                 }
             }

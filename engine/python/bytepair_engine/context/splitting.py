@@ -184,11 +184,14 @@ class Chunker:
             cancel.check()
             byte, self.start, self.covered, _ = there
             self._byte = self.start, byte
-            found = len(columns[0])
-            for start, end, count, overlap, level in zip(*columns, strict=True):
-                yield Chunk(
-                    start, end, count + self._frame, LEVELS[level], overlap, text[start:end]
-                )
+            starts, ends, counts, overlaps, levels = columns
+            if self._frame:
+                counts = [count + self._frame for count in counts]
+            texts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+            # Chunks are made by `map`: by a loop they cost as much again as finding them.
+            names = map(LEVELS.__getitem__, levels)
+            found = len(starts)
+            yield from map(Chunk, starts, ends, counts, names, overlaps, texts)
 
     def _byte_of(self, place: int) -> int:
         known, byte = self._byte
