@@ -75,8 +75,8 @@ pub struct Started {
 
 /// What Python says.
 pub enum Command {
-    /// Read the message, or the next one.
-    Read,
+    /// Read the message, or so many more of a stream.
+    Read(usize),
     Answer(Answer),
     Start(Pairs, Pairs),
     Send(Bytes),

@@ -250,8 +250,10 @@ impl Transport {
         Ok((list, has_more))
     }
 
-    fn read(&self, number: u64) {
-        self.calls.command(number, Command::Read);
+    /// Read the message of a unary call, or `count` more of a stream.
+    #[pyo3(signature = (number, count = 1))]
+    fn read(&self, number: u64, count: usize) {
+        self.calls.command(number, Command::Read(count));
     }
 
     #[pyo3(signature = (number, message, trailers, headers = Vec::new()))]

@@ -44,9 +44,9 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
         return;
     };
     match command {
-        Command::Read => match (slot.admission.take(), &slot.credits) {
+        Command::Read(count) => match (slot.admission.take(), &slot.credits) {
             (Some(admission), _) => drop(admission.send(Ok(()))),
-            (None, Some(credits)) => credits.0.add_permits(1),
+            (None, Some(credits)) => credits.0.add_permits(count),
             (None, None) => {}
         },
         Command::Answer(answer) => {

@@ -180,18 +180,42 @@ class StreamHandlers:
         read, write, take = incoming.read, incoming.write, session.take
         now = asyncio.get_running_loop().time
         small = self._executor.inline_max_bytes
+        #: What came of a message that was taken at once, and that this task has to go on with.
+        taken: list[bytes | Exception | None] = []
+
+        def at_once(raw: bytes) -> bytes | None:
+            """Most messages of most streams: they and their answers are small."""
+            size = len(raw)
+            if size * GROWTH > small or size > session.inline_max_bytes:
+                return None
+            try:
+                answer = take(raw)
+            except Exception as error:
+                taken.append(error)
+                return None
+            if answer is None or session.over or len(answer) > small:
+                taken.append(answer)
+                return None
+            stream.active_at = now()
+            return answer
+
         while not session.over:
             try:
                 if quota is not None and (delay := quota.debt()):
                     await stream.working(asyncio.sleep(delay))
-                raw = await read()
+                raw = await read(at_once if quota is None else None)
             except asyncio.CancelledError:
-                await self._cut_off(incoming, session, stream)
+                await self._cut_off(incoming, session, stream, taken)
                 raise
             stream.active_at = now()
             if quota is not None and raw is not None:
                 quota.charge(len(raw))
-            if raw is None:
+            if taken:
+                result = taken.pop()
+                if isinstance(result, Exception):
+                    raise result
+                answer = result
+            elif raw is None:
                 answer = await self._end(session, stream)
             elif len(raw) <= session.inline_max_bytes:
                 answer = self._at_once(session, raw) if len(raw) * GROWTH > small else take(raw)
@@ -244,9 +268,15 @@ class StreamHandlers:
         finally:
             stream.hold(session.held)
 
-    async def _cut_off(self, incoming: StreamCall, session: Session, stream: OpenStream) -> None:
+    async def _cut_off(
+        self,
+        incoming: StreamCall,
+        session: Session,
+        stream: OpenStream,
+        taken: list[bytes | Exception | None],
+    ) -> None:
         """Deliver what is certain, if it is the server that ends the stream."""
         if stream.idle or self._limiter.is_cutting_off:
-            answer = session.abandon()
-            if answer is not None:
-                await incoming.write(answer)
+            for answer in (*taken, None if session.over else session.abandon()):
+                if isinstance(answer, bytes):
+                    await incoming.write(answer)

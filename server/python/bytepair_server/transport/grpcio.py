@@ -23,6 +23,7 @@ from grpc.aio import AbortError
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
+    AtOnce,
     BrokenStream,
     File,
     Kind,
@@ -246,7 +247,8 @@ class _StreamCall(_Call):
 
     __slots__ = ()
 
-    async def read(self) -> bytes | None:
+    async def read(self, at_once: AtOnce | None = None) -> bytes | None:
+        del at_once
         try:
             raw = await self._context.read()
         except AbortError as error:

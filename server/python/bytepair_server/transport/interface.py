@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 from bytepair_server.config.settings import Settings
 
+#: The answer to a message that needs no waiting; None for one that does.
+AtOnce = Callable[[bytes], bytes | None]
+
 #: Names and values that follow an answer. Names are lower case; values are ASCII.
 Trailers = Sequence[tuple[str, str]]
 
@@ -98,9 +101,13 @@ class UnaryCall(Call, Protocol):
 class StreamCall(Call, Protocol):
     """A call whose messages or answers, or both, are streams."""
 
-    async def read(self) -> bytes | None:
+    async def read(self, at_once: AtOnce | None = None) -> bytes | None:
         """The next message; None after the last one.
 
+        Args:
+            at_once: A transport may give it messages that arrive meanwhile, and write its answers,
+                without waking the task that waits here. `read` returns the first one that has
+                no such answer.
         Raises:
             BrokenStream: The messages cannot be read.
         """

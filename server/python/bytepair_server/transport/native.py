@@ -17,6 +17,7 @@ from typing import Any, Final
 from bytepair_server import _transport
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
+    AtOnce,
     BrokenStream,
     File,
     Kind,
@@ -31,6 +32,9 @@ from bytepair_server.transport.interface import (
 
 #: Events that one round of the event loop takes.
 BATCH: Final = 256
+
+#: Messages that a stream has read before Rust may read as many more: half of what it reads ahead.
+CREDITS: Final = 8
 
 #: For connections to end by themselves when the transport stops.
 STOP_SECONDS: Final = 1.0
@@ -147,10 +151,10 @@ class NativeTransport:
         method = self._methods[incoming.method]
         call: NativeUnaryCall | NativeStreamCall
         if method.kind is Kind.UNARY:
-            call = NativeUnaryCall(self._native, number, incoming)
+            call = NativeUnaryCall(self._native, self._loop, number, incoming)
         else:
             once = method.kind is Kind.CLIENT_STREAM
-            call = NativeStreamCall(self._native, number, incoming, once)
+            call = NativeStreamCall(self._native, self._loop, number, incoming, once)
         handling = method.handler(call)
         if handling is not None:
             self._calls[number] = call
@@ -169,12 +173,17 @@ class NativeTransport:
 class _NativeCall:
     """What unary calls and streams have in common."""
 
-    __slots__ = ("_incoming", "_native", "_number", "is_over", "message", "task")
+    __slots__ = ("_incoming", "_loop", "_native", "_number", "is_over", "message", "task")
 
     def __init__(
-        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+        self,
+        native: _transport.Transport,
+        loop: asyncio.AbstractEventLoop,
+        number: int,
+        incoming: _transport.Incoming,
     ) -> None:
         self._native: Final = native
+        self._loop: Final = loop
         self._number: Final = number
         self._incoming: Final = incoming
         self.message = incoming.message
@@ -235,9 +244,13 @@ class NativeUnaryCall(_NativeCall):
     __slots__ = ("_reading",)
 
     def __init__(
-        self, native: _transport.Transport, number: int, incoming: _transport.Incoming
+        self,
+        native: _transport.Transport,
+        loop: asyncio.AbstractEventLoop,
+        number: int,
+        incoming: _transport.Incoming,
     ) -> None:
-        super().__init__(native, number, incoming)
+        super().__init__(native, loop, number, incoming)
         self._reading: asyncio.Future[bytes] | None = None
 
     @property
@@ -246,7 +259,7 @@ class NativeUnaryCall(_NativeCall):
 
     async def read(self) -> bytes | None:
         if self.message is None:
-            self._reading = asyncio.get_running_loop().create_future()
+            self._reading = self._loop.create_future()
             self._native.read(self._number)
             self.message = await self._reading
         return self.message
@@ -263,9 +276,11 @@ class NativeStreamCall(_NativeCall):
     __slots__ = (
         "_answer",
         "_arrived",
+        "_at_once",
         "_has_begun",
         "_has_ended",
         "_is_answered_once",
+        "_owed",
         "_trailers",
         "_waiter",
         "_writable",
@@ -274,14 +289,17 @@ class NativeStreamCall(_NativeCall):
     def __init__(
         self,
         native: _transport.Transport,
+        loop: asyncio.AbstractEventLoop,
         number: int,
         incoming: _transport.Incoming,
         is_answered_once: bool,
     ) -> None:
-        super().__init__(native, number, incoming)
+        super().__init__(native, loop, number, incoming)
         #: What came and was not read: few, as Rust bounds how much it reads ahead. An empty deque
         #: would take more memory than the rest of an idle call.
         self._arrived: Final[list[tuple[int, Any]]] = []
+        self._owed = 0
+        self._at_once: AtOnce | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._writable = True
         self._has_begun = self._has_ended = False
@@ -291,14 +309,18 @@ class NativeStreamCall(_NativeCall):
         if self.message is not None:
             self._arrived.extend(((_MESSAGE, self.message), (_END, None)))
 
-    async def read(self) -> bytes | None:
+    async def read(self, at_once: AtOnce | None = None) -> bytes | None:
         arrived = self._arrived
-        while not arrived:
-            await self._wait()
+        self._at_once = at_once
+        try:
+            while not arrived:
+                await self._wait()
+        finally:
+            self._at_once = None
         kind, payload = arrived[0]
         if kind == _MESSAGE:
             arrived.pop(0)
-            self._native.read(self._number)
+            self._has_read()
             message: bytes = payload
             return message
         if kind == _END:
@@ -311,12 +333,7 @@ class NativeStreamCall(_NativeCall):
         self._native.begin(self._number, list(self._trailers), list(headers))
 
     async def write(self, message: bytes) -> None:
-        if self._is_answered_once:
-            self._answer = message
-            return
-        if not self._has_begun:
-            self.begin()
-        self._writable = self._native.send(self._number, message)
+        self._send(message)
         while not self._writable:
             await self._wait()
 
@@ -338,15 +355,42 @@ class NativeStreamCall(_NativeCall):
 
     def happened(self, kind: int, payload: Any) -> None:
         """Take an event of this stream."""
+        is_awaited = self._waiter is not None and not self._waiter.done()
         if kind == _WRITABLE:
             self._writable = True
         elif kind == _ENDED:
             self._has_ended = True
+        elif kind == _MESSAGE and is_awaited and self._answers_at_once(payload):
+            return
         else:
             self._arrived.append((kind, payload))
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _answers_at_once(self, message: bytes) -> bool:
+        if self._at_once is None or self._arrived or not self._writable:
+            return False
+        answer = self._at_once(message)
+        if answer is None:
+            return False
+        self._has_read()
+        self._send(answer)
+        return True
+
+    def _has_read(self) -> None:
+        self._owed += 1
+        if self._owed == CREDITS:
+            self._owed = 0
+            self._native.read(self._number, CREDITS)
+
+    def _send(self, message: bytes) -> None:
+        if self._is_answered_once:
+            self._answer = message
+            return
+        if not self._has_begun:
+            self.begin()
+        self._writable = self._native.send(self._number, message)
+
     async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         await self._waiter
