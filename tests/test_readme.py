@@ -80,6 +80,7 @@ def test_the_architecture_page_names_every_folder_of_source() -> None:
     assert [name for name in sorted(folders) if f"`{name}/`" not in page] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_the_command_for_one_test_selects_one(page: str) -> None:
     (arguments,) = re.findall(

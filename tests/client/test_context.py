@@ -18,6 +18,7 @@ NAME = "cl100k_base"
 TEXT = "One two. Three 🧠 four!\n\nFive six seven, eight. " * 40
 
 
+@pytest.mark.slow
 def test_methods_answer_as_those_of_the_engine(clients: Clients, server: RunningServer) -> None:
     client, engine = clients(server.target, encoding=NAME), get_encoding(NAME)
     for text in AWKWARD:

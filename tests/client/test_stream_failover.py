@@ -163,6 +163,7 @@ def test_an_encoded_stream_goes_on(
     assert stream.last.bytes_consumed == len(TEXT.encode())
 
 
+@pytest.mark.slow
 def test_an_encoded_stream_goes_on_into_an_encoding_that_begins_a_text_in_its_own_way(
     clients: Clients, tmp_path: Path
 ) -> None:

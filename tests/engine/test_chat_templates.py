@@ -192,6 +192,7 @@ def chats(role: st.SearchStrategy[str]) -> st.SearchStrategy[list[dict[str, Any]
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), template=st.sampled_from([CHATML, TOOLS]))
 def test_control_tokens_depend_on_structure_alone(data: Any, template: str) -> None:

@@ -102,6 +102,7 @@ PROSE = (
 )
 
 
+@pytest.mark.slow
 def test_the_core_finds_the_chunks_that_the_definition_finds() -> None:
     """On prose, of which the core finds nearly all chunks by itself, with every option."""
     native, reference = (

@@ -29,6 +29,7 @@ def test_stable_tokens_stay_whatever_follows(name: str, text: str, more: str) ->
     assert tiktoken.encode_ordinary(text + more)[: found.stable_tokens] == stable
 
 
+@pytest.mark.slow
 @given(encodings, texts | repeated | st.text(max_size=30), st.integers(0, 5))
 def test_findings_are_sorted_and_counted(name: str, text: str, most: int) -> None:
     """Laws I1, I2, I5 and I6."""

@@ -11,12 +11,9 @@ from bytepair_engine.pipeline.definition import Split
 from bytepair_engine.pipeline.splitting import spans
 from bytepair_engine.pipeline.unicode_tables import MORE_MARKS, MORE_NUMBERS, NO_MARKS
 from bytepair_engine.vocabulary.patterns import PATTERNS
-from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_character
 from support.random_patterns import random_pattern
 from tokenizers import Regex, pre_tokenizers
-
-CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-BLOCKS = ["".join(CHARACTERS[i : i + 8192]) for i in range(0, len(CHARACTERS), 8192)]
 
 SAME = [
     *PATTERNS["deepseek_v3"].split("\n"),
@@ -84,6 +81,12 @@ def ours(pattern: str, text: str) -> list[str]:
     return [text[start:end] for start, end in spans(text, Split(translate(pattern))) if end > start]
 
 
+def blocks() -> list[str]:
+    """Every character, in texts of some length."""
+    text = "".join(every_character())
+    return [text[start : start + 8192] for start in range(0, len(text), 8192)]
+
+
 @pytest.mark.parametrize("pattern", SAME)
 def test_a_published_pattern_keeps_its_spelling(pattern: str) -> None:
     """By which its scanner and its split points are known."""
@@ -93,7 +96,7 @@ def test_a_published_pattern_keeps_its_spelling(pattern: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", [PATTERNS["o200k_base"], r"\w+|[^\w\s]+", r"[\w\h-]+|\s"])
 def test_every_code_point(pattern: str) -> None:
-    for block in BLOCKS:
+    for block in blocks():
         assert ours(pattern, block) == oracle(pattern, block)
 
 
@@ -141,7 +144,7 @@ def test_what_may_differ_is_refused_with_its_place(pattern: str) -> None:
 )
 def test_classes_hold_the_same_characters(pattern: str, step: pre_tokenizers.PreTokenizer) -> None:
     member = regex.compile(pattern)
-    for block in BLOCKS:
+    for block in blocks():
         text = "a".join(block)
         pieces = {piece for piece, _ in step.pre_tokenize_str(text)}
         joined = "".join(piece for piece in pieces if piece != "a" and len(piece) > 1)

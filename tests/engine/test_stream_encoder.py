@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise, repeat
 from typing import Any
 
@@ -63,16 +64,10 @@ def settle_after(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     return number
 
 
+@cache
 def extended(name: str, backend: Any) -> Encoding:
     spec = EncodingSpec(name=f"awkward-{name}", extends=name, special_tokens=AWKWARD)
     return load_encoding(spec, backend=backend)
-
-
-AWKWARD_ENCODINGS = {
-    (name, backend): extended(name, backend)
-    for name in ("r50k_base", "cl100k_base", "o200k_base")
-    for backend in BACKENDS
-}
 
 
 def stream(encoder: StreamEncoder, pieces: Iterable[Any]) -> list[int]:
@@ -125,7 +120,7 @@ def test_special_tokens_and_policy_for_every_cut(name: str, data: st.DataObject)
     size = data.draw(st.integers(1, 4))
     expected = None
     for backend in BACKENDS:
-        encoding = AWKWARD_ENCODINGS[name, backend]
+        encoding = extended(name, backend)
         expected = outcome(lambda: encoding.encode(text, **options))  # noqa: B023
         for pieces in (cut(given, *points), cut(given, *range(size, len(given), size))):
             streamed = outcome(

@@ -18,6 +18,7 @@ CHAT = [{"role": "user", "content": "hi<|im_end|>"}, {"role": "assistant", "cont
 SPINS = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"
 
 
+@pytest.mark.slow
 def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
     template = CHATML + "{{ bos_token if prefixed }}"
     (tmp_path / "tokenizer_config.json").write_text(

@@ -55,6 +55,12 @@ def random_character(rng: random.Random) -> str:
 
 
 @cache
+def every_character() -> list[str]:
+    """Every code point but surrogates."""
+    return [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+
+@cache
 def every_white_space() -> list[str]:
     """Every code point with the property White_Space."""
-    return regex.findall(r"\s", "".join(map(chr, range(0x110000))))
+    return regex.findall(r"\s", "".join(every_character()))

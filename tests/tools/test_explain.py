@@ -197,6 +197,7 @@ class Page(HTMLParser):
         return json.loads(next(text for _, a, text in self.elements if a.get("id") == "data"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "a.model", "a.json"])
 def test_a_page_holds_the_same_and_nothing_of_a_text_acts(
     shell: Shell, tmp_path: Path, name: str
@@ -293,6 +294,7 @@ def test_tokens_of_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
     shell(*usual, "none.toml", status=1, errors="none.toml: cannot be read")
 
 
+@pytest.mark.slow
 def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
     """Its depth is the vocabulary's to choose, and that is anybody's."""
     lines = [f"{token} {rank}\n" for rank, token in enumerate(_single_bytes())]
