@@ -25,7 +25,7 @@ help: ## List the targets
 
 .PHONY: run
 run: $(VENV)/.runtime ## Start the server on localhost:50051; ARGS="…" are its flags
-# A file of settings says itself where to serve, and how.
+# A configuration file has its own addresses and log format.
 ifneq ($(findstring --config,$(ARGS)),)
 	@$(BIN)/bytepair-server $(ARGS)
 else
@@ -39,7 +39,7 @@ install: $(VENV)/.runtime ## Install engine, client, tools and server into .venv
 
 # Check
 
-# Processes that run tests side by side; 0 runs them in one.
+# Processes that run tests in parallel; 0 runs them in one.
 JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 
@@ -76,7 +76,7 @@ build/tiktoken-suite/tests:
 	tar --extract --gzip --strip-components 1 --directory build/tiktoken-suite \
 	    --file build/tiktoken-suite/tiktoken-$(TIKTOKEN_VERSION).tar.gz tiktoken-$(TIKTOKEN_VERSION)/tests
 
-# What RPCs and streams do, over the transport that is not the default.
+# The tests of RPCs and streams, for the other transport.
 BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat policy malformed templates \
     streams_decode streams_text untrusted_text))
 .PHONY: test-grpcio
@@ -135,7 +135,7 @@ proto-check: $(BUF) proto ## Lint the API, refuse a breaking change, check that 
 	    { git status --short -- proto/python/bytepair/v1; echo "commit the stubs that 'make proto' wrote"; exit 1; }
 
 .PHONY: proto-publish
-proto-publish: $(BUF) ## Take the API as it is for the one that must not break: at each release
+proto-publish: $(BUF) ## Record the API as the published one, which must not break: at each release
 	cd proto && ../$(BUF) build --output published.binpb
 
 # Longer runs; docs/ holds their last figures
@@ -184,7 +184,7 @@ exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in ma
 	$(BENCH).engine.hard_strings $(ENCODINGS)
 
 .PHONY: panics
-panics: $(VENV)/.dev ## Make the core panic on purpose, and see that Python catches it: builds a core for it
+panics: $(VENV)/.dev ## Make the core panic, and check that Python catches it: builds a core for it
 	cargo build --manifest-path engine/Cargo.toml --locked --features python,panic-probe --target-dir build/panics
 	BYTEPAIR_PROBED_CORE=build/panics/debug/libbytepair_core.so $(BIN)/python -m pytest -q tests/engine/panics.py
 
@@ -239,7 +239,7 @@ sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where i
 
 MEGABYTES ?= 100
 .PHONY: bench-train
-bench-train: $(VENV)/.bench ## Measure training beside its peers, in one run: an hour, for the peers' sake
+bench-train: $(VENV)/.bench ## Measure training beside its peers, in one run: an hour
 	$(BENCH).train.measure
 
 .PHONY: bench-corpus
@@ -255,7 +255,7 @@ bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: 
 	$(BENCH).streams.measure
 
 .PHONY: reliability
-reliability: $(VENV)/.dev ## Bring every fault about under load and print one table: minutes
+reliability: $(VENV)/.dev ## Cause every fault under load and print one table: five minutes
 	$(BENCH).reliability.matrix
 
 .PHONY: soak
