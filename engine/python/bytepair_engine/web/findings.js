@@ -12,7 +12,7 @@ const EXPLAINED = {
         "White space at the end: text that follows would join it, and the tokens would change.",
     UNSTABLE_TAIL: "From here on, text that follows can change the tokens.",
     SPECIAL_TOKEN_SPELLED:
-        "A special token is spelled. It is ordinary text unless a request allows it.",
+        "The text of a special token. It is ordinary text unless a request allows it.",
     SPECIAL_TOKEN_LOOKALIKE:
         "Almost a special token, except for case, compatible or invisible characters.",
     NOT_NFC: "Not in Unicode's normal form C: text that looks the same has other tokens.",
@@ -22,7 +22,7 @@ const EXPLAINED = {
     REPLACEMENT_CHARACTER: "U+FFFD: something was decoded wrongly before.",
     CONTROL_CHARACTER: "A control character.",
     FLAGGED_TOKEN: "A token of the operator's list.",
-    UNKNOWN_TOKEN: "The vocabulary cannot spell this.",
+    UNKNOWN_TOKEN: "The vocabulary has no token for this.",
     LONG_RUN: "A long run that can only be encoded as one.",
 };
 

@@ -45,7 +45,7 @@ export async function call(method, request, signal) {
     } catch (error) {
         signal?.throwIfAborted();
         if (response && !(error instanceof TypeError)) {
-            throw new CallError(`The answer is no JSON (HTTP ${response.status}).`, {
+            throw new CallError(`The answer is not JSON (HTTP ${response.status}).`, {
                 isTemporary: response.status >= 500,
             });
         }

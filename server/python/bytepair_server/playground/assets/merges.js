@@ -16,7 +16,7 @@ const ORDERS = {
 const NOT_MERGED = {
     TOKEN_KIND_BYTE: "This token stands for one byte: merging begins with it.",
     TOKEN_KIND_SPECIAL: "A control token is not merged.",
-    TOKEN_KIND_UNKNOWN: "The unknown token stands for text that the vocabulary cannot spell.",
+    TOKEN_KIND_UNKNOWN: "The unknown token stands for text that has no token in the vocabulary.",
 };
 
 /** The tab. */

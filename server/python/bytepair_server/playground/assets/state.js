@@ -1,7 +1,7 @@
 /** What is on the page, and its form in a link. */
 
 const SAMPLE =
-    "Hello, world! Tokens are pieces of text:\n\tnaïve café, 12345678, 🤖 and 你好.\nText that spells <|endoftext|> stays text.";
+    "Hello, world! Tokens are pieces of text:\n\tnaïve café, 12345678, 🤖 and 你好.\nText that contains <|endoftext|> stays text.";
 const LONGEST_TEXT = 1 << 20;
 
 /** What a page starts with. */
