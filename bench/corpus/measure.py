@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.corpus.partitions import partitions
-from bench.train.corpus import REPOSITORY
+from bench.texts import REPOSITORY
 
 _MARK = "BENCH_CORPUS_RUN"
 _RUN = "import sys; from bytepair_client._cli import main; sys.exit(main())"

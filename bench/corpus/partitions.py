@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow
 from pyarrow import parquet
 
-from bench.train.corpus import REPOSITORY, documents
+from bench.texts import REPOSITORY
+from bench.train.corpus import documents
 
 
 def partitions(megabytes: int, number: int) -> Path:

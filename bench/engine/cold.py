@@ -18,10 +18,10 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.engine.engines import NAMES, Work, corpora, documents_of, engines_of
+from bench.engine.engines import NAMES, Work, documents_of, engines_of
+from bench.texts import parsed
 
 ROUNDS = 5
 NUMBERS = " ".join(str(number) for number in range(3000))
@@ -29,13 +29,9 @@ NUMBERS = " ".join(str(number) for number in range(3000))
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
     parser.add_argument("--characters", type=int, default=10_000, help="of each document")
     parser.add_argument("--total", type=int, default=300_000, help="characters of each text")
-    arguments = parser.parse_args()
-    texts = arguments.files or corpora()
-    if not texts:
-        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    arguments, texts = parsed(parser)
     for name in NAMES:
         engines = engines_of(name)
         tiktoken = engines["list"]["tiktoken"]

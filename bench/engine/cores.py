@@ -3,10 +3,9 @@
     make bench-engine-parts                              texts of 10 MB
     PYTHONPATH=tests:. python -m bench.engine.cores [--megabytes 10] [FILE…]
 
-The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository; each
-is repeated to the size. Ids are compared first. Prints the time that one thread takes, and how many
-times as fast two are: by the clock, medians of the rounds in which nothing else used the cores, and
-`nan` where there was none.
+Each text is repeated to the size. Ids are compared first. Prints the time that one thread takes,
+and how many times as fast two are: by the clock, medians of the rounds in which nothing else used
+the cores, and `nan` where there was none.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from bytepair_engine import Encoding, get_encoding
 
-from bench.engine.engines import corpora
 from bench.engine.quiet import quiet_rounds
+from bench.texts import parsed
 
 NAME = "o200k_base"
 QUIET_ROUNDS = 5
@@ -44,11 +42,7 @@ def main() -> int:
     """Compare, measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=float, default=10)
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
-    arguments = parser.parse_args()
-    files = arguments.files or corpora()
-    if not files:
-        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    arguments, files = parsed(parser)
     one, two = (get_encoding(NAME, backend="native", threads=threads) for threads in (1, 2))
     print(f"{NAME}, {os.cpu_count()} cores: ms on one thread, and how much faster two are")
     print(f"{'':24}" + "".join(f"{name:>16}" for name in WORK))

@@ -1,9 +1,8 @@
-"""The engines that the benchmarks set side by side, and the texts that they are given."""
+"""The engines that the benchmarks compare, and the documents that they are given."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import tempfile
 from collections.abc import Callable
 from gzip import decompress
@@ -14,16 +13,9 @@ from typing import Any
 import bytepair_engine
 from support.oracle import oracle
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = ("cl100k_base", "o200k_base")
 
 Work = Callable[[Any], object]
-
-
-def corpora() -> list[Path]:
-    """The texts of the corpora folder; none where there is no such folder."""
-    folder = os.environ.get("BYTEPAIR_CORPORA")
-    return sorted((Path(folder) if folder else REPOSITORY / "../shared/corpora").glob("*.txt"))
 
 
 def engines_of(name: str) -> dict[str, dict[str, Work]]:

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import bytepair_engine
 
-from bench.engine.engines import NAMES, REPOSITORY, corpora
+from bench.engine.engines import NAMES
+from bench.texts import NO_TEXTS, REPOSITORY, corpora
 
 
 def main() -> int:
     texts = [Path(argument).resolve() for argument in sys.argv[1:]] or corpora()
     if not texts:
-        sys.exit("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+        sys.exit(NO_TEXTS)
     for name in NAMES:
         table = files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"
         with tempfile.TemporaryDirectory() as folder:

@@ -12,8 +12,7 @@ Documents of about a megabyte, made in turns from
 - hard characters and pieces, at which the split patterns decide;
 - code points of all planes, in runs of one script and mixed.
 
-The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository;
-without them the last three kinds make up all of it. For each document the ids, their number, the
+Without corpora the last three kinds make up all of it. For each document the ids, their number, the
 number's limits and the decoded text are compared. Every document is determined by the seed, the
 encoding and its number. Ends with status 1 at the first that differs.
 """
@@ -26,14 +25,14 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import bytepair_engine
 from bytepair_engine import Encoding
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 from support.oracle import oracle
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from bench.texts import corpora
+
 SEPARATORS = [" "] * 12 + [
     "",
     "\n",
@@ -166,12 +165,6 @@ def _code_points(rng: random.Random, scripts: list[int]) -> list[int]:
         return [c for c in code_points if not 0xD800 <= c < 0xE000] + [32, 10]
     blocks = rng.sample(scripts, rng.choice([1, 1, 2, 6]))
     return [c for block in blocks for c in range(block, block + 128)] + [32] * 20 + [10]
-
-
-def corpora() -> list[Path]:
-    """The texts of the corpora folder; none if there is no such folder."""
-    folder = os.environ.get("BYTEPAIR_CORPORA", REPOSITORY.parent / "shared" / "corpora")
-    return sorted(Path(folder).glob("*.txt"))
 
 
 if __name__ == "__main__":

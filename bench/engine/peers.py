@@ -4,7 +4,6 @@
     PYTHONPATH=tests:. python -m bench.engine.peers FILE…         texts of your own
     PYTHONPATH=tests:. python -m bench.engine.peers --characters 1000   small documents
 
-The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 Peers that are installed take part: tiktoken, gigatoken, quicktok-v1, toktok-rs, splintr-rs. Ids
 are compared with tiktoken's before anything is timed; a peer whose ids differ is left out for that
 text, with a line that says so. Documents of a fixed number of characters are given one by one. The
@@ -23,25 +22,21 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from support.oracle import oracle
 
-from bench.engine.engines import NAMES, Work, corpora, documents_of, engines_of
+from bench.engine.engines import NAMES, Work, documents_of, engines_of
+from bench.texts import parsed
 
 ROUNDS = 5
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
     parser.add_argument("--characters", type=int, default=10_000, help="of each document")
     parser.add_argument("--total", type=int, default=600_000, help="characters of each text")
-    arguments = parser.parse_args()
-    texts = arguments.files or corpora()
-    if not texts:
-        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    arguments, texts = parsed(parser)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for name in NAMES:
         engines = engines_of(name)

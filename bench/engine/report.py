@@ -30,8 +30,9 @@ from support.oracle import oracle
 
 from bench.engine import load
 from bench.engine.cold import in_child, measure
-from bench.engine.engines import NAMES, Work, corpora, documents_of, engines_of
+from bench.engine.engines import NAMES, Work, documents_of, engines_of
 from bench.engine.peers import compare
+from bench.texts import parsed
 
 CHARACTERS = 10_000
 ROUNDS = 7
@@ -43,10 +44,7 @@ Row = tuple[str, str, str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
-    texts = parser.parse_args().files or corpora()
-    if not texts:
-        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    _, texts = parsed(parser)
     columns = [figures_of(name, texts) for name in NAMES]
     today = f"{datetime.now(tz=UTC):%d %B %Y}"
     print(f"{today}, {platform.machine()}, {os.cpu_count()} cores, {platform.python_version()},")

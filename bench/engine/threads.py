@@ -18,8 +18,9 @@ from pathlib import Path
 
 import bytepair_engine
 
-from bench.engine.engines import NAMES, corpora, documents_of
+from bench.engine.engines import NAMES, documents_of
 from bench.engine.quiet import quiet_rounds
+from bench.texts import NO_TEXTS, corpora
 
 QUIET_ROUNDS = 9
 PASSES = 3
@@ -31,7 +32,7 @@ def main() -> int:
         encoding = bytepair_engine.get_encoding(name, backend="native")
         documents = [d for path in texts for d in documents_of(path, 100_000, 600_000)]
         if not documents:
-            sys.exit("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+            sys.exit(NO_TEXTS)
         by_cpu_time: list[float] = []
 
         def round_(

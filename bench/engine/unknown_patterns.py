@@ -3,7 +3,6 @@
     PYTHONPATH=tests:. python -m bench.engine.unknown_patterns    the corpora folder
     PYTHONPATH=tests:. python -m bench.engine.unknown_patterns FILE…    texts of your own
 
-The corpora are looked for in $BYTEPAIR_CORPORA, or in ../shared/corpora beside the repository.
 The encodings are the built-in ones with an empty group before their pattern, so that it is not
 recognised. Ids are compared first. Then the engines take turns, one thread, ids to a list; the
 median of the rounds is shown, as MB/s and as a ratio to tiktoken's.
@@ -25,7 +24,8 @@ import bytepair_engine
 from bytepair_engine import EncodingSpec, load_encoding
 from support.oracle import oracle
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from bench.texts import parsed
+
 NAMES = ("cl100k_base", "o200k_base")
 ROUNDS = 7
 MAX_CHARACTERS = 2_000_000
@@ -36,10 +36,7 @@ Encode = Callable[[str], list[int]]
 def main() -> int:
     """Compare, measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
-    texts = parser.parse_args().files or corpora()
-    if not texts:
-        parser.error("no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt")
+    _, texts = parsed(parser)
     print(
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores"
     )
@@ -79,11 +76,6 @@ def medians(encoders: list[Encode], text: str) -> list[float]:
             encode(text)
             taken.append(time.perf_counter() - start)
     return [statistics.median(taken) for taken in seconds]
-
-
-def corpora() -> list[Path]:
-    folder = os.environ.get("BYTEPAIR_CORPORA", REPOSITORY.parent / "shared" / "corpora")
-    return sorted(Path(folder).glob("*.txt"))
 
 
 if __name__ == "__main__":

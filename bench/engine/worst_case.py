@@ -9,14 +9,12 @@ nanoseconds of CPU time per byte there, the most that a doubling multiplied the 
 cost beside English prose, both as the process sees it for the first time and for the third. Then
 the peak memory of encoding, beyond that of the text, in processes of their own. Ends with status 1
 if a doubling costs more than 2.3 times, a shape more than 50 times new English, or memory more than
-docs/performance.md says. English prose is FILE, or english_literature.txt of the folder
-$BYTEPAIR_CORPORA, or of ../shared/corpora beside the repository.
+docs/performance.md says. English prose is FILE, or english_literature.txt of the corpora.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -27,9 +25,9 @@ import bytepair_engine
 from bytepair_engine import Encoding
 from support.worst_texts import shapes
 
-FOLDER = os.environ.get("BYTEPAIR_CORPORA")
-REPOSITORY = Path(__file__).resolve().parents[2]
-CORPUS = (Path(FOLDER) if FOLDER else REPOSITORY / "../shared/corpora") / "english_literature.txt"
+from bench.texts import CORPORA
+
+CORPUS = CORPORA / "english_literature.txt"
 
 NAME = "cl100k_base"
 MOST_GROWTH = 2.3

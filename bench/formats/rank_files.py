@@ -22,7 +22,7 @@ import tiktoken
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from tiktoken.load import load_tiktoken_bpe
 
-from bench.formats.tokenizer_json import code_points, documents, random_strings
+from bench.formats.comparison import compare, parsed
 from bench.formats.vocabularies import RANK_FILES, TEKKEN, fetched
 
 _LLAMA3 = (
@@ -49,22 +49,12 @@ PATTERNS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="tables; by default all")
-    parser.add_argument("--every", type=int, default=1, help="take each so manieth text alone")
-    parser.add_argument("--random", type=int, default=20_000, help="how many random strings")
-    options = parser.parse_args()
+    options = parsed(parser)
     different = 0
-    print("table           backend    documents code points    random  differences")
+    print("table           backend      documents code points    random  differences")
     for name in options.names or [*RANK_FILES, *TEKKEN]:
         encoding, encode = ranked(name) if name in RANK_FILES else from_tekken(name)
-        kinds = [
-            list(documents())[:: options.every],
-            list(code_points())[:: options.every],
-            list(random_strings(encoding, options.random)),
-        ]
-        wrong = sum(differs(encoding, encode, text) for kind in kinds for text in kind)
-        counts = "".join(f"{len(kind):>11,}" for kind in kinds)
-        print(f"{name:16}{encoding.backend:8}{counts}{wrong:>9}", flush=True)
-        different += wrong
+        different += compare(name, encoding, encode, differs, options)
     return 1 if different else 0
 
 

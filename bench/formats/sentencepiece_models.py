@@ -20,7 +20,7 @@ from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from sentencepiece import SentencePieceProcessor
 from support.hard_text import every_white_space
 
-from bench.formats.tokenizer_json import code_points, documents, random_strings
+from bench.formats.comparison import compare, parsed
 from bench.formats.vocabularies import SENTENCEPIECE, fetched
 
 #: Most models have hundreds of control symbols that differ in a number alone.
@@ -30,25 +30,14 @@ SYMBOLS = 60
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="models; by default all")
-    parser.add_argument("--every", type=int, default=1, help="take each so manieth text alone")
-    parser.add_argument("--random", type=int, default=20_000, help="how many random strings")
-    options = parser.parse_args()
+    options = parsed(parser)
     different = 0
-    print("model           backend    documents code points    random symbols  differences")
+    print("model           backend      documents code points    random symbols  differences")
     for name in options.names or SENTENCEPIECE:
         file = fetched(name, SENTENCEPIECE[name], ".model")
         encoding = load_encoding(EncodingSpec(name=name, file=file))
         oracle: Any = SentencePieceProcessor(model_file=str(file))
-        kinds = [
-            list(documents())[:: options.every],
-            list(code_points())[:: options.every],
-            list(random_strings(encoding, options.random)),
-            list(around_symbols(oracle)),
-        ]
-        wrong = sum(differs(encoding, oracle, text) for kind in kinds for text in kind)
-        counts = "".join(f"{len(kind):>11,}" for kind in kinds)
-        print(f"{name:16}{encoding.backend:8}{counts}{wrong:>9}", flush=True)
-        different += wrong
+        different += compare(name, encoding, oracle, differs, options, around_symbols(oracle))
     return 1 if different else 0
 
 

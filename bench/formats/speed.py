@@ -22,8 +22,8 @@ from pathlib import Path
 
 from bytepair_engine import EncodingSpec, load_encoding
 
-from bench.engine.exactness import corpora
 from bench.formats.vocabularies import SENTENCEPIECE, TOKENIZER_JSON, fetched
+from bench.texts import NO_TEXTS, corpora
 
 DOCUMENT = 10_000
 #: Of each text, in characters: enough for a few hundred milliseconds of the slowest.
@@ -40,7 +40,7 @@ def main() -> int:
     if options.load:
         return load(options.load)
     if not corpora():
-        parser.error("no texts: set BYTEPAIR_CORPORA to a folder of *.txt")
+        parser.error(NO_TEXTS)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     names = options.names or [*TOKENIZER_JSON, *(f"{name}.model" for name in SENTENCEPIECE)]
     print(

@@ -13,28 +13,21 @@ decoded text differs.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from collections.abc import Iterator
 
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
-from support.hard_text import every_white_space, random_texts
+from support.hard_text import every_white_space
 from tokenizers import Tokenizer
 
-from bench.engine.exactness import corpora
+from bench.formats.comparison import compare, parsed
 from bench.formats.vocabularies import TOKENIZER_JSON, fetched
-
-SEED = 20261121
-DOCUMENT = 2000
-CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="vocabularies; by default all")
-    parser.add_argument("--every", type=int, default=1, help="take each so manieth text alone")
-    parser.add_argument("--random", type=int, default=20_000, help="how many random strings")
-    options = parser.parse_args()
+    options = parsed(parser)
     different = 0
     print(
         "vocabulary      backend    documents code points    random  added  differences", flush=True
@@ -45,16 +38,7 @@ def main() -> int:
         oracle = Tokenizer.from_file(str(file))
         oracle.no_truncation()
         oracle.no_padding()
-        kinds = [
-            list(documents())[:: options.every],
-            list(code_points())[:: options.every],
-            list(random_strings(encoding, options.random)),
-            list(around_added(oracle)),
-        ]
-        wrong = sum(differs(encoding, oracle, text) for kind in kinds for text in kind)
-        counts = "".join(f"{len(kind):>11,}" for kind in kinds)
-        print(f"{name:16}{encoding.backend:10}{counts}{wrong:>9}", flush=True)
-        different += wrong
+        different += compare(name, encoding, oracle, differs, options, around_added(oracle))
     return 1 if different else 0
 
 
@@ -71,24 +55,6 @@ def differs(encoding: Encoding, oracle: Tokenizer, text: str) -> bool:
         print(f"    text differs: {text!r:.200}")
         return True
     return False
-
-
-def documents() -> Iterator[str]:
-    for file in corpora():
-        text = file.read_text(encoding="utf-8", errors="replace")
-        yield from (text[i : i + DOCUMENT] for i in range(0, len(text), DOCUMENT))
-
-
-def code_points() -> Iterator[str]:
-    """Sixteen to a text, with a line between them, which nothing but white space crosses."""
-    for i in range(0, len(CHARACTERS), 16):
-        some = CHARACTERS[i : i + 16]
-        yield "\n".join(f"{c} a{c}b {c}{c}" for c in some)
-        yield from (some if i < 0x3000 else ())
-
-
-def random_strings(encoding: Encoding, number: int) -> Iterator[str]:
-    yield from random_texts(random.Random(SEED), encoding.token_byte_values(), number)
 
 
 def around_added(oracle: Tokenizer) -> Iterator[str]:

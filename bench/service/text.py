@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
+
+from bench.texts import english
 
 _PROSE = "The river ran high that spring, and 47 of the old boats – naïvely moored – were lost. "
 
@@ -23,7 +23,4 @@ def prose(size: int, start: int = 0) -> str:
 
 @cache
 def _all() -> bytes:
-    repository = Path(__file__).resolve().parents[2]
-    folder = os.environ.get("BYTEPAIR_CORPORA", repository.parent / "shared" / "corpora")
-    files = sorted(Path(folder).glob("english_*.txt"))
-    return b"".join(file.read_bytes() for file in files) or _PROSE.encode()
+    return english() or _PROSE.encode()

@@ -27,6 +27,7 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2, tokenizer_pb2_grpc
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, Server, other, service
 from bench.streams.http2 import Connection
+from bench.texts import english
 
 T = TypeVar("T")
 
@@ -273,10 +274,7 @@ def show_count(cores: set[int]) -> None:
 
 def text_of(size: int) -> bytes:
     """Text from the corpora, where they are, or prose; at most `size` bytes of whole lines."""
-    repository = Path(__file__).resolve().parents[2]
-    folder = os.environ.get("BYTEPAIR_CORPORA", repository.parent / "shared" / "corpora")
-    files = sorted(Path(folder).glob("english_*.txt"))
-    part = b"".join(file.read_bytes() for file in files) or (PROSE + "\n").encode()
+    part = english() or (PROSE + "\n").encode()
     data = (part * (size // len(part) + 1))[:size]
     return data[: data.rindex(b"\n") + 1]
 

@@ -7,22 +7,15 @@ the text, as they do in real text, where repeating it would add none.
 
 from __future__ import annotations
 
-import os
 import random
 import re
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from bench.texts import NO_TEXTS, REPOSITORY, corpora
+
 CHARACTERS = 3000
 SEED = 20261121
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
-
-
-def corpora() -> list[Path]:
-    """The texts of the corpora folder; none where there is no such folder."""
-    folder = os.environ.get("BYTEPAIR_CORPORA")
-    return sorted((Path(folder) if folder else REPOSITORY / "../shared/corpora").glob("*.txt"))
 
 
 def documents(megabytes: int) -> list[str]:
@@ -41,7 +34,7 @@ def _make(size: int) -> list[str]:
         text = path.read_text(encoding="utf-8").replace("\0", "")
         cut += [text[start : start + CHARACTERS] for start in range(0, len(text), CHARACTERS)]
     if not cut:
-        raise SystemExit("no texts: set BYTEPAIR_CORPORA to a folder of *.txt")
+        raise SystemExit(NO_TEXTS)
     words: list[str] = [word for text in rng.sample(cut, 200) for word in _WORD.findall(text)]
 
     def renew(match: re.Match[str]) -> str:

@@ -25,12 +25,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.texts import REPOSITORY
 from bench.train.corpus import documents
 from bench.train.trainers import SAME, TRAINERS
 
 Found = dict[str, Any]
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
