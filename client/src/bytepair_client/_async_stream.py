@@ -27,7 +27,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     the next piece is requested; some ten thousand ids ahead of the pieces it has to wait. What
     it raises is raised here, after the pieces of what it had given.
 
-    If the connection breaks, the stream goes on over another one; the source notices nothing of
+    If the connection breaks, the stream resumes over another one; the source does not notice
     that. The call is cancelled when the iterator is closed or dropped, or when the task that waits
     for a piece is cancelled; an asynchronous source is cancelled with it.
     """

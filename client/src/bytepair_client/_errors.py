@@ -281,7 +281,7 @@ class QuotaExceeded(ResourceExhausted):
 
 
 class Unavailable(TokenizerError, ConnectionError):
-    """Nobody answered at the target, or the connection broke; retries were of no help."""
+    """No server answered at the target, or the connection broke, in spite of retries."""
 
 
 class Draining(Unavailable):

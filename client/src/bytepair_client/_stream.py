@@ -31,7 +31,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     ahead of the pieces it has to wait. What it raises is raised here, after the pieces of what
     it had given.
 
-    If the connection breaks, the stream goes on over another one; the source notices nothing of
+    If the connection breaks, the stream resumes over another one; the source does not notice
     that. The call is cancelled when the iterator is closed or dropped. A source that is giving its
     next item at that time is not requested again.
     """
@@ -118,7 +118,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
             target=copy_context().run,
             args=(self._requests.fill, source, self._requests.reading),
             name="bytepair-stream",
-            daemon=True,  # a source may wait for ever
+            daemon=True,  # a source may block for ever
         ).start()
 
     def _begin_attempt(self) -> None:

@@ -87,7 +87,7 @@ def decode_stream(
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """Decode token ids as they come, for example from a model.
 
-    If the connection breaks, the stream goes on over another one: nothing is lost or repeated.
+    If the connection breaks, the stream resumes over another one: nothing is lost or repeated.
 
     The other arguments are those of `decode`.
 
@@ -137,7 +137,7 @@ def encode_stream(
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
     """Encode a text that comes in pieces, of any length and cut anywhere.
 
-    If the connection breaks, the stream goes on over another one: nothing is lost or repeated.
+    If the connection breaks, the stream resumes over another one: nothing is lost or repeated.
 
     The other arguments are those of `encode`.
 

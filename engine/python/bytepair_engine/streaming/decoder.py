@@ -35,7 +35,7 @@ class StreamDecoder(Generic[T]):
     `finish` at the end loses neither text nor error. At a fault the text that was held for a
     stop string is released; bytes of an incomplete character are not text and are dropped.
 
-    Several threads may use one decoder: their calls take turns.
+    Several threads may use one decoder: a lock serialises their calls.
 
     >>> from bytepair_engine.toy import toy
     >>> decoder = StreamDecoder(toy(), stop=["bb"])

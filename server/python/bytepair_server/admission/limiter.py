@@ -88,7 +88,7 @@ class Limiter:
         """Wait for a slot; `Slot.close` must follow.
 
         Args:
-            call: The call. Slots go to callers in turn.
+            call: The call. Slots are given fairly between callers.
             size: Bytes of its message. One call is always admitted, whatever its size.
             time_remaining: Seconds until its deadline; None for none. It is queued for at most half
                 of that, so that its caller can try again elsewhere.

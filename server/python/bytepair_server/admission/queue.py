@@ -19,7 +19,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-#: Callers without items are remembered up to this number before those who owe nothing are dropped.
+#: Callers without items are remembered up to this number before those without a debt are dropped.
 REMEMBERED: Final = 64
 
 
@@ -106,7 +106,7 @@ class FairQueue(Generic[T]):
             None where no caller has more than one item more than this one.
         """
         if len(self._items) == self._size:
-            return None  # nobody has two
+            return None  # no caller has two
         busiest = max(self._items, key=lambda each: len(self._items[each]))
         items = self._items[busiest]
         if len(items) <= len(self._items.get(caller, ())) + 1:

@@ -43,7 +43,7 @@ def watched(
 
 
 def tell(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
-    """Log who may call, as a warning if callers outside this machine may."""
+    """Log which callers may call, as a warning if some outside this machine may."""
     write = log.info if is_private(address) else log.warning
     if known.open:
         write(

@@ -62,6 +62,6 @@ def _not_empty(value: str) -> str:
 Whole = Annotated[int, BeforeValidator(_not_bool)]
 Number = Annotated[float, BeforeValidator(_not_bool)]
 Seconds = Number
-#: As a path of its own "" would be the directory at hand.
+#: As a path "" would be the working directory.
 File = Annotated[str, AfterValidator(_not_empty)]
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]

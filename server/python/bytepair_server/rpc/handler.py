@@ -1,7 +1,7 @@
 """The one wrapper around every unary RPC: bytes in, bytes or a status out.
 
-It finds out who calls, admits the call and picks where to compute; `outcome.py` counts, logs and
-answers. These are functions and no chain of interceptors, each of which would cost every call
+It authenticates the caller, admits the call and picks where to compute; `outcome.py` counts, logs
+and answers. These are functions and no chain of interceptors, each of which would cost every call
 several Python frames.
 """
 

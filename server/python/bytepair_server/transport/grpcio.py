@@ -68,7 +68,7 @@ class GrpcioTransport:
         __: Sequence[File] = (),
     ) -> None:
         """Bind nothing yet; the arguments as of `NativeTransport`. Of the limits it keeps those
-        that gRPC knows, evicts nobody, and serves no files."""
+        that gRPC knows, evicts no connections, and serves no files."""
         self._methods: Final = tuple(methods)
         self._limits: Final = limits
         self._on_fault: Final = on_fault

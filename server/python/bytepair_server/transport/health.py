@@ -35,11 +35,11 @@ _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
 
 
 class Health:
-    """Health for everybody or for known callers, as grpc.health.v1 has it. The number of watches is
+    """Health for anyone or for known callers, as grpc.health.v1 has it. The number of watches is
     bounded, and a watcher that does not read delays no other."""
 
     def __init__(self, callers: Callers | None) -> None:
-        """Answer whom `callers` know; anybody if that is None."""
+        """Answer callers that `callers` knows; anyone if that is None."""
         self._callers: Final = callers
         self._statuses: Final[dict[str, int]] = {}
         self._is_shut_down = False

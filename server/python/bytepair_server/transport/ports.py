@@ -33,7 +33,7 @@ class SharedPort:
             ConfigurationError: It cannot be listened at, or another process does.
         """
         try:
-            # The first try must fail where anybody listens: with SO_REUSEPORT the kernel lets
+            # The first try must fail where a process listens: with SO_REUSEPORT the kernel lets
             # two servers of one user share a port, and each would get some of the calls.
             _bound(address, share=False).close()
             self._held: Final = _bound(address, share=True)

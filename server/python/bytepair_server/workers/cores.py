@@ -50,7 +50,7 @@ def own_cores(workers: int, cgroups: Path = _CGROUPS) -> list[int] | None:
     """A core of its own for each worker; None where there are fewer or more cores than workers.
 
     With fewer workers than cores, as where a container may use a part of a machine, the ones
-    that were picked could be what everybody else has picked too.
+    that were picked could be those that other servers picked too.
     """
     cores = allowed_cores()
     return cores if workers == len(cores) == usable_cores(cgroups) else None

@@ -48,9 +48,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         total = run_job(job, args.output.absolute(), lambda: _runner(args), progress)
     except KeyboardInterrupt:
-        raise Failure(
-            "interrupted; the same command goes on with what is missing", INTERRUPTED
-        ) from None
+        raise Failure("interrupted; the same command does what is missing", INTERRUPTED) from None
     finally:
         progress.end()
     _tell(args, job, total)

@@ -2,7 +2,7 @@
 
 The folder has `_job.json`, which says what is requested; a file `part-NNNNN.parquet` for each
 result; and `_SUCCESS` once all are there. A file is there wholly or not at all, and carries the
-job's fingerprint, so a job that was stopped goes on with what is missing.
+job's fingerprint, so a job that was stopped continues with what is missing.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ LOCAL: Final = "local"
 _AHEAD: Final = 2
 
 _DIED: Final = (
-    "a worker died, perhaps because memory was out; run the command again to go on with what is "
+    "a worker died, perhaps for lack of memory; run the command again to continue with what is "
     "missing"
 )
 

@@ -97,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
         description="Count the pre-tokens of texts, and write them to a Parquet file with what "
         "they were split by. bytepair train --counts merges them, to the table that it would make "
         "of the texts. Counts of several files add up.",
-        epilog="Ctrl-C leaves a checkpoint beside the output, which --resume goes on from.",
+        epilog="Ctrl-C leaves a checkpoint beside the output, from which --resume continues.",
     )
     add_files(parser)
     add_pattern(parser)

@@ -99,8 +99,8 @@ class Reading:
                 return counting.counts()
             except Interrupted:
                 raise Failure(
-                    f"interrupted; what was counted is in {self.checkpoint}, and --resume goes on "
-                    "from there",
+                    f"interrupted; what was counted is in {self.checkpoint}; --resume continues "
+                    "from it",
                     INTERRUPTED,
                 ) from None
             except OSError as error:
@@ -112,7 +112,7 @@ class Reading:
         """Leave a checkpoint of all that was counted; a sentence that says so."""
         end = Position(len(self.files), 0, self.replaced, self.skipped)
         self._save(end, counts)
-        return f"all that was counted is in {self.checkpoint}, and --resume goes on from there"
+        return f"all that was counted is in {self.checkpoint}, and --resume continues from it"
 
     def forget(self) -> None:
         """Remove the checkpoint: what it was for is written."""

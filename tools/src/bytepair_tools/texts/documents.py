@@ -194,7 +194,7 @@ class Documents:
             if self.invalid == "refuse":
                 raise Failure(
                     f"{place}: a lone surrogate at character {error.start} of its text; "
-                    "--invalid replace or skip goes on"
+                    "--invalid replace or skip continues"
                 ) from None
             return self._repaired(
                 lambda: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -163,7 +163,7 @@ def parser() -> argparse.ArgumentParser:
         "pre-tokens of a split pattern. Writes a rank file, a tokenizer.json for HuggingFace "
         "tokenizers, and the lines of configuration that serve it.",
         epilog="A document is a unit: nothing merges across its ends. Ctrl-C leaves a checkpoint "
-        "in the output folder, which --resume goes on from to the same table.",
+        "in the output folder, from which --resume continues to the same table.",
     )
     add_files(parser, nargs="*")
     parser.add_argument(
