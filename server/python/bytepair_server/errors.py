@@ -2,17 +2,17 @@
 
     Refusal
     ├── Unauthenticated              no key or certificate, or an unknown one
-    ├── Overloaded                   more calls in flight, or streams, than the server takes
-    ├── QuotaExceeded                more than the server takes from this caller
+    ├── Overloaded                   a limit on calls, streams or bytes is reached
+    ├── QuotaExceeded                the caller exceeds one of its quotas
     ├── Draining                     the server is stopping
-    ├── StreamIdle                   a stream in which nothing happened for too long
+    ├── StreamIdle                   a stream had no message for too long
     ├── FingerprintMismatch          the caller expects another vocabulary
     ├── FormatMismatch               the caller expects another chat format
     ├── FormatNotPermitted           the caller's ceiling does not name the chat format
     ├── SpecialTokenNotPermitted     beyond the caller's ceiling
     ├── SpecialTokenInSegment        as the engine's SpecialTokenFound, in one of several texts
     ├── InputTooLarge                a size limit
-    ├── InvalidField                 an option outside its domain, or a request that is no message
+    ├── InvalidField                 an option outside its domain, or bytes that are not a message
     ├── InvalidText                  text that is not UTF-8
     └── InConfig                     any of these, in the configuration of a stream
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 
 class Refusal(Exception):
-    """Base of what the server itself refuses."""
+    """Base of the errors that the server itself raises for a request."""
 
 
 class Unauthenticated(Refusal):
@@ -31,11 +31,11 @@ class Unauthenticated(Refusal):
 
 
 class Overloaded(Refusal):
-    """The server has as much in hand as it takes.
+    """The server has reached a limit.
 
     Attributes:
-        retry_seconds: When to try again.
-        what: What it has as many of as it takes, plural, for people.
+        retry_seconds: Delay before a retry.
+        what: What the limit counts, plural, for people, such as "open streams".
     """
 
     def __init__(self, retry_seconds: float, what: str) -> None:
@@ -45,12 +45,12 @@ class Overloaded(Refusal):
 
 
 class QuotaExceeded(Refusal):
-    """The caller has had as much as its quota gives it.
+    """The caller exceeds one of its quotas.
 
     Attributes:
-        quota: Which one, by its name in the configuration.
-        limit: How much it is.
-        retry_seconds: When to try again.
+        quota: The quota's name in the configuration.
+        limit: The quota's value.
+        retry_seconds: Delay before a retry.
     """
 
     def __init__(self, quota: str, limit: float, retry_seconds: float) -> None:
