@@ -39,13 +39,13 @@ from bytepair_client._options import (
     chosen_timeout,
     invalid,
 )
-from bytepair_client._send_buffer import TextBuffer
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
     wire_allowed,
     wire_disallowed,
 )
+from bytepair_client._text_buffer import TextBuffer
 
 TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")
 BATCH_TRUNCATE = method(context_pb2.BatchTruncateResponse, "BatchTruncate")

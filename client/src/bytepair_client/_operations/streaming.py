@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 from bytepair.v1 import stream_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._ids_buffer import IdsBuffer
 from bytepair_client._operations.common import DecodeErrors, set_encoding, wire_errors
 from bytepair_client._options import (
     BYTES_PER_ID,
@@ -20,7 +21,6 @@ from bytepair_client._options import (
     invalid,
     utf8,
 )
-from bytepair_client._send_buffer import IdsBuffer, TextBuffer
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
@@ -28,6 +28,7 @@ from bytepair_client._text import (
     wire_allowed,
     wire_disallowed,
 )
+from bytepair_client._text_buffer import TextBuffer
 
 ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)

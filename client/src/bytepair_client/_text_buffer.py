@@ -1,0 +1,116 @@
+"""Text on its way to EncodeStream, CountStream or SplitStream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bytepair.v1 import context_pb2, stream_pb2
+from google.protobuf.message import Message
+
+from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError
+from bytepair_client._send_buffer import SendBuffer, shift
+from bytepair_client._text import lone_surrogate
+
+TextConfig = (
+    stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
+)
+TextRequest = (
+    type[stream_pb2.EncodeStreamRequest]
+    | type[stream_pb2.CountStreamRequest]
+    | type[context_pb2.SplitStreamRequest]
+)
+
+
+class TextBuffer(SendBuffer[bytearray]):
+    """Text on its way to EncodeStream, CountStream or SplitStream, as UTF-8 cut anywhere."""
+
+    def __init__(self, config: TextConfig, request: TextRequest, max_request_bytes: int) -> None:
+        """Hold nothing but the configuration.
+
+        Args:
+            config: For the first request.
+            request: The type of all requests.
+            max_request_bytes: Of text in one, at least 1.
+        """
+        super().__init__(max_request_bytes, bytearray)
+        self._settles = request is stream_pb2.EncodeStreamRequest
+        self._config = config
+        self._type: Any = request
+        # How many ids go before a text, and how many of them are still to be left out because
+        # they were given before.
+        self._template_size: int | None = None
+        self._repeated = 0
+        self._preceding = b""  # the last settled character
+
+    def parts(self, item: object) -> Iterator[bytearray]:
+        step = self.max_request
+        if isinstance(item, str):
+            for start in range(0, len(item), step):
+                characters = item[start : start + step]
+                try:
+                    data = characters.encode()
+                except UnicodeEncodeError as error:
+                    raise lone_surrogate(characters, error.start, self._given) from None
+                self._given += len(data)
+                yield from _slices(data, step)
+        elif isinstance(item, bytes | bytearray | memoryview):
+            data = bytes(item)
+            self._given += len(data)
+            yield from _slices(data, step)
+        else:
+            raise TypeError(f"piece must be str or bytes, not {type(item).__name__}")
+
+    @property
+    def _config_goes_alone(self) -> bool:
+        # The answer then holds the ids that go before a text, and no others.
+        return self._settles and self._config.add_special_tokens
+
+    def _request(self, part: bytearray, *, with_config: bool) -> Message:
+        request: Message = self._type(
+            config=self._config if with_config else None, data=bytes(part) if part else None
+        )
+        return request
+
+    def read(self, answer: Any) -> bool:
+        if not self._settles:
+            return True
+        answer.bytes_consumed += self._base
+        if self._template_size is None:
+            self._template_size = len(answer.ids) if self._config_goes_alone else 0
+        elif self._repeated:
+            del answer.ids[: self._repeated]
+            self._repeated = 0
+        if not answer.finished and self.can_rewind:
+            self._preceding = (
+                _last_character(self._settle(answer.bytes_consumed)) or self._preceding
+            )
+        return True
+
+    def rewind(self, first: Any) -> None:
+        super().rewind(first)
+        if isinstance(self._config, stream_pb2.EncodeStreamConfig):
+            self._config.preceding_text = self._preceding.decode()
+        # Before the first character is settled, the other connection gives the template again.
+        self._repeated = 0 if self._preceding else self._template_size or 0
+
+    def _pin(self, first: stream_pb2.EncodeStreamResponse) -> None:
+        self._config.encoding = first.encoding
+        self._config.expected_fingerprint = first.fingerprint
+
+    def correct(self, failure: TokenizerError) -> None:
+        if isinstance(failure, InvalidUtf8 | SpecialTokenInText):
+            shift(failure, "byte_offset", self._base)
+
+
+def _last_character(data: bytearray) -> bytes:
+    """The last character of UTF-8 that is not cut off; b"" for no text."""
+    start = len(data) - 1
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    return bytes(data[start:])
+
+
+def _slices(data: bytes, step: int) -> Iterator[bytearray]:
+    for start in range(0, len(data), step):
+        yield bytearray(data[start : start + step])
