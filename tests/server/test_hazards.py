@@ -10,7 +10,6 @@ import asyncio
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
-from logging import getLogger
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -232,11 +231,7 @@ def test_health_is_not_serving_where_the_self_test_failed(monkeypatch: pytest.Mo
         finally:
             await server.stop()
 
-    handlers = getLogger().handlers[:]
-    try:
-        asyncio.run(run())
-    finally:
-        getLogger().handlers[:] = handlers
+    asyncio.run(run())
 
 
 def test_the_client_s_pings_are_no_more_than_the_server_takes() -> None:

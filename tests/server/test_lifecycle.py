@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import StringIO
-from logging import getLogger
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -116,11 +115,9 @@ def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
         finally:
             assert await server.stop()
 
-    handlers = getLogger().handlers[:]
     try:
         asyncio.run(run())
     finally:
-        getLogger().handlers[:] = handlers
         gc.unfreeze()
 
 
@@ -231,14 +228,12 @@ def test_signals_are_as_before_after_the_server() -> None:
     def mine(number: int, frame: object) -> None:
         raise AssertionError("the signal was not captured")
 
-    handlers = getLogger().handlers[:]
     before = signal.signal(signal.SIGTERM, mine)
     try:
         asyncio.run(run())
         assert signal.getsignal(signal.SIGTERM) is mine
     finally:
         signal.signal(signal.SIGTERM, before)
-        getLogger().handlers[:] = handlers
 
 
 @pytest.mark.slow

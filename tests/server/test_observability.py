@@ -9,13 +9,13 @@ import re
 import select
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from time import sleep
-from typing import Any, TextIO
+from typing import Any
 
 import grpc
 import pytest
@@ -130,25 +130,14 @@ def test_no_log_line_holds_the_text(serve: Serve) -> None:
     assert SECRET[:6] not in server.raw_log
 
 
-@contextmanager
-def logging_to(stream: TextIO) -> Iterator[logs.Log]:
-    """The server's logger, and while the block runs what libraries log."""
-    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
-    try:
-        yield logs.configure("json", "info", stream)
-    finally:
-        logging.getLogger().handlers[:] = handlers
-        logging.getLogger().setLevel(level)
-
-
 def test_a_library_s_traceback_is_logged_without_its_message() -> None:
     """An exception's message may quote what was worked on, as that of a KeyError does."""
     stream = StringIO()
-    with logging_to(stream):
-        try:
-            dict[str, int]()[SECRET]
-        except KeyError:
-            logging.getLogger("grpc").exception("a task failed")
+    logs.configure("json", "info", stream)
+    try:
+        dict[str, int]()[SECRET]
+    except KeyError:
+        logging.getLogger("grpc").exception("a task failed")
     line = json.loads(stream.getvalue())
     assert line["event"] == "a task failed"
     assert line["error"][-1] == "KeyError"
@@ -158,10 +147,10 @@ def test_a_library_s_traceback_is_logged_without_its_message() -> None:
 def test_a_library_s_line_is_logged_without_what_it_quotes() -> None:
     """gRPC quotes metadata that are not text, as a key may be that was damaged."""
     stream = StringIO()
-    with logging_to(stream):
-        logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
-        logging.getLogger("asyncio").error(f"Exception in callback f({SECRET!r})\n{SECRET}")
-        logging.getLogger("other").error(KeyError(SECRET))
+    logs.configure("json", "info", stream)
+    logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
+    logging.getLogger("asyncio").error(f"Exception in callback f({SECRET!r})\n{SECRET}")
+    logging.getLogger("other").error(KeyError(SECRET))
     said = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
     assert said == ["Invalid encoding on %s", "Exception in callback f", "KeyError"]
     assert SECRET not in stream.getvalue()
@@ -192,19 +181,19 @@ def test_a_log_line_is_cut_when_its_reader_is_slow() -> None:
                 os.write(writing, bytes(select.PIPE_BUF))
         os.set_blocking(writing, True)
         os.read(reading, select.PIPE_BUF)
-        with logging_to(stream) as log:
-            long = "x" * 3 * select.PIPE_BUF
-            thread = threading.Thread(target=log.error, args=(long,), daemon=True)
-            thread.start()
-            thread.join(START_SECONDS)
-            assert not thread.is_alive()
-            log.error("there is no room for this")
-            log.error("nor for this")
-            line = reader.read1(1 << 20).lstrip(b"\0")
-            log.error("here is some")
-            assert json.loads(reader.readline())["lines_lost"] == 2
-            log.error("and more")
-            assert "lines_lost" not in json.loads(reader.readline())
+        log = logs.configure("json", "info", stream)
+        long = "x" * 3 * select.PIPE_BUF
+        thread = threading.Thread(target=log.error, args=(long,), daemon=True)
+        thread.start()
+        thread.join(START_SECONDS)
+        assert not thread.is_alive()
+        log.error("there is no room for this")
+        log.error("nor for this")
+        line = reader.read1(1 << 20).lstrip(b"\0")
+        log.error("here is some")
+        assert json.loads(reader.readline())["lines_lost"] == 2
+        log.error("and more")
+        assert "lines_lost" not in json.loads(reader.readline())
     assert len(line) == select.PIPE_BUF
     assert line.endswith("x…\n".encode())
 
@@ -218,7 +207,8 @@ def test_threads_may_log_at_once() -> None:
             tell("logged")
 
     with tempfile.TemporaryFile("w+") as stream:
-        with logging_to(stream) as log, ThreadPoolExecutor(2 * each) as pool:
+        log = logs.configure("json", "info", stream)
+        with ThreadPoolExecutor(2 * each) as pool:
             library = logging.getLogger("some.library")
             for tell in (log.info, library.warning):
                 for _ in range(each):
