@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +45,7 @@ SHAPES = ((1, 1), (1, 16), (100, 1))
 PACED_PER_SECOND, PACED_SECONDS = 200, 3.0
 COUNT_BYTES, COUNTS_IN_FLIGHT = 100_000, 2
 
-IDLE_STREAMS = 1000
+IDLE = 1000  # streams, or connections
 TEXT_BYTES, PIECE_BYTES, COUNT_ROUNDS = 100_000_000, 1 << 18, 5
 
 CONFIG = stream_pb2.DecodeStreamRequest(
@@ -194,30 +195,35 @@ def count_for_ever(port: int) -> None:
 
 def show_memory() -> None:
     """A server of its own for each, as memory that is free is not always given back."""
-    print(f"\nMemory of each of {IDLE_STREAMS} idle streams, one id in, one delta out")
+    print(f"\nMemory of each of {IDLE} idle streams, one id in, one delta out; and of as many more")
+    message = stream_pb2.DecodeStreamRequest(ids=[9906]).SerializeToString()
     for name in NAMES:
         with server(name) as running:
-            pid = running.pid
-            warm = Connection(running.port)
+            warm, connection = Connection(running.port), Connection(running.port)
             open_streams(warm, 20)
-            before = memory(pid, "VmRSS")
-            connection = Connection(running.port)
-            opened = open_streams(connection, IDLE_STREAMS)
-            message = stream_pb2.DecodeStreamRequest(ids=[9906]).SerializeToString()
-            for stream in opened:
-                connection.send(stream, message)
-            wait_for(connection, IDLE_STREAMS)
-            each = (memory(pid, "VmRSS") - before) / IDLE_STREAMS
+            sizes = [memory(running.pid, "VmRSS")]
+            for _ in range(2):
+                for stream in open_streams(connection, IDLE):
+                    connection.send(stream, message)
+                wait_for(connection, IDLE)
+                sizes.append(memory(running.pid, "VmRSS"))
+            each, more = ((after - before) / IDLE for before, after in pairwise(sizes))
+            print(f"{name:14}{each:10.1f} KiB{more:10.1f} KiB")
             connection.close()
             warm.close()
-            before = memory(pid, "VmRSS")
-            idle = [Connection(running.port) for _ in range(IDLE_STREAMS)]
+    print(f"\nMemory of each of {IDLE} idle connections, which have sent their settings")
+    for name in NAMES:
+        with server(name) as running:
+            warm = Connection(running.port)
+            open_streams(warm, 1)
+            before = memory(running.pid, "VmRSS")
+            idle = [Connection(running.port) for _ in range(IDLE)]
             for each_idle in idle:
-                open_streams(each_idle, 0)
+                assert not list(each_idle.receive())  # the server's own settings, and no message
             time.sleep(1)
-            of_connection = (memory(pid, "VmRSS") - before) / IDLE_STREAMS
-            print(f"{name:14}{each:10.1f} KiB   an idle connection{of_connection:8.1f} KiB")
-            for each_idle in idle:
+            each = (memory(running.pid, "VmRSS") - before) / IDLE
+            print(f"{name:14}{each:10.1f} KiB")
+            for each_idle in [warm, *idle]:
                 each_idle.close()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -113,11 +113,16 @@ class StreamHandlers:
         async def handle(incoming: StreamCall) -> None:
             call, limiter = outcomes.begin(incoming), self._limiter
             incoming.promise(trailers(call))
-            with ExitStack() as entered:
+            leave: list[Callable[[], None]] = []
+            try:
                 try:
                     call.caller = self._callers.identify(call.authorization, incoming)
                     quota = self._quotas.of(call.caller)
-                    entered.enter_context(self._entered(quota))
+                    limiter.enter_stream()
+                    leave.append(limiter.leave_stream)
+                    if quota is not None:
+                        quota.enter_stream()
+                        leave.append(quota.leave_stream)
                     with self._watched() as stream:
                         if not limiter.is_open:
                             await stream.working(limiter.opened())
@@ -133,22 +138,11 @@ class StreamHandlers:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._idle_seconds or None):
                         await incoming.close()
+            finally:
+                for left in leave:
+                    left()
 
         return handle
-
-    @contextmanager
-    def _entered(self, quota: Quota | None) -> Iterator[None]:
-        self._limiter.enter_stream()
-        try:
-            if quota is not None:
-                quota.enter_stream()
-            try:
-                yield
-            finally:
-                if quota is not None:
-                    quota.leave_stream()
-        finally:
-            self._limiter.leave_stream()
 
     @contextmanager
     def _watched(self) -> Iterator[OpenStream]:
