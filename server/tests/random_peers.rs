@@ -119,7 +119,7 @@ impl Handlers {
             .get(&id)
             .is_none_or(|known| matches!(known.kind, Kind::Unary | Kind::ClientStream));
         match self.random.below(8) {
-            0 | 1 => self.calls.command(id, Command::Read),
+            0 | 1 => self.calls.command(id, Command::Read(1)),
             2 => {
                 self.calls.command(id, Command::Fail(failure));
                 self.open.remove(&id);
