@@ -14,6 +14,7 @@ mod chunker;
 mod decode;
 pub mod fit;
 mod merge;
+pub mod named_texts;
 pub mod output;
 pub mod parallel;
 pub mod pipeline;
