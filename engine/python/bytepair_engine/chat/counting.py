@@ -5,12 +5,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout, Run
-from bytepair_engine.chat.messages import Counted, Message, Tool, read_messages, read_tools
+from bytepair_engine.chat.messages import (
+    NOTHING_ELSE,
+    Message,
+    Tool,
+    read_messages,
+    read_tools,
+)
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding
@@ -98,10 +105,11 @@ def count_chat(
     if limit is not None and limit < 0:
         raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
     chosen, chat = read_chat(format, messages, tools, options)
-    layout = chosen.layout(chat, encoding)
-    if limit is not None and exceeds(encoding, layout, limit, disallowed_special):
+    if limit is not None and exceeds(
+        encoding, chosen.layout(chat, encoding), limit, disallowed_special
+    ):
         return _result(chosen, chat, [], limit)
-    counts = Counter(encoding, disallowed_special).counts(layout, len(chat.messages))
+    counts = Counter(chosen, encoding, disallowed_special).counts(chat)
     return _result(chosen, chat, counts, None)
 
 
@@ -145,27 +153,34 @@ def exceeds(
 
 
 class Counter:
-    """Counts layouts, and encodes each text once however many layouts hold it."""
+    """Counts chats of one format, and encodes each text once however many of them hold it."""
 
-    def __init__(self, encoding: Encoding, disallowed_special: SpecialTokens) -> None:
+    def __init__(
+        self, chosen: ChatFormat, encoding: Encoding, disallowed_special: SpecialTokens
+    ) -> None:
+        self._format = chosen
         self._encoding = encoding
         self._disallowed = disallowed_special
         self._known: dict[str, int] = {}
+        self._first: tuple[list[str], list[int]] | None = None
 
-    def counts(self, layout: Layout, messages: int) -> list[int]:
+    def counts(self, chat: Chat) -> list[int]:
         """The counts of the messages, then those of the tools and of the frame."""
-        known = self._known
-        texts = {piece: None for piece in layout.pieces if type(piece) is str}
-        new = [text for text in texts if text not in known] if known else [*texts]
-        if new:
-            found = self._encoding.count_batch(new, disallowed_special=self._disallowed)
-            known.update(zip(new, found, strict=True))
+        frames = _frames(self._format, self._encoding) if _is_plain(chat) else None
+        if frames is None or not frames.keys() >= {message.role for message in chat.messages}:
+            return self._of_layout(self._format.layout(chat, self._encoding), len(chat.messages))
+        counted = self._counted([m.content[0] if m.content else "" for m in chat.messages])  # type: ignore[misc]
+        counts = [frames[m.role] + n for m, n in zip(chat.messages, counted, strict=True)]
+        return [*counts, 0, frames[""]]
+
+    def _of_layout(self, layout: Layout, messages: int) -> list[int]:
+        counted = iter(self._counted([piece for piece in layout.pieces if type(piece) is str]))
         counts = [0] * (messages + 2)
         # By type and not isinstance, of which most of the time would be.
         for piece, owner in zip(layout.pieces, layout.owners, strict=True):
             kind = type(piece)
             if kind is str:
-                counts[owner] += known[piece]  # type: ignore[index]
+                counts[owner] += next(counted)
             elif kind is int:
                 counts[owner] += piece  # type: ignore[operator]
             elif kind is Run:
@@ -174,6 +189,20 @@ class Counter:
                 counts[owner] += 1
         return counts
 
+    def _counted(self, texts: list[str]) -> list[int]:
+        """The counts of texts, of which only those are encoded that were in no layout before."""
+        if self._first is None:
+            found = self._encoding.count_batch(texts, disallowed_special=self._disallowed)
+            self._first = texts, found
+            return found
+        known = self._known
+        if not known:
+            known.update(zip(*self._first, strict=True))
+        new = [text for text in texts if text not in known]
+        found = self._encoding.count_batch(new, disallowed_special=self._disallowed)
+        known.update(zip(new, found, strict=True))
+        return [known[text] for text in texts]
+
     def _share(self, run: Run, counts: list[int]) -> None:
         """Give each token of a run to the owner in whose part it starts."""
         _, offsets = self._encoding.encode_with_offsets(
@@ -181,6 +210,35 @@ class Counter:
         )
         for offset in offsets:
             counts[run.parts_owners[bisect_right(run.starts, offset) - 1]] += 1
+
+
+def _is_plain(chat: Chat) -> bool:
+    """Whether its messages have a role and at most one text each, and it has nothing else."""
+    if chat.tools or chat.options != DEFAULT_OPTIONS or not chat.kinds <= {str}:
+        return False
+    parts = [len(message.content) for message in chat.messages if message.content]
+    others = [message[2:] for message in chat.messages]
+    return parts.count(1) == len(parts) and others.count(NOTHING_ELSE) == len(others)
+
+
+#: By encoding, what `_frames` gives for the formats.
+_FRAMES: Final[WeakKeyDictionary[Encoding, dict[ChatFormat, dict[str, int]]]] = WeakKeyDictionary()
+
+
+def _frames(chosen: ChatFormat, encoding: Encoding) -> dict[str, int] | None:
+    """How many tokens a message has beside its text, by its role; and the frame of a chat, by "".
+    None for a format in which that depends on more."""
+    if not chosen.additive or chosen.joining != "piecewise":
+        return None
+    known = _FRAMES.setdefault(encoding, {})
+    if chosen not in known:
+        counter, frames = Counter(chosen, encoding, ()), {}
+        for role in ("", *chosen.roles):
+            messages = (Message(role),) if role else ()
+            layout = chosen.layout(Chat(messages), encoding)
+            frames[role] = sum(counter._of_layout(layout, len(messages)))
+        known[chosen] = {role: n - frames[""] if role else n for role, n in frames.items()}
+    return known[chosen]
 
 
 def encode_chat(
@@ -210,7 +268,7 @@ def encode_chat(
     if not chosen.encodes:
         raise InvalidOption("format", f"{chosen.name!r} only counts: its ids are not published")
     for index, message in enumerate(chat.messages):
-        if any(isinstance(part, Counted) for part in message.content or ()):
+        if any(isinstance(part, int) for part in message.content or ()):
             raise InvalidChat(index, "content", "part_not_supported")
     layout = chosen.layout(chat, encoding)
     texts = [piece for piece in layout.pieces if isinstance(piece, str)]
@@ -228,7 +286,7 @@ def encode_chat(
             if part >= 0:
                 span = spans[part]
                 spans[part] = (start if span is None else span[0], len(ids))
-    segments = [piece for piece in layout.pieces if not isinstance(piece, int)]
+    segments = [piece for piece in layout.pieces if piece and not isinstance(piece, int)]
     return EncodedChat(ids, segments, _filled(spans))
 
 

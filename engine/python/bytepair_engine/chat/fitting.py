@@ -97,7 +97,8 @@ def fit_chat(
     if count > budget:
         raise BudgetTooSmall(count, budget)
     kept = plan.kept(place)
-    accuracy = chosen.accuracy_of(replace(chat, messages=tuple(chat.messages[i] for i in kept)))
+    if accuracy == "estimate":  # perhaps by what was dropped
+        accuracy = chosen.accuracy_of(replace(chat, messages=tuple(chat.messages[i] for i in kept)))
     return FittedChat(kept, len(kept) < len(everything), count, total, accuracy)
 
 
@@ -136,18 +137,16 @@ class _Plan:
             systems += 1
         self.head = systems if keep_system else 0
         groups = _call_groups(messages)
-        members: dict[int, list[int]] = {}
-        for index, first in enumerate(groups):
-            members.setdefault(first, []).append(index)
-        self.pinned = sorted({index for pin in pins for index in members[groups[pin]]})
+        group_of = {index: group for group in groups for index in group}
+        self.pinned = sorted({index for pin in pins for index in group_of.get(pin, (pin,))})
         users = [i for i in range(systems, len(messages)) if messages[i].role == "user"]
         turns = users if users and users[0] == systems else [systems, *users]
         turns = [turn for turn in turns if turn < len(messages)]
         # A start between a call and its result would separate them.
         crossed = [0] * (len(messages) + 1)
-        for first, group in members.items():
+        for first, *_, last in groups:
             crossed[first + 1] += 1
-            crossed[group[-1] + 1 if group[-1] < len(messages) else -1] -= 1
+            crossed[last + 1] -= 1
         depth = list(accumulate(crossed))
         whole = [turn for turn in turns if depth[turn] == 0]
         required = turns[-last_turns] if 0 < last_turns <= len(turns) else systems
@@ -165,20 +164,21 @@ class _Plan:
         return [*range(self.head), *before, *range(max(start, self.head), self._end)]
 
 
-def _call_groups(messages: Sequence[Message]) -> list[int]:
-    """For each message the first of its group: a result is in the group of its call."""
-    groups = list(range(len(messages)))
+def _call_groups(messages: Sequence[Message]) -> list[list[int]]:
+    """The messages whose calls have results, each with these results."""
+    groups: dict[int, list[int]] = {}
     callers: dict[str, int] = {}
     caller: int | None = None
     for index, message in enumerate(messages):
         if message.role in ("tool", "ipython"):
             found = callers.get(message.tool_call_id) if message.tool_call_id else caller
             if found is not None:
-                groups[index] = groups[found]
+                groups.setdefault(found, [found]).append(index)
         else:
             caller = index if message.role == "assistant" else None
-            callers.update((call.id, index) for call in message.tool_calls)
-    return groups
+            if message.tool_calls:
+                callers.update((call.id, index) for call in message.tool_calls)
+    return [*groups.values()]
 
 
 class _Fitting:
@@ -189,8 +189,7 @@ class _Fitting:
     ) -> None:
         self._format = chosen
         self._chat = chat
-        self._encoding = encoding
-        self._counter = Counter(encoding, disallowed)
+        self._counter = Counter(chosen, encoding, disallowed)
 
     def counts(self, kept: Sequence[int]) -> list[int]:
         """The counts of these messages, then of the tools and of the frame."""
@@ -198,14 +197,15 @@ class _Fitting:
         chat = self._chat
         if len(kept) < len(messages):
             chat = replace(chat, messages=tuple(messages[index] for index in kept))
-        return self._counter.counts(self._format.layout(chat, self._encoding), len(kept))
+        return self._counter.counts(chat)
 
     def longest(self, plan: _Plan, counts: list[int], target: int) -> tuple[int, int]:
         """Where the longest run begins that fits into `target`, or the required one; and the
         count.
 
-        The counts of the whole chat say where it will be. They need not be what messages cost in
-        a shorter chat, so places around are counted until one fits and the one before does not.
+        The counts of the whole chat say where it will be. Unless they add up, they need not be
+        what messages cost in a shorter chat: places around are counted until one fits and the one
+        before does not.
         """
         prefix = list(accumulate(counts[:TOOLS], initial=0))
         fixed = counts[TOOLS] + counts[FRAME] + prefix[plan.head]
@@ -219,18 +219,21 @@ class _Fitting:
         last = len(plan.starts) - 1
         counted: dict[int, int] = {}
 
+        is_sum = self._format.additive and not self._chat.options.continue_final_message
+
         def fits(place: int) -> bool:
-            counted[place] = sum(self.counts(plan.kept(plan.starts[place])))
+            start = plan.starts[place]
+            counted[place] = guess(start) if is_sum else sum(self.counts(plan.kept(start)))
             return counted[place] <= target
 
         # `found` fits, or is required; `low` does not fit. In ever larger steps, so that a bad
         # guess costs few counts; then by halves.
         low, step = -1, 1
-        found = next((n for n in range(last) if guess(plan.starts[n]) <= target), last)
+        found = bisect_left(range(last), True, key=lambda n: guess(plan.starts[n]) <= target)
         while not fits(found) and found < last:
             low, found, step = found, min(last, found + step), 2 * step
         step = 1
-        while found - low > 1 and not (self._format.additive and step == 1 and low < 0):
+        while found - low > 1 and not is_sum:
             place = max(low + 1, found - step) if low < 0 else (low + found) // 2
             if fits(place):
                 found, step = place, 2 * step

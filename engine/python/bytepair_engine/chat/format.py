@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar, Final, Literal
 from weakref import WeakSet
 
 from bytepair_engine.chat.errors import ChatFormatMismatch, InvalidChat
 from bytepair_engine.chat.layout import Control, Layout
-from bytepair_engine.chat.messages import Counted, Message, Structured, Text, Tool
+from bytepair_engine.chat.messages import NOTHING_ELSE, Message, Structured, Tool
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
@@ -25,13 +26,19 @@ _OPTIONAL: Final = ("name", "reasoning", "tool_calls", "tool_call_id")
 _HARMONY: Final = ("channel", "recipient", "content_type", "constrain")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chat:
     """What a format renders."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     options: ChatOptions = field(default_factory=ChatOptions)
+
+    @cached_property
+    def kinds(self) -> frozenset[type]:
+        """The types of all parts of its messages."""
+        contents = [message.content for message in self.messages if message.content]
+        return frozenset(map(type, chain.from_iterable(contents)))
 
 
 class ChatFormat(ABC):
@@ -140,10 +147,10 @@ class ChatFormat(ABC):
         self.check_options(chat)
         self.check_messages(chat)
         layout = self.render(chat)
-        used = {piece.name for piece in layout.pieces if type(piece) is Control}
-        if not used <= encoding.special_tokens.keys():
-            missing = used - encoding.special_tokens.keys()
-            raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
+        if self.optional_controls:
+            used = {piece.name for piece in layout.pieces if isinstance(piece, Control)}
+            if missing := used - encoding.special_tokens.keys():
+                raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
         if self.joining == "runs":
             layout.join()
         return layout
@@ -169,11 +176,7 @@ class ChatFormat(ABC):
 
     def accuracy_of(self, chat: Chat) -> Accuracy:
         """How sure the count of this chat is: no surer than what the caller has counted."""
-        for message in chat.messages:
-            for part in message.content or ():
-                if isinstance(part, Counted):
-                    return "estimate"
-        return self.accuracy
+        return "estimate" if int in chat.kinds else self.accuracy
 
     def option(self, chat: Chat, key: str) -> str:
         """The value of one of the format's own options."""
@@ -183,15 +186,19 @@ class ChatFormat(ABC):
         """Raise InvalidChat for roles, fields and tools that the format does not have."""
         if chat.tools and not self.tools:
             raise InvalidChat(None, "tools", "field_not_supported")
+        has_structured = Structured in chat.kinds and "structured" not in self.fields
+        others = [message[2:] for message in chat.messages]
+        if (
+            others.count(NOTHING_ELSE) == len(others)
+            and {message.role for message in chat.messages}.issubset(self.roles)
+            and not has_structured
+        ):
+            return  # as most are
         refused = [name for name in (*_OPTIONAL, *_HARMONY) if name not in self.fields]
-        roles = frozenset(self.roles)
-        structured = "structured" in self.fields
-        kinds = {type(part) for message in chat.messages for part in message.content or ()}
-        has_structured = Structured in kinds and not structured
         for index, message in enumerate(chat.messages):
-            if message.role not in roles:
+            if message.role not in self.roles:
                 raise InvalidChat(index, "role", "role_unknown")
-            for name in () if message.is_plain else refused:
+            for name in refused:
                 if getattr(message, name) in (None, ()):
                     continue
                 # A result's call says its name too, so that no format needs to write it.
@@ -216,12 +223,3 @@ def _stands_alone(encoding: Encoding, name: str) -> bool:
 def _one_of(values: Iterable[str]) -> str:
     known = ", ".join(values)
     return f"must be one of {known}" if known else "the format does not have it"
-
-
-def add_content(layout: Layout, message: Message) -> None:
-    """Add the parts of a message's content as they are; nothing for None."""
-    for part in message.content or ():
-        if type(part) is Text:
-            layout.add(part.text)
-        elif type(part) is Counted:
-            layout.add(part.tokens)

@@ -42,12 +42,9 @@ class Layout:
         self.owner = FRAME
 
     def add(self, *pieces: Piece) -> None:
-        """Add pieces of the present owner. Empty text adds nothing."""
-        found, owners, owner = self.pieces, self.owners, self.owner
-        for piece in pieces:
-            if piece != "":
-                found.append(piece)
-                owners.append(owner)
+        """Add pieces of the present owner. Empty text has no tokens, and is no segment."""
+        self.pieces += pieces
+        self.owners += [self.owner] * len(pieces)
 
     def add_shared(self, parts: Sequence[tuple[int, str]]) -> None:
         """Add one text whose parts belong to several messages. Empty parts add nothing."""
@@ -64,7 +61,8 @@ class Layout:
         parts: list[tuple[int, str]] = []
         for piece, owner in zip([*self.pieces, 0], [*self.owners, FRAME], strict=True):
             if isinstance(piece, str):
-                parts.append((owner, piece))
+                if piece:
+                    parts.append((owner, piece))
                 continue
             if parts:
                 pieces.append(_run(parts))

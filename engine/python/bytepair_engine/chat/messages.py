@@ -12,22 +12,6 @@ from bytepair_engine.chat.errors import InvalidChat
 # Tuples, because a chat has many of them, and they are made in a third of the time.
 
 
-class Text(NamedTuple):
-    """A part of a message's content: text."""
-
-    text: str
-
-
-class Counted(NamedTuple):
-    """A part that the caller has counted, such as an image. Only for counting.
-
-    Attributes:
-        tokens: How many, at least 0.
-    """
-
-    tokens: int
-
-
 class Structured(NamedTuple):
     """The system or developer content of openai/harmony.
 
@@ -40,7 +24,9 @@ class Structured(NamedTuple):
     fields: Mapping[str, Any]
 
 
-Part = Text | Counted | Structured
+#: A part of a message's content: text; how many tokens the caller has counted, such as those of an
+#: image, at least 0, and only for counting; or content of harmony.
+Part = str | int | Structured
 
 
 class ToolCall(NamedTuple):
@@ -102,19 +88,20 @@ class Message(NamedTuple):
     constrain: str | None = None
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it has a role and content, and nothing else."""
-        return self[2:] == _NOTHING_ELSE
+    def parts(self) -> tuple[str | int, ...]:
+        """The parts of its content, in a format that has no structured ones."""
+        return self.content or ()  # type: ignore[return-value]
 
     @property
     def text(self) -> str:
         """The text parts, joined; "" for none."""
         if self.content is None:
             return ""
-        return "".join([part.text for part in self.content if isinstance(part, Text)])
+        return "".join([part for part in self.content if isinstance(part, str)])
 
 
-_NOTHING_ELSE: Final = Message("")[2:]
+#: What a message has behind its role and content, if it has nothing else.
+NOTHING_ELSE: Final = Message("")[2:]
 _TEXT_FIELDS: Final = (
     "name",
     "reasoning",
@@ -153,7 +140,7 @@ def _message(index: int, fields: Mapping[str, Any]) -> Message:
     role, content = fields.get("role"), fields.get("content")
     if not isinstance(role, str):
         raise InvalidChat(index, "role", "not_a_string")
-    parts = (Text(content),) if isinstance(content, str) else _parts(index, content)
+    parts = (content,) if isinstance(content, str) else _parts(index, content)
     # Most messages have nothing else.
     if len(fields) == 2 and "content" in fields:
         return Message(role, parts)
@@ -183,13 +170,14 @@ def _parts(index: int, content: object) -> tuple[Part, ...] | None:
 
 def _part(index: int, part: object) -> Part:
     if isinstance(part, str):
-        return Text(part)
+        return part
     if isinstance(part, Mapping):
         kind = part.get("type")
-        if kind == "text" and isinstance(part.get("text"), str):
-            return Text(part["text"])
+        text = part.get("text")
+        if kind == "text" and isinstance(text, str):
+            return text
         if kind == "counted_tokens" and type(part.get("tokens")) is int and part["tokens"] >= 0:
-            return Counted(part["tokens"])
+            return int(part["tokens"])
         if kind in _STRUCTURED:
             with_json(index, "content", lambda: json_text.check_depth(dict(part)))
             return Structured(str(kind), part)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from bytepair.v1 import chat_pb2
 from bytepair_engine import Encoding
+from bytepair_engine.backends.named_texts import Named, take_named_texts
 from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
+from bytepair_engine.chat.counting import DEFAULT_OPTIONS
 from bytepair_engine.chat.json_text import NotJson, parse
-from bytepair_engine.chat.messages import Counted, Part, Structured, Text
+from bytepair_engine.chat.messages import Part, Structured
 
 from bytepair_server.errors import InvalidField
+from bytepair_server.rpc import wire
 
 #: Beside these two fields a message rarely has others.
 _CONTENT: Final = chat_pb2.ChatMessage.CONTENT_FIELD_NUMBER
@@ -30,12 +34,57 @@ _JOINING: Final = {"piecewise": chat_pb2.JOINING_PIECEWISE, "runs": chat_pb2.JOI
 _MAX_COUNTED: Final = 1 << 40
 
 
-def parts_of(request: Any) -> int:
-    """What a request has of what costs by its number, however short it is."""
-    chats = getattr(request, "items", None)
-    if chats is None:
-        chats = [request] if hasattr(request, "messages") else []
-    return len(chats) + sum(map(parts_of_chat, chats))
+HasChat = TypeVar(
+    "HasChat",
+    chat_pb2.CountChatRequest,
+    chat_pb2.EncodeChatRequest,
+    chat_pb2.FitChatRequest,
+)
+
+
+@dataclass(slots=True)
+class ParsedChat(Generic[HasChat]):
+    """A request of one chat, perhaps apart from its messages.
+
+    Attributes:
+        request: The rest; or all of it.
+        named: The role and the text of each message, where none has more; None where the messages
+            are in `request`.
+        parts: What it has of what costs by its number, however short it is.
+        size: In bytes.
+    """
+
+    request: HasChat
+    named: list[Named] | None
+    parts: int
+    size: int
+
+    def messages(self) -> list[Message]:
+        """The engine's messages.
+
+        Raises:
+            InvalidChat: A part is none, or its JSON is none.
+        """
+        if self.named is None:
+            return messages_of(self.request.messages)
+        return [Message(role, content) for role, content in self.named]
+
+
+def take_chat(request_class: type[HasChat], raw: bytes) -> ParsedChat[HasChat]:
+    """Read a request. Raises what `wire.parse` does."""
+    taken = take_named_texts(raw, request_class.MESSAGES_FIELD_NUMBER)
+    if taken is None:
+        request = wire.parse(request_class, raw)
+        return ParsedChat(request, None, parts_of_chat(request), len(raw))
+    rest, named = taken
+    request = wire.parse(request_class, rest)
+    empty = [content for _, content in named].count(None)
+    return ParsedChat(request, named, 2 * len(named) - empty + len(request.tools), len(raw))
+
+
+def parts_of(request: chat_pb2.BatchCountChatRequest) -> int:
+    """What a batch has of what costs by its number, however short it is."""
+    return len(request.items) + sum(map(parts_of_chat, request.items))
 
 
 def parts_of_chat(chat: Any) -> int:
@@ -56,13 +105,9 @@ def messages_of(messages: Any) -> list[Message]:
 
 def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
     role, content, fields = message.role, message.content, message.ListFields()
-    if len(content) == 1:
-        text = content[0].text
-        parts: tuple[Part, ...] | None = (Text(text) if text else _part(index, content[0]),)
-    else:
-        parts = tuple([_part(index, part) for part in content]) or None
+    parts = tuple([_part(index, part) for part in content]) or None
     if len(fields) == bool(role) + bool(parts):
-        return Message(role, parts)  # as most are
+        return Message(role, parts)
     others = {field.name: value for field, value in fields if field.number > _CONTENT}
     calls = []
     for call in others.pop("tool_calls", ()):
@@ -72,14 +117,11 @@ def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
 
 
 def _part(index: int, part: chat_pb2.ContentPart) -> Part:
-    text = part.text
-    if text:
-        return Text(text)
     kind = part.WhichOneof("part")
     if kind == "text":
-        return Text("")
+        return part.text
     if kind == "counted_tokens" and part.counted_tokens <= _MAX_COUNTED:
-        return Counted(part.counted_tokens)
+        return part.counted_tokens
     if kind == "json":
         value = _json(index, "content", part.json)
         if isinstance(value, dict) and value.get("type") in ("system_content", "developer_content"):
@@ -105,6 +147,8 @@ def options_of(options: chat_pb2.ChatOptions) -> ChatOptions:
     Raises:
         InvalidField, InvalidOption: A value is out of its domain.
     """
+    if not options.ByteSize():
+        return DEFAULT_OPTIONS
     if options.past_reasoning not in _PAST_REASONING:
         raise InvalidField("options.past_reasoning", f"unknown value {options.past_reasoning}")
     prompts = options.add_generation_prompt or not options.HasField("add_generation_prompt")

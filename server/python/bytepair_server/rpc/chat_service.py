@@ -23,6 +23,7 @@ from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import (
     ACCURACY,
+    ParsedChat,
     described,
     messages_of,
     options_of,
@@ -33,9 +34,6 @@ from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
 
 SERVICE_NAME: Final = "bytepair.v1.ChatService"
-
-#: A message, part, call or tool that is empty: its field's number and its length.
-_LEAST_PART_BYTES: Final = 2
 
 
 class ChatService:
@@ -52,11 +50,12 @@ class ChatService:
             for name, chosen in catalog.chat_formats.items()
         }
 
-    def count(self, request: chat_pb2.CountChatRequest, call: Call) -> bytes:
+    def count(self, parsed: ParsedChat[chat_pb2.CountChatRequest], call: Call) -> bytes:
+        request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
-        self._check_size("messages", [request], call)
+        self._check_size("messages", parsed.parts, parsed.size, call)
         counted = count_chat(
-            messages_of(request.messages),
+            parsed.messages(),
             encoding=entry.encoding,
             format=chosen,
             tools=tools_of(request.tools),
@@ -80,7 +79,8 @@ class ChatService:
     def batch_count(self, request: chat_pb2.BatchCountChatRequest, call: Call) -> bytes:
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         limits.check("items", len(request.items), self._settings.max_batch_items, "items")
-        self._check_size("items.messages", request.items, call)
+        size = sum([item.ByteSize() for item in request.items])
+        self._check_size("items.messages", sum(map(parts_of_chat, request.items)), size, call)
         options = options_of(request.options)
         response = chat_pb2.BatchCountChatResponse(**_names(entry, chosen))
         for item in request.items:
@@ -107,13 +107,14 @@ class ChatService:
             call.tokens += counted.count
         return response.SerializeToString()
 
-    def encode(self, request: chat_pb2.EncodeChatRequest, call: Call) -> bytes:
+    def encode(self, parsed: ParsedChat[chat_pb2.EncodeChatRequest], call: Call) -> bytes:
+        request = parsed.request
         entry, chosen, action = self._chosen(request, call, REJECT)
         self._policy.permit_format(call.caller, chosen.name)
         call.policy["allowed"] = None
-        self._check_size("messages", [request], call)
+        self._check_size("messages", parsed.parts, parsed.size, call)
         encoded = encode_chat(
-            messages_of(request.messages),
+            parsed.messages(),
             encoding=entry.encoding,
             format=chosen,
             tools=tools_of(request.tools),
@@ -132,11 +133,12 @@ class ChatService:
                     response.segments.add(text=segment)
         return response.SerializeToString()
 
-    def fit(self, request: chat_pb2.FitChatRequest, call: Call) -> bytes:
+    def fit(self, parsed: ParsedChat[chat_pb2.FitChatRequest], call: Call) -> bytes:
+        request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
-        self._check_size("messages", [request], call)
+        self._check_size("messages", parsed.parts, parsed.size, call)
         fitted = fit_chat(
-            messages_of(request.messages),
+            parsed.messages(),
             request.max_tokens,
             encoding=entry.encoding,
             format=chosen,
@@ -188,12 +190,9 @@ class ChatService:
         )
         return entry, chosen, rule.disallowed
 
-    def _check_size(self, field: str, chats: Any, call: Call) -> None:
+    def _check_size(self, field: str, parts: int, size: int, call: Call) -> None:
         # The bytes of a request are those of its texts and a few more.
-        size, most = sum(chat.ByteSize() for chat in chats), self._settings.max_segments
-        if size > _LEAST_PART_BYTES * most:  # otherwise it cannot have so many
-            parts = sum(map(parts_of_chat, chats))
-            limits.check(field, parts, most, "messages, parts, calls and tools")
+        limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
         call.input_bytes = size
 

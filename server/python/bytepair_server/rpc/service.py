@@ -21,7 +21,7 @@ from bytepair_server.observability.metrics import POLICY_ACTIONS
 from bytepair_server.rpc import content as contents
 from bytepair_server.rpc import describing, limits, wire, wire_fields
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.chat_messages import parts_of
+from bytepair_server.rpc.chat_messages import parts_of, take_chat
 from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content
 from bytepair_server.rpc.context_service import ContextService
@@ -306,7 +306,9 @@ class Method:
 
 
 def _chat(
-    request_class: type[Message], function: Callable[[ChatService, Any, Call], bytes]
+    request_class: type[Message],
+    function: Callable[[ChatService, Any, Call], bytes],
+    **reading: Callable[..., Any],
 ) -> Method:
     def answer(service: Service, request: Any, call: Call) -> bytes:
         try:
@@ -314,7 +316,7 @@ def _chat(
         except InvalidOption as error:
             raise _as_field(error) from None
 
-    return Method(request_class, answer, _parts=parts_of)
+    return Method(request_class, answer, **reading)
 
 
 def _context(
@@ -369,10 +371,12 @@ METHODS: Final = {
 
 #: Those of the service on chats.
 CHAT_METHODS: Final = {
-    "CountChat": _chat(chat_pb2.CountChatRequest, ChatService.count),
-    "BatchCountChat": _chat(chat_pb2.BatchCountChatRequest, ChatService.batch_count),
-    "EncodeChat": _chat(chat_pb2.EncodeChatRequest, ChatService.encode),
-    "FitChat": _chat(chat_pb2.FitChatRequest, ChatService.fit),
+    "CountChat": _chat(chat_pb2.CountChatRequest, ChatService.count, _read=take_chat),
+    "BatchCountChat": _chat(
+        chat_pb2.BatchCountChatRequest, ChatService.batch_count, _parts=parts_of
+    ),
+    "EncodeChat": _chat(chat_pb2.EncodeChatRequest, ChatService.encode, _read=take_chat),
+    "FitChat": _chat(chat_pb2.FitChatRequest, ChatService.fit, _read=take_chat),
     "ListChatFormats": _chat(chat_pb2.ListChatFormatsRequest, ChatService.list_formats),
     "GetChatFormat": _chat(chat_pb2.GetChatFormatRequest, ChatService.get_format),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from bytepair_engine.chat.errors import InvalidChat
-from bytepair_engine.chat.format import Chat, ChatFormat, add_content
+from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import dumps, parse
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
 from bytepair_engine.chat.messages import Message
@@ -35,8 +35,7 @@ class ChatMl(ChatFormat):
         last = len(chat.messages) - 1
         for index, message in enumerate(chat.messages):
             layout.owner = index
-            layout.add(START, message.role + "\n")
-            add_content(layout, message)
+            layout.add(START, message.role + "\n", *message.parts)
             if index < last or not chat.options.continue_final_message:
                 layout.add(END, "\n")
         add_prompt(layout, chat)
@@ -78,9 +77,7 @@ class _Qwen(ChatFormat):
                 after = index == last or chat.messages[index + 1].role != "tool"
                 if before:
                     layout.add(START, "user")
-                layout.add("\n", self.response[0], "\n")
-                add_content(layout, message)
-                layout.add("\n", self.response[1])
+                layout.add("\n", self.response[0], "\n", *message.parts, "\n", self.response[1])
                 if after:
                     layout.add(END, "\n")
                 continue
@@ -90,7 +87,7 @@ class _Qwen(ChatFormat):
             elif message.tool_calls or message.reasoning is not None:
                 raise InvalidChat(index, "role", "only_assistants_call_or_reason")
             else:
-                add_content(layout, message)
+                layout.add(*message.parts)
             if index < last or not open_end:
                 layout.add(END, "\n")
         add_prompt(layout, chat)
@@ -104,7 +101,7 @@ class _Qwen(ChatFormat):
             layout.owner = TOOLS
         layout.add(START, "system\n")
         if system is not None:
-            add_content(layout, system)
+            layout.add(*system.parts)
         elif self.default_system is not None:
             layout.add(self.default_system)
         if chat.tools:
@@ -134,7 +131,7 @@ class _Qwen(ChatFormat):
     def _assistant(self, layout: Layout, message: Message, *, is_last: bool, answers: bool) -> None:
         """Add what an assistant says; `answers`: it stands behind the last user's message."""
         del is_last, answers
-        add_content(layout, message)
+        layout.add(*message.parts)
         self._calls(layout, message)
 
     def _calls(self, layout: Layout, message: Message) -> None:
@@ -197,7 +194,7 @@ class Qwen3(_Qwen):
             layout.add(THINK, "\n" + (message.reasoning or "").strip("\n") + "\n", THINK_END)
             layout.add("\n\n" + content.lstrip("\n"))
         else:
-            add_content(layout, message)
+            layout.add(*message.parts)
         self._calls(layout, message)
 
 

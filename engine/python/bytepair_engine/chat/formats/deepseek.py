@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from bytepair_engine.chat.errors import InvalidChat
-from bytepair_engine.chat.format import Chat, ChatFormat, add_content
+from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, Control, Layout
-from bytepair_engine.chat.messages import Counted, Message
+from bytepair_engine.chat.messages import Message
 
 BOS: Final = Control("<｜begin▁of▁sentence｜>")
 EOS: Final = Control("<｜end▁of▁sentence｜>")
@@ -58,8 +58,7 @@ class DeepSeekV3(ChatFormat):
                 raise InvalidChat(index, "tool_calls", "content_and_tool_calls")
             if message.role == "user":
                 is_tool = False
-                layout.add(USER)
-                add_content(layout, message)
+                layout.add(USER, *message.parts)
             elif message.role == "assistant" and message.content is None:
                 is_tool = False
                 for call in message.tool_calls:
@@ -70,17 +69,15 @@ class DeepSeekV3(ChatFormat):
                         layout.add(CALLS_END, EOS)
                     has_called = True
             elif message.role == "assistant":
-                layout.add(OUTPUTS_END if is_tool else ASSISTANT)
+                layout.add(OUTPUTS_END if is_tool else ASSISTANT, *message.parts)
                 is_tool = False
-                add_content(layout, message)
                 if index < last or not chat.options.continue_final_message:
                     layout.add(EOS)
             elif message.role == "tool":
                 is_tool = True
                 layout.add(*(("\n", OUTPUT) if has_results else (OUTPUTS, OUTPUT)))
                 has_results = True
-                add_content(layout, message)
-                layout.add(OUTPUT_END)
+                layout.add(*message.parts, OUTPUT_END)
         layout.owner = FRAME
         if is_tool:
             layout.add(OUTPUTS_END)
@@ -90,5 +87,5 @@ class DeepSeekV3(ChatFormat):
 
 
 def _check_text(index: int, message: Message) -> None:
-    if any(isinstance(part, Counted) for part in message.content or ()):
+    if any(isinstance(part, int) for part in message.content or ()):
         raise InvalidChat(index, "content", "part_not_supported")

@@ -7,7 +7,6 @@ from typing import Final
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, Control, Layout
-from bytepair_engine.chat.messages import Counted, Text
 
 BOS: Final = Control("<bos>")
 START: Final = Control("<start_of_turn>")
@@ -40,11 +39,8 @@ class Gemma(ChatFormat):
                 layout.owner = 0
                 layout.add(chat.messages[0].text + "\n\n")
                 layout.owner = index
-            for part in message.content or ():
-                if isinstance(part, Text):
-                    layout.add(part.text.strip())
-                elif isinstance(part, Counted):
-                    layout.add(part.tokens)
+            for part in message.parts:
+                layout.add(part.strip() if isinstance(part, str) else part)
             if index < len(chat.messages) - 1 or not chat.options.continue_final_message:
                 layout.add(END, "\n")
         if len(chat.messages) == has_system == 1:

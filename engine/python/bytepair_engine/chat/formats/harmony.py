@@ -9,7 +9,7 @@ from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.formats.typescript import type_of
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
-from bytepair_engine.chat.messages import Counted, Message, Structured, Text, Tool
+from bytepair_engine.chat.messages import Message, Structured, Tool
 
 START: Final = Control("<|start|>")
 END: Final = Control("<|end|>")
@@ -120,7 +120,7 @@ def _translated(chat: Chat) -> list[tuple[int, Message]]:
 
 def _spread(message: Message) -> Iterable[Message]:
     if message.reasoning is not None:
-        yield Message("assistant", (Text(message.reasoning),), channel="analysis")
+        yield Message("assistant", (message.reasoning,), channel="analysis")
     if message.content is not None:
         channel = message.channel or ("commentary" if message.tool_calls else "final")
         yield Message(
@@ -131,7 +131,7 @@ def _spread(message: Message) -> Iterable[Message]:
     for call in message.tool_calls:
         yield Message(
             "assistant",
-            (Text(call.arguments),),
+            (call.arguments,),
             channel="commentary",
             recipient=f"functions.{call.name}",
             constrain="json",
@@ -197,10 +197,8 @@ def _add_message(
         layout.add(" ", CONSTRAIN, message.constrain)
     layout.add(MESSAGE)
     for part in message.content or ():
-        if isinstance(part, Text):
-            layout.add(part.text)
-        elif isinstance(part, Counted):
-            layout.add(part.tokens)
+        if not isinstance(part, Structured):
+            layout.add(part)
         elif part.kind != f"{message.role}_content":
             raise InvalidChat(index, "content", "part_in_wrong_role")
         elif part.kind == "system_content":

@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from bytepair_engine.chat.errors import InvalidChat
-from bytepair_engine.chat.format import Chat, ChatFormat, add_content
+from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import parse
 from bytepair_engine.chat.layout import FRAME, Control, Layout
 
@@ -38,8 +38,7 @@ class Llama3(ChatFormat):
         for index, message in enumerate(chat.messages):
             layout.owner = index
             role = "ipython" if message.role == "tool" else message.role
-            layout.add(HEADER, role, HEADER_END, "\n\n")
-            add_content(layout, message)
+            layout.add(HEADER, role, HEADER_END, "\n\n", *message.parts)
             if message.tool_calls and role != "assistant":
                 raise InvalidChat(index, "tool_calls", "only_assistants_call")
             for call in message.tool_calls:

@@ -12,7 +12,7 @@ from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import dumps
 from bytepair_engine.chat.layout import TOOLS, Control, Layout
-from bytepair_engine.chat.messages import Message, Text, Tool, ToolCall
+from bytepair_engine.chat.messages import Message, Tool, ToolCall
 
 BOS: Final = Control("<s>")
 EOS: Final = Control("</s>")
@@ -288,9 +288,9 @@ def _text(turn: _Turn) -> str:
     """The content, which is one text here; what is counted elsewhere has no place in it."""
     texts = []
     for part in turn.message.content or ():
-        if not isinstance(part, Text):
+        if not isinstance(part, str):
             raise InvalidChat(turn.index, "content", "part_not_supported")
-        texts.append(part.text)
+        texts.append(part)
     return "\n\n".join(filter(None, texts)) if len(texts) > 1 else "".join(texts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bytepair_engine.chat.errors import ChatFormatMismatch, InvalidChat
-from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat, add_content
+from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS, Layout
 from bytepair_engine.chat.messages import Tool
 from bytepair_engine.encoding import Encoding
@@ -43,8 +43,8 @@ class OpenAiChat(ChatFormat):
             raise ChatFormatMismatch(self.name, encoding.name, ())
 
     def accuracy_of(self, chat: Chat) -> Accuracy:
-        called = any(message.tool_calls or message.role == "tool" for message in chat.messages)
-        return "estimate" if chat.tools or called else super().accuracy_of(chat)
+        called = [message.tool_calls or message.role == "tool" for message in chat.messages]
+        return "estimate" if chat.tools or any(called) else super().accuracy_of(chat)
 
     def layout(self, chat: Chat, encoding: Encoding) -> Layout:
         layout = super().layout(chat, encoding)
@@ -60,8 +60,7 @@ class OpenAiChat(ChatFormat):
         layout = Layout()
         for index, message in enumerate(chat.messages):
             layout.owner = index
-            layout.add(_PER_MESSAGE, message.role)
-            add_content(layout, message)
+            layout.add(_PER_MESSAGE, message.role, *message.parts)
             if message.name is not None:
                 layout.add(_PER_NAME, message.name)
             for call in message.tool_calls:

@@ -20,7 +20,7 @@ from bytepair_engine.chat.errors import BadTemplate, ChatFormatMismatch, Invalid
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
-from bytepair_engine.chat.messages import Counted, Message
+from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.templates.budget import Budget, limited
 from bytepair_engine.chat.templates.environment import Environment
 from bytepair_engine.chat.templates.traced import Traced, ranges_of
@@ -241,7 +241,7 @@ class TemplateFormat(ChatFormat):
             raise InvalidOption("continue_final_message", "the format does not have it")
 
     def _message(self, index: int, message: Message) -> dict[str, Any]:
-        if any(isinstance(part, Counted) for part in message.content or ()):
+        if any(isinstance(part, int) for part in message.content or ()):
             raise InvalidChat(index, "content", "part_not_supported")
         said: dict[str, Any] = {
             # One of `roles`, which are structure: templates spell control tokens with them.
