@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from bytepair_engine import get_encoding
+from conftest import Serve
 from playwright.sync_api import Page, expect
 from support.browsing import OpenPage, becomes, ids
+from support.keys import keys_toml
+from support.pki import Authority
 from support.serving import RunningServer
 
 TEXT = 'It\'s "quoted" — $HOME `x` \\ 🤖\n\u202ebidi\x00 <|endoftext|>'
@@ -24,7 +29,7 @@ def shared(page: Page, form: str) -> str:
     page.locator("#share-text").evaluate("(field) => (field.value = '')")
     page.locator("#share-form").select_option("json" if form != "json" else "link")
     page.locator("#share-form").select_option(form)
-    start = {"link": "http", "python": "from", "curl": "curl", "json": "{"}[form]
+    start = {"link": "http", "python": "(from|import)", "curl": "curl", "json": "{"}[form]
     expect(page.locator("#share-text")).to_have_value(re.compile(f"^{start}"))
     text: str = page.locator("#share-text").input_value()
     page.keyboard.press("Escape")
@@ -144,3 +149,43 @@ def test_the_text_of_a_link_is_never_sent_in_an_address(site: RunningServer, pag
     page.locator("#tokens-view .t").first.wait_for()
     assert urls
     assert not [url for url in urls if "?" in url or (len(url) > 200 and "#" not in url)]
+
+
+def test_what_is_copied_reads_the_key_from_the_environment(
+    serve: Serve, open_page: OpenPage, tmp_path: Path
+) -> None:
+    (keys := tmp_path / "keys.toml").write_text(keys_toml(me="secret-key"), encoding="utf-8")
+    page = open_page(serve("--api-keys-file", str(keys), "--playground", "on"))
+    page.locator("#key").fill("secret-key")
+    page.keyboard.press("Enter")
+    page.locator("#tokens-view .t").first.wait_for()
+    expected = ids(page)
+    environment = os.environ | {"BYTEPAIR_API_KEY": "secret-key"}
+    for form, program in (("curl", ["sh", "-c"]), ("python", [sys.executable, "-c"])):
+        code = shared(page, form)
+        assert "secret-key" not in code
+        ran = subprocess.run(
+            [*program, code], capture_output=True, check=True, timeout=60, env=environment
+        )
+        answered = json.loads(ran.stdout)
+        assert (answered if form == "python" else answered["ids"]) == expected
+
+
+def test_the_python_of_a_page_over_tls_speaks_tls(
+    serve: Serve, open_page: OpenPage, tmp_path: Path
+) -> None:
+    (authority := Authority()).server().write(tmp_path)
+    files = ("--tls-cert-file", str(tmp_path / "server.pem"))
+    server = serve(*files, "--tls-key-file", str(tmp_path / "key.pem"))
+    page = open_page(server, scheme="https", ignore_https_errors=True)
+    page.locator("#tokens-view .t").first.wait_for()
+    # The certificate is for localhost, and gRPC reads whom to trust from the environment.
+    (trusted := tmp_path / "ca.pem").write_bytes(authority.pem)
+    ran = subprocess.run(
+        [sys.executable, "-c", shared(page, "python").replace("127.0.0.1", "localhost")],
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env=os.environ | {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(trusted)},
+    )
+    assert json.loads(ran.stdout) == ids(page)

@@ -19,6 +19,9 @@ export function useKey(given) {
     key = given;
 }
 
+/** Whether calls carry an API key. */
+export const hasKey = () => key !== "";
+
 /**
  * One unary call: `call("TokenizerService/Encode", {...}, signal)`.
  * Throws CallError, and AbortError where `signal` was aborted, even just before the answer.

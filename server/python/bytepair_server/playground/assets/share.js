@@ -1,5 +1,6 @@
 /** What is on the page as a link, as code, as a command, and as a request. */
 
+import { hasKey } from "./api.js";
 import { chatRequest } from "./chat.js";
 import { cutRequest } from "./cut.js";
 import { toFragment } from "./state.js";
@@ -72,6 +73,9 @@ function shownCall(state, formats) {
     ];
 }
 
+/** Where a program reads the API key: what is copied never holds it. */
+const KEY = "BYTEPAIR_API_KEY";
+
 /** A state in one of the forms "link", "python", "curl" and "json". Throws Error. */
 export async function shared(state, formats, form) {
     if (form === "link") return location.href.replace(/#.*$/s, "") + (await toFragment(state));
@@ -79,9 +83,15 @@ export async function shared(state, formats, form) {
     if (form === "json") return escaped(JSON.stringify(request, null, 2));
     if (form === "curl") {
         const url = new URL(`bytepair.v1.${method}`, document.baseURI);
-        return `curl -H 'content-type: application/json' \\\n    -d ${quoted(escaped(JSON.stringify(request)))} \\\n    ${quoted(url.href)}`;
+        const key = hasKey() ? ` -H "authorization: Bearer $${KEY}"` : "";
+        return `curl -H 'content-type: application/json'${key} \\\n    -d ${quoted(escaped(JSON.stringify(request)))} \\\n    ${quoted(url.href)}`;
     }
-    return `from bytepair_client import TokenizerClient\n\nclient = TokenizerClient(${python(location.host)})\nprint(${call})`;
+    const isSecure = location.protocol === "https:";
+    // Of a target without a port, gRPC takes 443.
+    const target = `${location.hostname}:${location.port || (isSecure ? 443 : 80)}`;
+    const options =
+        (isSecure ? ", tls=True" : "") + (hasKey() ? `, api_key=os.environ["${KEY}"]` : "");
+    return `${hasKey() ? "import os\n\n" : ""}from bytepair_client import TokenizerClient\n\nclient = TokenizerClient(${python(target)}${options})\nprint(${call})`;
 }
 
 /** JSON with everything invisible escaped, so that what is copied shows all that it holds. */
