@@ -207,7 +207,8 @@ export class ChatTab {
             h("b", {}, plural(answer.count ?? 0, "token")),
             " ",
             h("span", { class: "badge" }, isExact ? "EXACT" : "ESTIMATE"),
-            ` · frame ${number(answer.frameCount ?? 0)} · tools ${number(answer.toolsCount ?? 0)} · ${answer.rule ?? ""}`,
+            ` · frame ${number(answer.frameCount ?? 0)} · tools ${number(answer.toolsCount ?? 0)}`,
+            h("div", { class: "soft" }, answer.rule ?? ""),
         );
         this.#rows.forEach(({ count }, i) => {
             count.textContent = plural(answer.messageCounts?.[i] ?? 0, "token");
