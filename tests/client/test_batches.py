@@ -12,6 +12,7 @@ from bytepair.v1 import tokenizer_pb2
 from bytepair_client import (
     DeadlineExceeded,
     InputTooLarge,
+    InvalidOption,
     InvalidUtf8,
     Segments,
     SpecialTokenInText,
@@ -141,6 +142,25 @@ def test_the_error_of_a_large_item_names_it(client: TokenizerClient) -> None:
     with pytest.raises(InvalidUtf8) as surrogate:
         client.count_batch(["a", LARGE + "\ud800"])
     assert surrogate.value.item == 1
+
+
+def test_an_item_that_cannot_be_sent_takes_its_own_place(client: TokenizerClient) -> None:
+    values = client.encode_batch(["a", "\ud800", "a"], return_exceptions=True)
+    assert isinstance(values[1], InvalidUtf8)
+    assert values[::2] == [ids_of("a")] * 2
+    texts = client.decode_batch([[64], [-1], [2**40], [64]], return_exceptions=True)
+    assert [type(text) for text in texts] == [str, UnknownTokenId, UnknownTokenId, str]
+    chat = [{"role": "user", "content": "a"}]
+    chats = [chat, [{"role": "user", "content": "\ud800"}]]
+    counts = client.count_chat_batch(chats, format="openai-chat", return_exceptions=True)
+    assert counts[0] == client.count_chat(chat, format="openai-chat")
+    assert isinstance(counts[1], InvalidOption)
+    assert [error.item for error in (values[1], texts[2], counts[1])] == [1, 2, 1]  # type: ignore[union-attr]
+    with pytest.raises(InvalidUtf8) as caught:
+        client.count_batch(["a", "\ud800"])
+    assert caught.value.item == 1
+    result = client.with_raw_response.count_batch(["\ud800"]).results[0]
+    assert isinstance(error_of(result), InvalidUtf8)
 
 
 def test_what_every_request_would_meet_is_raised(client: TokenizerClient) -> None:

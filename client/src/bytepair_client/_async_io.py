@@ -84,7 +84,7 @@ class AsyncClientIO(BaseClient):
             batch.add(chunk, came, raises=raises)
 
         try:
-            for chunk in batch.chunks():
+            for chunk in batch.chunks(raises=raises):
                 if len(under_way) == MAX_UNDER_WAY:
                     await gather()
                 task = asyncio.create_task(self._run(batch.flow(self, chunk)))

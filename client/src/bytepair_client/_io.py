@@ -75,7 +75,7 @@ class ClientIO(BaseClient):
 
     def _run_batch(self, batch: Batch[Any, Any], *, raises: bool) -> None:
         """Send a batch and gather its answers, with several requests under way."""
-        chunks = batch.chunks()
+        chunks = batch.chunks(raises=raises)
         first, second = next(chunks), next(chunks, None)
         if second is None:  # which needs no threads
             batch.add(first, self._run(batch.flow(self, first)), raises=raises)

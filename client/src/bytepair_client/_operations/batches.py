@@ -85,11 +85,13 @@ class Item:
         message: As it goes into a request; empty if it is too large for any.
         size: Bytes of text, or of the text that ids may stand for.
         alone: Makes the call for this item alone, with this timeout.
+        error: Why it cannot be sent, if it cannot; its size is then too large for any request.
     """
 
     message: Message
     size: int
     alone: Callable[[Timeout], Call[Any, Any]]
+    error: TokenizerError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +155,20 @@ class Batch(Generic[Response, Plain]):
         self._answer: Any = method.parse(b"")
         self._outcomes: list[Any] = []
 
-    def chunks(self) -> Iterator[list[Item]]:
-        """The items of one request after another; one empty list if there are none."""
+    def chunks(self, *, raises: bool) -> Iterator[list[Item]]:
+        """The items of one request after another; one empty list if there are none.
+
+        Args:
+            raises: As for `add`.
+        Raises:
+            TokenizerError: That of an item that cannot be sent, before the items around it are.
+        """
         chunk: list[Item] = []
         size = 0
         is_first = True
         for item in self._items:
+            if item.error is not None and raises and not self._return_exceptions:
+                raise item.error
             is_full = len(chunk) >= self._max_items or size + item.size > self._max_bytes
             if chunk and is_full:
                 yield chunk
@@ -211,6 +221,8 @@ class Batch(Generic[Response, Plain]):
         return Answered(first.source or second.source, first.outcomes + second.outcomes)
 
     def _send_alone(self, client: Any, item: Item) -> Generator[Any, Any, Answered]:
+        if item.error is not None:
+            return Answered(None, [item.error])
         call = item.alone(NOT_GIVEN if self._until is None else self._seconds_left())
         try:
             answer = yield from client._flow(call)
@@ -290,7 +302,6 @@ def text_items(
         texts: All of them.
         alone: Makes the call for one text.
     Raises:
-        InvalidUtf8: As set_text; `item` is the index of the text.
         TypeError: `texts` is one text, which would be a batch of its characters; or as set_text.
     """
     if isinstance(texts, str | bytes | Segments):
@@ -311,7 +322,7 @@ def _text_item(
         set_text(message, text)
     except InvalidUtf8 as error:
         error.item = index
-        raise
+        return Item(message, defaults.max_unary_bytes + 1, partial(alone, text), error)
     return Item(message, message.ByteSize(), partial(alone, text))
 
 

@@ -319,7 +319,7 @@ def count_chat_batch(
         defaults,
         BATCH_COUNT_CHAT,
         request,
-        _items(chats, alone),
+        _items(defaults, chats, alone),
         _count,
         timeout=timeout,
         return_exceptions=return_exceptions,
@@ -327,19 +327,21 @@ def count_chat_batch(
     )
 
 
-def _items(chats: Chats, alone: Any) -> Iterator[Item]:
+def _items(defaults: Defaults, chats: Chats, alone: Any) -> Iterator[Item]:
     for index, chat in enumerate(chats):
         messages: Any = chat
         tools: ChatTools = None
         if isinstance(chat, Mapping):
             messages, tools = chat.get("messages", ()), cast(ChatTools, chat.get("tools"))
         item = chat_pb2.ChatItem()
+        refusal = None
         try:
             set_chat(item, messages, tools)
         except InvalidOption as error:
             error.item = index
-            raise
-        yield Item(item, item.ByteSize(), partial(alone, item))
+            refusal = error
+        size = item.ByteSize() if refusal is None else defaults.max_unary_bytes + 1
+        yield Item(item, size, partial(alone, item), refusal)
 
 
 def _count(result: chat_pb2.CountChatResult | chat_pb2.CountChatResponse) -> int:

@@ -153,13 +153,14 @@ def decode_batch(
             numbers = ids if isinstance(ids, list | tuple) else list(ids)
             item = tokenizer_pb2.IdsItem()
             size = len(numbers) * BYTES_PER_ID
+            refusal = None
             try:
                 if size <= defaults.max_unary_bytes:
                     set_ids(item.ids, numbers)
             except UnknownTokenId as error:
                 error.item = index
-                raise
-            yield Item(item, size, partial(alone, numbers))
+                size, refusal = defaults.max_unary_bytes + 1, error
+            yield Item(item, size, partial(alone, numbers), refusal)
 
     return Batch(
         defaults,
