@@ -171,8 +171,8 @@ export class TokenView {
         option.setAttribute("aria-selected", "true");
         this.root.setAttribute("aria-activedescendant", option.id);
         this.#current = i;
+        this.#describe(i); // first: what is scrolled to must not be behind it
         if (scrolls) option.scrollIntoView({ block: "nearest" });
-        this.#describe(i);
         this.onChoose(this.#tokens, i);
     }
 
