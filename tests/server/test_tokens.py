@@ -58,7 +58,9 @@ def test_tokens_of_a_table_of_ranks(server: RunningServer) -> None:
 
 def test_what_is_no_token_is_named(server: RunningServer) -> None:
     request = token_pb2.GetTokenRequest(encoding="gpt-4", id=2**32 - 1)
-    assert failure(server.stub.GetToken, request).reason == "UNKNOWN_TOKEN_ID"
+    unknown = failure(server.stub.GetToken, request)
+    assert (unknown.reason, unknown.metadata["id"]) == ("UNKNOWN_TOKEN_ID", str(2**32 - 1))
+    assert ("index" in unknown.metadata, unknown.field) == (False, "id")
     request = token_pb2.GetTokenRequest(encoding="gpt-4", expected_fingerprint="sha256:0")
     assert failure(server.stub.GetToken, request).reason == "FINGERPRINT_MISMATCH"
     request = token_pb2.GetTokenRequest(encoding="none")

@@ -231,6 +231,14 @@ def _special_token_in_text(error: engine.SpecialTokenFound | SpecialTokenInSegme
 
 
 def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
+    if error.index is None:  # of GetToken, which takes one
+        return Failure(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "UNKNOWN_TOKEN_ID",
+            f"no token has id {error.token_id}",
+            {"id": str(error.token_id)},
+            field="id",
+        )
     return Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "UNKNOWN_TOKEN_ID",
