@@ -7,7 +7,7 @@ import uuid
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
 from bytepair_engine.backends.interface import Backend, DecodeErrors, Fits, OffsetUnit, Text
@@ -62,6 +62,7 @@ class Encoding(ContextMethods):
             file does not say it, as only a tokenizer.json can.
         template_names: The names of these tokens, those before a text first: of one that is not
             special, its text.
+        fits: Finds how much text fits, for `context.measure`; None where only the definition can.
     """
 
     name: str
@@ -76,10 +77,14 @@ class Encoding(ContextMethods):
     pipeline: Pipeline | None = None
     template: Template = NO_TEMPLATE
     template_names: tuple[str, ...] = ()
+    fits: Fits | None = field(init=False, default=None)
     _identity: bytes = field(default_factory=lambda: uuid.uuid4().bytes)
 
     def __post_init__(self) -> None:
         LIVE[self._identity] = self
+        published = self.pipeline is None and self.splitter != "regex"
+        if published and self.backend == "native":
+            object.__setattr__(self, "fits", self._backend)
 
     def __reduce__(self) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
         from bytepair_engine.pickling import reduced
@@ -106,12 +111,6 @@ class Encoding(ContextMethods):
     @property
     def splitter(self) -> str:
         return self._backend.splitter
-
-    @property
-    def fits(self) -> Fits | None:
-        """Finds how much text fits, for `context.measure`; None where only the definition can."""
-        published = self.pipeline is None and self.splitter != "regex"
-        return cast(Fits, self._backend) if published and self.backend == "native" else None
 
     @property
     def decoder(self) -> Decoder | None:

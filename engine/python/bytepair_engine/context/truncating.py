@@ -24,7 +24,8 @@ _CHARACTERS: Final = 8
 _WINDOW: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one that is takes several times as long to make.
+@dataclass(slots=True)
 class Truncation:
     """A text that fits.
 

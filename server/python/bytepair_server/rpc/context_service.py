@@ -16,7 +16,6 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InputTooLarge, InvalidField
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.content import spell_special
 from bytepair_server.rpc.context_options import (
     LEVEL_NUMBERS,
     ChunkWriter,
@@ -46,6 +45,13 @@ class ContextService:
         self._flagged: Final = {
             name: frozenset(ids) for name, ids in settings.flagged_tokens.items()
         }
+        # How answers end, which is the same for all of an encoding.
+        self._names: Final = {
+            entry.name: context_pb2.TruncateResponse(
+                encoding=entry.name, fingerprint=entry.fingerprint
+            ).SerializeToString()
+            for entry in catalog.entries
+        }
         served = {entry.name for entry in catalog.entries}
         for name in self._flagged.keys() - served - set(catalog.failed):
             raise ConfigurationError(f"flagged_tokens.{name}: no encoding of this name is loaded")
@@ -53,25 +59,27 @@ class ContextService:
     def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
         text = request.text
-        self._check_size("text", text, call)
-        answer = context_pb2.TruncateResponse(encoding=entry.name, fingerprint=entry.fingerprint)
-        self._truncate(request, text, answer, entry, rule, call)
-        return answer.SerializeToString()
+        utf8 = text.encode()
+        self._check_size("text", len(utf8), call)
+        answer = context_pb2.TruncateResponse()
+        self._truncate(request, text, utf8, answer, entry, rule, call)
+        return answer.SerializeToString() + self._names[entry.name]
 
     def batch_truncate(self, request: context_pb2.BatchTruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
         limits.check("items", len(request.items), self._settings.max_batch_items, "items")
         texts = [item.text for item in request.items]
-        self._check_size("items.text", "".join(texts), call)
+        utf8s = [text.encode() for text in texts]
+        self._check_size("items.text", sum(map(len, utf8s)), call)
         response = context_pb2.BatchTruncateResponse(
             encoding=entry.name, fingerprint=entry.fingerprint
         )
-        for item in request.items:
+        for item, text, utf8 in zip(request.items, texts, utf8s, strict=True):
             result = response.results.add()
             try:
                 if item.segments:
                     raise InvalidField("segments", "only text can be truncated")
-                self._truncate(request, item.text, result, entry, rule, call)
+                self._truncate(request, text, utf8, result, entry, rule, call)
             except Exception as error:
                 failure = failure_of(error)
                 # What is wrong with the options is wrong with the call.
@@ -91,13 +99,15 @@ class ContextService:
             with_ids=request.with_ids,
         )
         options = split_options(request, rule)
-        self._check_size("text", request.text, call)
-        self._look(entry, request.text, rule, call)
+        text = request.text
+        utf8 = text.encode()
+        self._check_size("text", len(utf8), call)
+        self._look(entry, utf8, rule, call)
         response = context_pb2.SplitResponse(encoding=entry.name, fingerprint=entry.fingerprint)
         most = self._settings.max_chunks
         try:
             for chunk in splitting.split(
-                entry.encoding, request.text, options, disallowed_special=rule.disallowed
+                entry.encoding, text, options, disallowed_special=rule.disallowed
             ):
                 if len(response.chunks) == most:
                     raise InputTooLarge("chunks", None, most, "chunks; use SplitStream")
@@ -112,10 +122,11 @@ class ContextService:
         places = Places(unit_of(request.unit))
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
-        self._check_size("text", request.text, call)
+        text = request.text
+        self._check_size("text", limits.utf8_size(text), call)
         found = inspecting.inspect(
             entry.encoding,
-            request.text,
+            text,
             codes=[_code(value) for value in request.codes],
             max_findings=most,
             flagged=self._flagged.get(entry.name, frozenset()),
@@ -123,7 +134,7 @@ class ContextService:
         )
         call.tokens = found.count
         ends = [place for finding in found.findings for place in (finding.start, finding.end)]
-        at = places.of(request.text, [*ends, found.stable_end])
+        at = places.of(text, [*ends, found.stable_end])
         return context_pb2.InspectResponse(
             findings=[
                 context_pb2.Finding(
@@ -151,6 +162,7 @@ class ContextService:
         self,
         request: _HasTruncate,
         text: str,
+        utf8: bytes,
         answer: _TruncateAnswer,
         entry: Entry,
         rule: SpecialRule,
@@ -158,9 +170,9 @@ class ContextService:
     ) -> None:
         if not request.HasField("max_tokens"):
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
-        unit = unit_of(request.unit)
+        places = Places(unit_of(request.unit))
         percent = request.start_percent if request.HasField("start_percent") else None
-        self._look(entry, text, rule, call)
+        self._look(entry, utf8, rule, call)
         try:
             found = truncating.truncated(
                 entry.encoding,
@@ -180,12 +192,11 @@ class ContextService:
             answer.text = found.text
         answer.truncated = found.truncated
         answer.count = found.count
-        is_same = unit == "code_point" or text.isascii()
-        places = None if is_same else Places(unit).of(text, sum(found.kept, ()))
+        last = place = 0
         for start, end in found.kept:
-            if places is not None:
-                start, end = places[start], places[end]
-            answer.kept.add(start=start, end=end)
+            begin = place + places.length(text[last:start])
+            last, place = end, begin + places.length(text[start:end])
+            answer.kept.add(start=begin, end=place)
         if found.level is not None:
             answer.level = LEVEL_NUMBERS[found.level]  # type: ignore[assignment]
         call.tokens += found.count
@@ -202,13 +213,15 @@ class ContextService:
             add_special_tokens=rule.add_special_tokens,
         )
 
-    def _check_size(self, field: str, text: str, call: Call) -> None:
-        call.input_bytes = limits.utf8_size(text)
-        limits.check(field, call.input_bytes, self._settings.max_input_bytes, "bytes")
+    def _check_size(self, field: str, size: int, call: Call) -> None:
+        call.input_bytes = size
+        limits.check(field, size, self._settings.max_input_bytes, "bytes")
 
-    def _look(self, entry: Entry, text: str, rule: SpecialRule, call: Call) -> None:
+    def _look(self, entry: Entry, utf8: bytes, rule: SpecialRule, call: Call) -> None:
         """Count special tokens in text that stay text."""
-        if not rule.disallowed and spell_special(entry.encoding, [text], rule):
+        if not rule.disallowed and entry.encoding.spells_special(
+            utf8, allowed_special=rule.allowed
+        ):
             call.policy["as_text"] = None
 
 
