@@ -7,9 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
-from bytepair_engine import Encoding, EncodingSpec, can_stream, get_encoding, load_encoding
+from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
 from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.context.borders import LEVELS
+from bytepair_engine.context.inspecting import inspect
 from bytepair_engine.context.splitting import SplitOptions, split
 from bytepair_engine.context.truncating import truncated
 from bytepair_engine.errors import BudgetTooSmall
@@ -41,6 +42,13 @@ def check(encoding: Encoding, text: str, rng: random.Random) -> None:
         assert start.text == text[: place or 0]
         place = longest(text, level, lambda p: count(text[p:]) <= most, set(), last=False)
         assert end.text == ("" if place is None else text[place:])
+    found = inspect(encoding, text)
+    assert found.count == count(text)
+    more = "".join(rng.choices(PARTS, k=3))
+    ids = encoding.encode(text + more, disallowed_special=())
+    assert ids[: found.stable_tokens] == encoding.encode(
+        text[: found.stable_end], disallowed_special=()
+    )
     options = SplitOptions(most + 1, (most + 1) // 2 * rng.randrange(2), level)
     try:
         chunks = list(split(encoding, text, options))
@@ -58,8 +66,6 @@ def test_vocabularies_of_tokenizer_json(backend: BackendName, kind: str, tmp_pat
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made(kind))
     encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)
-    if not can_stream(encoding):
-        pytest.skip("it is not known where its texts can be split")
     rng = random.Random(f"{SEED} {kind}")
     for text in texts(rng, 12):
         check(encoding, text, rng)
@@ -71,8 +77,6 @@ def test_models_of_sentencepiece(name: str, tmp_path: Path) -> None:
     file = tmp_path / "model.model"
     file.write_bytes(trained(name))
     encoding = load_encoding(EncodingSpec(name="made", file=file))
-    if not can_stream(encoding):
-        pytest.skip("it is not known where its texts can be split")
     rng = random.Random(f"{SEED} {name}")
     for text in texts(rng, 12):
         check(encoding, text, rng)

@@ -10,10 +10,8 @@ from bytepair_engine.context.inspecting import FindingCode, inspect
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound
 from hypothesis import given
 from hypothesis import strategies as st
-from support.context_laws import repeated, texts
+from support.context_laws import encodings, repeated, texts
 from support.oracle import oracle
-
-encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
 
 
 @pytest.mark.slow

@@ -22,12 +22,20 @@ from bytepair_engine.errors import (
     SpecialTokenFound,
     StreamFinished,
 )
+from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st
-from support.context_laws import AWKWARD, budgets, check_chunks, levels, repeated, texts
+from support.context_laws import (
+    AWKWARD,
+    budgets,
+    check_chunks,
+    encodings,
+    levels,
+    repeated,
+    texts,
+)
 from support.oracle import oracle
 
-encodings = st.sampled_from(["cl100k_base", "o200k_base", "r50k_base"])
 options = st.builds(
     lambda most, overlap, level, fill, allow: SplitOptions(
         most, most * overlap // 100, level, fill, "all" if allow else frozenset()
@@ -160,6 +168,11 @@ def test_bad_arguments_are_refused() -> None:
     for arguments in cases:
         with pytest.raises(InvalidOption):
             SplitOptions(**arguments)
+
+
+def test_without_split_points_texts_cannot_come_in_pieces() -> None:
+    with pytest.raises(InvalidOption, match="encoding"):
+        StreamChunker(toy(), SplitOptions(4))
 
 
 def test_faulty_text_is_refused_with_its_place() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+from bytepair_engine import list_encodings
 from bytepair_engine._core import break_ends
 from bytepair_engine.context.borders import LEVELS, Level
 from bytepair_engine.context.splitting import Chunk, SplitOptions
@@ -59,6 +60,7 @@ texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
 repeated = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).flatmap(
     lambda few: st.lists(st.sampled_from(few), max_size=60).map("".join)
 )
+encodings = st.sampled_from(list_encodings())
 levels = st.sampled_from(LEVELS)
 budgets = st.sampled_from([0, 1, 2, 3, 5, 8, 13, 30])
 

@@ -104,7 +104,7 @@ def inspect(
     """Look for what makes a count or an answer surprising.
 
     Args:
-        encoding: One for which `can_stream` holds.
+        encoding: The encoding. Without `can_stream` no token is known to be stable.
         text: Any text without lone surrogates; its special tokens are ordinary text.
         codes: What to look for; none for everything.
         max_findings: The most findings, at least 0; None for all.
@@ -112,8 +112,7 @@ def inspect(
         long_run_bytes: How long text without a split point may be.
     Raises:
         InvalidUnicode: A lone surrogate.
-        InvalidOption: `max_findings` is negative, or it is not known where texts can be split for
-            this encoding.
+        InvalidOption: `max_findings` is negative.
     """
     if max_findings is not None and max_findings < 0:
         raise InvalidOption("max_findings", f"must be 0 or more, and is {max_findings}")

@@ -15,8 +15,9 @@ from typing import ClassVar, Final
 from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption, PieceTooLong, SpecialTokenFound
+from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.encoder import split_points
+from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
@@ -26,8 +27,12 @@ _CHARACTERS: Final = 4
 #: A stretch between two split points in which everything is tried is at most so long.
 _NEAR: Final = 48
 
-#: At most this many characters without a split point.
-_LONGEST: Final = 4096
+#: At most this many characters without a split point, where the core does not help: each of them
+#: is tried, and counted from the first on.
+_LONGEST: Final = 1024
+
+#: Of encodings whose texts cannot be streamed: a text is looked at as a whole.
+_UNKNOWN: Final = SplitPoints(local=lambda _text, _end: 0, settled=lambda _text: 0)
 
 #: Characters beside those of the tokens that the core is given at first.
 _WINDOW: Final = 256
@@ -69,18 +74,7 @@ class Measure:
     near: ClassVar[int] = 128
 
     def __init__(self, encoding: Encoding, text: str, allowed: SpecialTokens) -> None:
-        """Measure a text.
-
-        Raises:
-            InvalidOption: It is not known where a text can be split for the encoding.
-        """
-        points = split_points(encoding)
-        if points is None:
-            raise InvalidOption(
-                "encoding",
-                f"texts for {encoding.name!r} cannot be cut: its split pattern is none of the "
-                "named ones, so it is not known where counts add up",
-            )
+        points = split_points(encoding) or _UNKNOWN
         self.text: Final = text
         self._encoding: Final = encoding
         self._allowed: Final[SpecialTokens] = allowed

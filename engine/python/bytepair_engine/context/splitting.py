@@ -98,7 +98,7 @@ def split(
     """Split a text into chunks.
 
     Args:
-        encoding: One for which `can_stream` holds.
+        encoding: The encoding.
         text: Any text without lone surrogates.
         options: How.
         disallowed_special: As for `Encoding.encode`.
@@ -136,7 +136,6 @@ class Chunker:
         start: int = 0,
         covered: int = 0,
     ) -> None:
-        """Raises InvalidOption where it is not known where texts can be split for `encoding`."""
         self.start = start
         self.covered = covered
         self._text: Final = text

@@ -19,7 +19,7 @@ from bytepair_engine.errors import (
     SpecialTokenFound,
     StreamFinished,
 )
-from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
+from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES, can_stream
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
@@ -73,7 +73,12 @@ class StreamChunker:
         """
         if max_pending_bytes < 1:
             raise InvalidOption("max_pending_bytes", "must be 1 or more")
-        Chunker(encoding, "", options)
+        if not can_stream(encoding):
+            raise InvalidOption(
+                "encoding",
+                f"texts for {encoding.name!r} cannot be split in pieces: its split pattern is none "
+                "of the named ones, so it is not known where counts add up",
+            )
         every = frozenset(encoding.special_tokens)
         allowed = options.allowed_special
         known = every if allowed == "all" else frozenset(allowed) & every

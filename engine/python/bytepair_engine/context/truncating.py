@@ -62,7 +62,7 @@ def truncated(
     """Cut a text so that it has at most `max_tokens` tokens.
 
     Args:
-        encoding: One for which `can_stream` holds.
+        encoding: The encoding.
         text: Any text without lone surrogates.
         max_tokens: At least 0; the template's tokens count, where they are added.
         keep: "start", "end", or "both": a start, then the longest end that fits beside it.
@@ -79,9 +79,9 @@ def truncated(
         BudgetTooSmall: The text does not fit, and the marker and the template alone do not either.
         SpecialTokenFound: `text` contains a disallowed special token.
         InvalidUnicode: A lone surrogate.
-        InvalidOption: An argument outside its domain, or it is not known where texts can be split
-            for this encoding.
-        PieceTooLong: Where the text would be cut, too much of it has no split point.
+        InvalidOption: An argument outside its domain.
+        PieceTooLong: Where the text would be cut, more than 1,024 characters have no split point;
+            not for rank tables with a published pattern. Without `can_stream` no text has any.
     """
     if max_tokens < 0:
         raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")
