@@ -197,7 +197,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
             "allow_reference_backend (off): the engine's compiled core is missing, and the "
-            "pure-Python one is some hundred times slower; install a bytepair-engine wheel, or "
+            "pure-Python one is about a hundred times slower; install a bytepair-engine wheel, or "
             "set allow_reference_backend to serve without it"
         )
     return catalog

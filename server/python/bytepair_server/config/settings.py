@@ -141,7 +141,7 @@ class Settings(CallerSettings):
     allow_reference_backend: bool = Field(
         default=False,
         description="Serve with the pure-Python engine if the compiled one is missing: "
-        "same ids, some hundred times slower.",
+        "same ids, about a hundred times slower.",
     )
     max_input_bytes: Whole = Field(
         default=DEFAULT_MAX_INPUT_BYTES,

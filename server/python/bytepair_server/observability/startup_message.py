@@ -27,7 +27,7 @@ _WITH_TLS: Final = " --tls-ca CA.pem"
 _WITH_CERTIFICATE: Final = " --tls-cert CERTIFICATE.pem --tls-key KEY.pem"
 _WITH_REFLECTION: Final = "  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
 _REFERENCE_NOTE: Final = """
-The engine's compiled core is missing: this is the pure-Python one, some hundred times slower.
+The engine's compiled core is missing: the pure-Python one is used, about a hundred times slower.
 """
 
 
