@@ -9,11 +9,13 @@ import pytest
 from bytepair_engine.chat import (
     ChatOptions,
     Control,
+    InvalidChat,
     count_chat,
     encode_chat,
     get_chat_format,
     list_chat_formats,
 )
+from bytepair_engine.chat.counting import count_texts, read_chat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.chats import encoding_for, filled, structures, texts
@@ -91,6 +93,31 @@ def test_counts_are_those_of_the_ids_and_add_up(name: str, data: Any) -> None:
     limited = count_chat(messages, **given_chat, limit=limit)
     assert limited.limit_exceeded == (counted.count > limit)
     assert limited.count == min(counted.count, limit + 1)
+
+
+@pytest.mark.parametrize("name", list_chat_formats())
+@quick
+@given(data=st.data())
+def test_texts_alone_are_counted_as_the_chat_is(name: str, data: Any) -> None:
+    encoding, chosen = encoding_for(name), get_chat_format(name)
+    roles = st.sampled_from(["user", "assistant", *chosen.roles, "nobody", ""])
+    pairs = data.draw(st.lists(st.tuples(roles, st.none() | texts), max_size=4))
+    utf8 = [(role, None if text is None else text.encode()) for role, text in pairs]
+    found = count_texts(utf8, encoding=encoding, chosen=chosen)
+    messages = [{"role": role, "content": text} for role, text in pairs]
+    try:
+        expected = count_chat(messages, encoding=encoding, format=name)
+    except InvalidChat:
+        assert found is None
+        return
+    assert found in (None, expected)
+    if name in ("openai-chat", "llama3") and expected.accuracy == "exact":
+        assert found == expected
+    layout = chosen.layout(read_chat(name, messages, None, ChatOptions())[1], encoding)
+    assert expected.count == sum(
+        encoding.count(piece) if isinstance(piece, str) else piece if isinstance(piece, int) else 1
+        for piece in layout.pieces
+    )
 
 
 @pytest.mark.slow

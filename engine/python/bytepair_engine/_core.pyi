@@ -49,7 +49,7 @@ def merges_by_rank(
 
 def take_named_texts(
     data: bytes, number: int
-) -> tuple[bytes, list[tuple[str, tuple[str] | None]]] | None:
+) -> tuple[bytes, list[tuple[str, bytes | None]]] | None:
     """See `named_texts.take_named_texts`."""
 
 def unpack(data: bytes) -> array[int] | None:

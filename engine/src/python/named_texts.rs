@@ -1,7 +1,7 @@
 //! Names and texts of a message as Python has them.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList};
 
 use super::guard::guarded;
 use crate::named_texts::take;
@@ -21,7 +21,7 @@ pub(super) fn take_named_texts<'py>(
     };
     let named = found
         .iter()
-        .map(|(name, text)| (*name, text.map(|text| (PyString::new(py, text),))));
+        .map(|(name, text)| (*name, text.map(|text| PyBytes::new(py, text.as_bytes()))));
     let elements = PyList::new(py, named)?;
     Ok(Some((PyBytes::new(py, &rest), elements)))
 }

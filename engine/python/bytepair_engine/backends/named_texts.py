@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Protocol
 
-#: A name, and a tuple of one text, or None where there is none.
-Named = tuple[str, tuple[str] | None]
+#: A name, and the UTF-8 of a text, or None where there is none.
+Named = tuple[str, bytes | None]
 
 
 class _Take(Protocol):
@@ -25,7 +25,7 @@ def take_named_texts(data: bytes, number: int) -> tuple[bytes, list[Named]] | No
         else, where the message is malformed, and without the core: protobuf reads it then.
 
     >>> take_named_texts(b"\\n\\x01e\\x12\\x07\\n\\x01u\\x12\\x02\\n\\x00", 2)
-    (b'\\n\\x01e', [('u', ('',))])
+    (b'\\n\\x01e', [('u', b'')])
     """
     return _take()(data, number)
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-from weakref import WeakKeyDictionary
+from typing import Any
 
+from bytepair_engine.backends.interface import Text
+from bytepair_engine.chat.costs import DEFAULT_OPTIONS, Costs, costs_of, is_plain
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout, Run
-from bytepair_engine.chat.messages import (
-    NOTHING_ELSE,
-    Message,
-    Tool,
-    read_messages,
-    read_tools,
-)
+from bytepair_engine.chat.messages import Message, Tool, read_messages, read_tools
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding
@@ -26,8 +21,6 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
 Tools = Sequence[Mapping[str, Any] | str | Tool] | None
-
-DEFAULT_OPTIONS = ChatOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +106,43 @@ def count_chat(
     return _result(chosen, chat, counts, None)
 
 
+def count_texts(
+    messages: Sequence[tuple[str, Text | None]],
+    *,
+    encoding: Encoding,
+    chosen: ChatFormat,
+    disallowed_special: SpecialTokens = (),
+) -> ChatCount | None:
+    """As `count_chat` for messages that are a role and a text, or None, without tools and options.
+
+    Args:
+        messages: Roles and texts, which may come as their UTF-8.
+        encoding: As of `count_chat`.
+        chosen: The format.
+        disallowed_special: As of `count_chat`.
+    Returns:
+        None where the format has to lay the chat out, and where it refuses it.
+    Raises:
+        ChatFormatMismatch, SpecialTokenFound: See `count_chat`.
+        InvalidUnicode: Bytes are not UTF-8.
+    """
+    costs = costs_of(chosen, encoding)
+    roles = [role for role, _ in messages]
+    if costs is None or not costs.by_role.keys() >= set(roles):
+        return None
+    texts = [text or "" for _, text in messages]
+    counted = encoding.count_batch(texts, disallowed_special=disallowed_special)
+    counts = tuple(_with_costs(costs, roles, counted))
+    total = sum(counts) + costs.frame
+    sources = chosen.accuracy, chosen.audience, chosen.source
+    return ChatCount(total, False, *sources, counts, 0, costs.frame)
+
+
+def _with_costs(costs: Costs, roles: list[str], counted: list[int]) -> list[int]:
+    by_role = costs.by_role
+    return [by_role[role] + count for role, count in zip(roles, counted, strict=True)]
+
+
 def read_chat(
     chat_format: str | ChatFormat, messages: Messages, tools: Tools, options: ChatOptions
 ) -> tuple[ChatFormat, Chat]:
@@ -166,12 +196,12 @@ class Counter:
 
     def counts(self, chat: Chat) -> list[int]:
         """The counts of the messages, then those of the tools and of the frame."""
-        frames = _frames(self._format, self._encoding) if _is_plain(chat) else None
-        if frames is None or not frames.keys() >= {message.role for message in chat.messages}:
-            return self._of_layout(self._format.layout(chat, self._encoding), len(chat.messages))
-        counted = self._counted([m.content[0] if m.content else "" for m in chat.messages])  # type: ignore[misc]
-        counts = [frames[m.role] + n for m, n in zip(chat.messages, counted, strict=True)]
-        return [*counts, 0, frames[""]]
+        costs = costs_of(self._format, self._encoding) if is_plain(chat) else None
+        roles = [message.role for message in chat.messages]
+        if costs is not None and costs.by_role.keys() >= set(roles):
+            counted = self._counted([message.text for message in chat.messages])
+            return [*_with_costs(costs, roles, counted), 0, costs.frame]
+        return self._of_layout(self._format.layout(chat, self._encoding), len(roles))
 
     def _of_layout(self, layout: Layout, messages: int) -> list[int]:
         counted = iter(self._counted([piece for piece in layout.pieces if type(piece) is str]))
@@ -210,35 +240,6 @@ class Counter:
         )
         for offset in offsets:
             counts[run.parts_owners[bisect_right(run.starts, offset) - 1]] += 1
-
-
-def _is_plain(chat: Chat) -> bool:
-    """Whether its messages have a role and at most one text each, and it has nothing else."""
-    if chat.tools or chat.options != DEFAULT_OPTIONS or not chat.kinds <= {str}:
-        return False
-    parts = [len(message.content) for message in chat.messages if message.content]
-    others = [message[2:] for message in chat.messages]
-    return parts.count(1) == len(parts) and others.count(NOTHING_ELSE) == len(others)
-
-
-#: By encoding, what `_frames` gives for the formats.
-_FRAMES: Final[WeakKeyDictionary[Encoding, dict[ChatFormat, dict[str, int]]]] = WeakKeyDictionary()
-
-
-def _frames(chosen: ChatFormat, encoding: Encoding) -> dict[str, int] | None:
-    """How many tokens a message has beside its text, by its role; and the frame of a chat, by "".
-    None for a format in which that depends on more."""
-    if not chosen.additive or chosen.joining != "piecewise":
-        return None
-    known = _FRAMES.setdefault(encoding, {})
-    if chosen not in known:
-        counter, frames = Counter(chosen, encoding, ()), {}
-        for role in ("", *chosen.roles):
-            messages = (Message(role),) if role else ()
-            layout = chosen.layout(Chat(messages), encoding)
-            frames[role] = sum(counter._of_layout(layout, len(messages)))
-        known[chosen] = {role: n - frames[""] if role else n for role, n in frames.items()}
-    return known[chosen]
 
 
 def encode_chat(

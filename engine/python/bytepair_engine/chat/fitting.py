@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from bytepair_engine.chat.counting import DEFAULT_OPTIONS, Counter, Messages, Tools, read_chat
+from bytepair_engine.chat.costs import DEFAULT_OPTIONS
+from bytepair_engine.chat.counting import Counter, Messages, Tools, read_chat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS
 from bytepair_engine.chat.messages import Message

@@ -9,7 +9,7 @@ from bytepair.v1 import chat_pb2
 from bytepair_engine import Encoding
 from bytepair_engine.backends.named_texts import Named, take_named_texts
 from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
-from bytepair_engine.chat.counting import DEFAULT_OPTIONS
+from bytepair_engine.chat.costs import DEFAULT_OPTIONS
 from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.messages import Part, Structured
 
@@ -67,7 +67,9 @@ class ParsedChat(Generic[HasChat]):
         """
         if self.named is None:
             return messages_of(self.request.messages)
-        return [Message(role, content) for role, content in self.named]
+        return [
+            Message(role, None if text is None else (text.decode(),)) for role, text in self.named
+        ]
 
 
 def take_chat(request_class: type[HasChat], raw: bytes) -> ParsedChat[HasChat]:
@@ -78,7 +80,7 @@ def take_chat(request_class: type[HasChat], raw: bytes) -> ParsedChat[HasChat]:
         return ParsedChat(request, None, parts_of_chat(request), len(raw))
     rest, named = taken
     request = wire.parse(request_class, rest)
-    empty = [content for _, content in named].count(None)
+    empty = [text for _, text in named].count(None)
     return ParsedChat(request, named, 2 * len(named) - empty + len(request.tools), len(raw))
 
 
@@ -141,14 +143,15 @@ def tools_of(tools: Any) -> list[str]:
     return [tool.json for tool in tools]
 
 
-def options_of(options: chat_pb2.ChatOptions) -> ChatOptions:
+def options_of(request: HasChat | chat_pb2.BatchCountChatRequest) -> ChatOptions:
     """The engine's options.
 
     Raises:
         InvalidField, InvalidOption: A value is out of its domain.
     """
-    if not options.ByteSize():
+    if not request.HasField("options"):
         return DEFAULT_OPTIONS
+    options = request.options
     if options.past_reasoning not in _PAST_REASONING:
         raise InvalidField("options.past_reasoning", f"unknown value {options.past_reasoning}")
     prompts = options.add_generation_prompt or not options.HasField("add_generation_prompt")

@@ -14,6 +14,7 @@ from bytepair_engine.chat import (
     encode_chat,
     fit_chat,
 )
+from bytepair_engine.chat.counting import count_texts
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.catalog import Catalog, Entry
@@ -49,39 +50,52 @@ class ChatService:
             name: described(chosen, _fitting(chosen, catalog))
             for name, chosen in catalog.chat_formats.items()
         }
+        # How answers of CountChat end, which is the same for all of an encoding and a format.
+        self._ends: Final = {
+            (entry.name, chosen.name): chat_pb2.CountChatResponse(
+                audience=chosen.audience, rule=chosen.source, **_names(entry, chosen)
+            ).SerializeToString()
+            for entry in catalog.entries
+            for chosen in catalog.chat_formats.values()
+        }
 
     def count(self, parsed: ParsedChat[chat_pb2.CountChatRequest], call: Call) -> bytes:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         self._check_size("messages", parsed.parts, parsed.size, call)
-        counted = count_chat(
-            parsed.messages(),
-            encoding=entry.encoding,
-            format=chosen,
-            tools=tools_of(request.tools),
-            options=options_of(request.options),
-            limit=request.limit if request.HasField("limit") else None,
-            disallowed_special=action,
-        )
+        has_limit, encoding, counted = request.HasField("limit"), entry.encoding, None
+        named = parsed.named
+        if named is not None and not (has_limit or request.tools or request.HasField("options")):
+            counted = count_texts(
+                named, encoding=encoding, chosen=chosen, disallowed_special=action
+            )
+        if counted is None:
+            counted = count_chat(
+                parsed.messages(),
+                encoding=encoding,
+                format=chosen,
+                tools=tools_of(request.tools),
+                options=options_of(request),
+                limit=request.limit if has_limit else None,
+                disallowed_special=action,
+            )
         call.tokens = counted.count
-        return chat_pb2.CountChatResponse(
+        answer = chat_pb2.CountChatResponse(
             count=counted.count,
             limit_exceeded=counted.limit_exceeded,
             accuracy=ACCURACY[counted.accuracy],
             message_counts=counted.message_counts,
             tools_count=counted.tools_count,
             frame_count=counted.frame_count,
-            audience=counted.audience,
-            rule=counted.rule,
-            **_names(entry, chosen),
-        ).SerializeToString()
+        )
+        return answer.SerializeToString() + self._ends[entry.name, chosen.name]
 
     def batch_count(self, request: chat_pb2.BatchCountChatRequest, call: Call) -> bytes:
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         limits.check("items", len(request.items), self._settings.max_batch_items, "items")
         size = sum([item.ByteSize() for item in request.items])
         self._check_size("items.messages", sum(map(parts_of_chat, request.items)), size, call)
-        options = options_of(request.options)
+        options = options_of(request)
         response = chat_pb2.BatchCountChatResponse(**_names(entry, chosen))
         for item in request.items:
             result = response.results.add()
@@ -118,7 +132,7 @@ class ChatService:
             encoding=entry.encoding,
             format=chosen,
             tools=tools_of(request.tools),
-            options=options_of(request.options),
+            options=options_of(request),
             disallowed_special=action,
         )
         call.tokens = len(encoded.ids)
@@ -143,7 +157,7 @@ class ChatService:
             encoding=entry.encoding,
             format=chosen,
             tools=tools_of(request.tools),
-            options=options_of(request.options),
+            options=options_of(request),
             reserve_tokens=request.reserve_tokens,
             keep_system=request.keep_system or not request.HasField("keep_system"),
             pinned=request.pinned,
