@@ -53,6 +53,8 @@ def test_what_is_kept_obeys_the_laws(name: str, data: Any) -> None:
     assert fitted.trimmed == (len(kept) < len(messages))
     if everything <= budget:
         assert not fitted.trimmed
+    again = fit_chat(kept, budget, **given_chat)
+    assert (again.kept, again.count) == ([*range(len(kept))], fitted.count)
     heads = [i for i, m in enumerate(messages) if m["role"] == "system" and i == 0]
     assert pinned <= {*fitted.kept} >= {*heads}
     # A call and its results stay together.

@@ -47,6 +47,9 @@ def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
         chat: list[Structure] = []
         if "system" in chosen.roles and draw(st.booleans()):
             chat.append({"role": "system", "content": ""})
+        if "structured" in chosen.fields and draw(st.booleans()):
+            chat.append({"role": "system", "structured": "system_content"})
+            chat.append({"role": "developer", "structured": "developer_content"})
         for _ in range(draw(st.integers(1, 3))):
             user: Structure = {"role": "user", "content": ""}
             if "name" in chosen.fields and draw(st.booleans()):
@@ -61,7 +64,8 @@ def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
             if "reasoning" in chosen.fields and draw(st.booleans()):
                 answer["reasoning"] = ""
             if "channel" in chosen.fields and draw(st.booleans()):
-                answer |= {"channel": "other", "recipient": "", "constrain": ""}
+                kind = draw(st.sampled_from(["constrain", "content_type"]))
+                answer |= {"channel": "other", "recipient": "", kind: ""}
                 answer.pop("reasoning", None)
             chat.append(answer)
             if not strict and draw(st.booleans()):
@@ -73,6 +77,25 @@ def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
     return chats()
 
 
+def structured(kind: str, text: Callable[[], str]) -> dict[str, Any]:
+    """The system or developer content of harmony, with each text from `text`."""
+    tool = {"name": text(), "description": text(), "parameters": {"type": "object", "properties": {
+        text(): {"type": "string", "description": text(), "enum": [text()], "default": text()}
+    }}}  # fmt: skip
+    tools = {"browser": {"name": text(), "description": text(), "tools": [tool]}}
+    if kind == "developer_content":
+        return {"type": kind, "instructions": text(), "tools": tools}
+    channels = {"valid_channels": [text()], "channel_required": True}
+    return {
+        "type": kind,
+        "model_identity": text(),
+        "knowledge_cutoff": text(),
+        "conversation_start_date": text(),
+        "channel_config": channels,
+        "tools": tools,
+    }
+
+
 def filled(chat: list[Structure], text: Callable[[], str], json_text: Callable[[], str]) -> Any:
     """The messages of a structure, with each text from `text`."""
     messages = []
@@ -81,6 +104,11 @@ def filled(chat: list[Structure], text: Callable[[], str], json_text: Callable[[
         for field in ("content", "name", "reasoning", "recipient", "constrain"):
             if field in structure:
                 message[field] = None if structure[field] is None else text()
+        if "content_type" in structure:
+            # One that begins with <|constrain|> is refused.
+            message["content_type"] = f"t{text()}"
+        if "structured" in structure:
+            message["content"] = [structured(structure["structured"], text)]
         if "channel" in structure:
             # `analysis` and `final` are structure.
             message["channel"] = f"c{text()}"
