@@ -124,6 +124,22 @@ def test_the_python_of_other_tabs_is_answered(page: Page, tab: str, how: str, sh
     assert shown in ran.stdout.decode()
 
 
+def test_the_python_of_a_cut_reads_special_tokens_as_the_page_does(page: Page) -> None:
+    page.locator("#text").fill("<|endoftext|> a b c")
+    page.get_by_role("tab", name="Cut").click()
+    page.locator("#cut-tokens").fill("2")
+    for special, kept in (("control", "<|endoftext|> a"), ("text", "<|")):
+        page.locator("#special").select_option(special)
+        ran = subprocess.run(
+            [sys.executable, "-c", shared(page, "python")],
+            capture_output=True,
+            check=True,
+            timeout=60,
+            text=True,
+        )
+        assert ran.stdout == f"{kept}\n"
+
+
 def test_what_is_shown_is_copied(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site, permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Share").click()

@@ -28,7 +28,11 @@ function shownCall(state, formats) {
     if (state.tab === "cut") {
         const [method, request] = cutRequest(state);
         const { how, tokens, keep, level, marker, overlap } = state.cut;
-        const named = level ? `, level=${python(level.toLowerCase())}` : "";
+        const { allowedSpecial, disallowedSpecial } = specialFields(state.special);
+        const named =
+            (level ? `, level=${python(level.toLowerCase())}` : "") +
+            (allowedSpecial ? ', allowed_special="all"' : "") +
+            (disallowedSpecial.endsWith("REJECT") ? ', disallowed_special="all"' : "");
         const options =
             how === "split"
                 ? `, overlap_tokens=${Number(overlap)}${named}`

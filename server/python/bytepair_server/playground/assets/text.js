@@ -184,7 +184,9 @@ export class CompareTab {
         );
         const span = ({ starts }, i) => starts[i] * 2 ** 26 + starts[i + 1]; // texts are far below 64 MiB
         const spans = lists.map((tokens) => new Set(tokens.ids.map((_, i) => span(tokens, i))));
-        const fewest = Math.min(...lists.map(({ length }) => length));
+        const lengths = lists.map(({ length }) => length);
+        const fewest = Math.min(...lengths);
+        const least = fewest < Math.max(...lengths) ? " · fewest" : "";
         lists.forEach((tokens, n) => {
             tokens.differs = new Set(tokens.ids.keys());
             for (const i of tokens.ids.keys()) {
@@ -193,7 +195,7 @@ export class CompareTab {
             }
             const { title, view } = this.views[n];
             const more = fewest ? ` · +${Math.round((100 * tokens.length) / fewest - 100)} %` : "";
-            title.textContent = `${compare[n]}: ${plural(tokens.length, "token")}${tokens.length === fewest ? " · fewest" : more}`;
+            title.textContent = `${compare[n]}: ${plural(tokens.length, "token")}${tokens.length === fewest ? least : more}`;
             view.show(tokens);
         });
         const count = words(text);
