@@ -2,7 +2,7 @@
 
     make bench-context
 
-With cl100k_base; medians. The library alone, in one process and one thread, and then the CPU of
+With cl100k_base; medians of CPU time. The library alone, in one process and one thread, and then
 Truncate over gRPC beside Count.
 """
 
@@ -14,20 +14,21 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
-from bytepair_engine import get_encoding
+from bytepair_engine import Encoding, get_encoding
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, measure, service
 from bench.service.shapes import Shape
 from bench.service.text import prose
 
 ROUNDS, TOKENS = 5, 512
-TEXT_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 300_000, 1_000
+TEXT_BYTES, LONG_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 100_000_000, 300_000, 1_000
 HOSTILE = {
     "one endless word": "pneumonoultramicroscopic" * 20_000,
     "spaces": " " * 200_000,
@@ -45,37 +46,76 @@ def main() -> None:
     """Measure and print."""
     # One thread: sharing a text out is another matter.
     encoding = get_encoding("cl100k_base", threads=1)
-    text = prose(TEXT_BYTES)
-    size = len(text.encode())
-    print(f"{time.strftime('%Y-%m-%d')}, load average {os.getloadavg()[0]:.1f}\n")
-    print("| work | ms | MB/s | beside Count |\n|---|---:|---:|---:|")
-    counted = timed(lambda: encoding.count(text))
-    row(f"Count of {size / 1e6:.1f} MB", counted, size, counted)
-    for level in ("grapheme", "paragraph"):
-        took = timed(lambda: encoding.split(text, TOKENS, level=level))  # noqa: B023
-        row(f"Split into {TOKENS} tokens, level {level}", took, size, counted)
-    took = timed(lambda: encoding.split(text, TOKENS, overlap_tokens=64))
-    row(f"Split into {TOKENS} tokens, 64 shared", took, size, counted)
-
-    huge = prose(100_000_000)
-    last = huge[-1_000_000:]
-    print("\n| work | ms |\n|---|---:|")
-    start = timed(lambda: encoding.truncate(huge, 1000))
-    print(f"| Truncate of 100 MB to 1,000 tokens, start | {1e3 * start:.2f} |")
-    end = timed(lambda: encoding.truncate(huge, 1000, keep="end"))
-    print(f"| … end | {1e3 * end:.2f} |")
-    print(f"| Count of the last MB | {1e3 * timed(lambda: encoding.count(last)):.2f} |")
-
-    print("\n| hostile text | Split MB/s | Truncate end ms | twice the text: times the time |")
-    print("|---|---:|---:|---:|")
-    for name, hostile in HOSTILE.items():
-        split = timed(lambda: encoding.split(hostile, TOKENS), 1)  # noqa: B023
-        double = timed(lambda: encoding.split(hostile * 2, TOKENS), 1)  # noqa: B023
-        end = timed(lambda: encoding.truncate(hostile, 1000, keep="end"), 1)  # noqa: B023
-        rate = len(hostile.encode()) / split / 1e6
-        print(f"| {name} | {rate:.2f} | {1e3 * end:.0f} | {double / split:.2f} |")
+    print(f"{time.strftime('%Y-%m-%d')}, load average {os.getloadavg()[0]:.1f}, CPU time\n")
+    show_splits(encoding)
+    show_long_text(encoding)
+    show_hostile_texts(encoding)
     show_calls(encoding.count(prose(CALL_BYTES)))
     compare(encoding)
+
+
+def show_splits(encoding: Encoding) -> None:
+    """Split beside Count of the same text, which both have seen, in turns."""
+    text = prose(TEXT_BYTES)
+    size = len(text.encode())
+    works: dict[str, Callable[[], object]] = {
+        f"Count of {size / 1e6:.1f} MB": lambda: encoding.count(text),
+        f"Split into {TOKENS} tokens, level grapheme": lambda: encoding.split(
+            text, TOKENS, level="grapheme"
+        ),
+        "… level paragraph": lambda: encoding.split(text, TOKENS),
+        "… 64 shared": lambda: encoding.split(text, TOKENS, overlap_tokens=64),
+    }
+    took = timed_in_turns(list(works.values()))
+    print("| work | ms | MB/s | beside Count |\n|---|---:|---:|---:|")
+    for name, times in zip(works, took, strict=True):
+        seconds = statistics.median(times)
+        beside = statistics.median(map(truediv, took[0], times))
+        print(f"| {name} | {1e3 * seconds:.1f} | {size / seconds / 1e6:.1f} | {beside:.2f} |")
+
+
+def show_long_text(encoding: Encoding) -> None:
+    """Truncate reads as much of a text as it needs."""
+    huge = prose(LONG_BYTES)
+    last, most = huge[-1_000_000:], huge * 10
+    start, end, counted = timed_in_turns(
+        [
+            lambda: encoding.truncate(most, 1000),
+            lambda: encoding.truncate(huge, 1000, keep="end"),
+            lambda: encoding.count(last),
+        ]
+    )
+    print("\n| work | ms | beside Count of the last MB |\n|---|---:|---:|")
+    for name, times in (
+        ("Truncate of 1 GB to 1,000 tokens, start", start),
+        ("Truncate of 100 MB to 1,000 tokens, end", end),
+        ("Count of the last MB", counted),
+    ):
+        beside = statistics.median(map(truediv, times, counted))
+        print(f"| {name} | {1e3 * statistics.median(times):.2f} | {beside:.2f} |")
+
+
+def show_hostile_texts(encoding: Encoding) -> None:
+    """Texts in which no split point is near, and what twice of one costs."""
+    print("\n| hostile text | Split MB/s | twice | Truncate ms, start | twice | end | twice |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, text in HOSTILE.items():
+        works = [
+            work
+            for each in (text, text * 2)
+            for work in (
+                lambda each=each: encoding.split(each, TOKENS),
+                lambda each=each: encoding.truncate(each, 1000),
+                lambda each=each: encoding.truncate(each, 1000, keep="end"),
+            )
+        ]
+        took = [statistics.median(times) for times in timed_in_turns(works)]
+        split, start, end = took[:3]
+        twice = [double / once for once, double in zip(took[:3], took[3:], strict=True)]
+        print(
+            f"| {name} | {len(text.encode()) / split / 1e6:.2f} | {twice[0]:.2f} "
+            f"| {1e3 * start:.1f} | {twice[1]:.2f} | {1e3 * end:.1f} | {twice[2]:.2f} |"
+        )
 
 
 def show_calls(tokens: int) -> None:
@@ -107,21 +147,18 @@ def show_calls(tokens: int) -> None:
         print(f"| {name} | {statistics.median(found):.1f} | {beside:.2f} |")
 
 
-def row(name: str, seconds: float, size: int, counted: float) -> None:
-    """Print one line of the first table."""
-    print(
-        f"| {name} | {1e3 * seconds:.1f} | {size / seconds / 1e6:.1f} | {counted / seconds:.2f} |"
-    )
+def timed_in_turns(works: Sequence[Callable[[], object]]) -> list[list[float]]:
+    """The CPU seconds of each work in each round."""
+    return [
+        list(times) for times in zip(*[list(map(timed, works)) for _ in range(ROUNDS)], strict=True)
+    ]
 
 
-def timed(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """The median of some runs, in seconds."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def timed(work: Callable[[], object]) -> float:
+    """The CPU seconds of one run."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 
 
 def compare(encoding: Any) -> None:
@@ -133,7 +170,8 @@ def compare(encoding: Any) -> None:
         "\n|---|---:|---:|---:|---:|"
     )
     for name, split in {"bytepair": ours(encoding), **peers()}.items():
-        seconds = timed(lambda: split(text, TOKENS), 1 if name != "bytepair" else ROUNDS)  # noqa: B023
+        rounds = ROUNDS if name == "bytepair" else 1
+        seconds = statistics.median(timed(lambda: split(text, TOKENS)) for _ in range(rounds))  # noqa: B023
         chunks = split(LAWS_TEXT, 64)
         over = sum(encoding.count(chunk, disallowed_special=()) > 64 for chunk in chunks)
         broken = sum("\ufffd" in chunk for chunk in chunks)
