@@ -111,7 +111,7 @@ def test_decode_says_what_becomes_of_other_bytes(shell: Shell) -> None:
     assert shell("decode", "--skip-special-tokens", stdin=b"64 199999 65") == (
         shell("decode", stdin=b"64 65")
     )
-    shell("decode", "--errors", "bytes", "--json", status=2, errors="JSON")
+    shell("decode", "--errors", "bytes", "--json", status=2, errors="combined with --json")
 
 
 def test_json_names_what_answered(shell: Shell) -> None:

@@ -62,13 +62,13 @@ def test_large_files_are_encoded_and_decoded(shell: Shell, ids: list[int]) -> No
 @pytest.mark.parametrize(
     ("name", "before", "after", "said"),
     [
-        ("words", "64 " * 500_000, "x 64", "number 500001 "),
+        ("words", "64 " * 500_000, "x 64", "entry 500001 "),
         ("unknown", "64 " * 500_000, "4000000000 64", "at index 500000"),
-        ("list", "[" + "64, " * 400_000, '"x", 64]', "number 400001 "),
+        ("list", "[" + "64, " * 400_000, '"x", 64]', "entry 400001 "),
         ("open", "[" + "64, " * 400_000, "64", "not a JSON list"),
         ("hole", "[" + "64, " * 400_000, ", 64]", "not a JSON list"),
         ("end", "[" + "64, " * 400_000, "]", "not a JSON list"),
-        ("digits", "", "9" * 2_000_000, "number 1 "),
+        ("digits", "", "9" * 2_000_000, "entry 1 "),
     ],
 )
 def test_what_is_no_id_is_named_wherever_it_stands(

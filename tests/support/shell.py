@@ -46,6 +46,6 @@ class Shell:
         stderr = ran.stderr.decode()
         assert "Traceback" not in stderr
         assert ran.returncode == status, stderr
-        assert errors in stderr
+        assert errors in stderr, stderr
         assert bool(stderr) == bool(errors)
         return ran.stdout.decode()
