@@ -44,7 +44,7 @@ DEFAULT_MAX_QUEUED: Final = 4096
 DEFAULT_MAX_QUEUE_SECONDS: Final = 4.0
 #: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
 DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
-#: Streams that are open at once. An idle one costs some 26 KiB (docs/streaming.md).
+#: Streams that are open at once. An idle one costs some 25 KiB (docs/performance.md).
 DEFAULT_MAX_OPEN_STREAMS: Final = 4096
 #: 5 min: longer than models pause between tokens.
 DEFAULT_STREAM_IDLE_SECONDS: Final = 300.0
