@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bytepair_engine.chat import BudgetTooSmall, count_chat, fit_chat, list_chat_formats
+from bytepair_engine.chat import (
+    BudgetTooSmall,
+    count_chat,
+    fit_chat,
+    get_chat_format,
+    list_chat_formats,
+)
+from bytepair_engine.chat.fitting import fit_texts
 from bytepair_engine.errors import InvalidOption
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -55,7 +63,8 @@ def test_what_is_kept_obeys_the_laws(name: str, data: Any) -> None:
         assert not fitted.trimmed
     again = fit_chat(kept, budget, **given_chat)
     assert (again.kept, again.count) == ([*range(len(kept))], fitted.count)
-    heads = [i for i, m in enumerate(messages) if m["role"] == "system" and i == 0]
+    first_user = next(i for i, m in enumerate(messages) if m["role"] not in ("system", "developer"))
+    heads = [*range(first_user)]
     assert pinned <= {*fitted.kept} >= {*heads}
     # A call and its results stay together.
     for index, message in enumerate(messages):
@@ -78,6 +87,34 @@ def test_what_is_kept_obeys_the_laws(name: str, data: Any) -> None:
     ) if reserve == 0 else None  # fmt: skip
     if refilled is not None and refilled.trimmed:
         assert {*refilled.kept} <= {*fitted.kept}
+
+
+@quick
+@given(data=st.data())
+def test_texts_alone_are_fitted_as_the_chat_is(data: Any) -> None:
+    roles = st.sampled_from(["system", "developer", "user", "user", "assistant", "tool"])
+    pairs = data.draw(st.lists(st.tuples(roles, st.none() | words), min_size=1, max_size=8))
+    encoding, chosen = encoding_for("openai-chat"), get_chat_format("openai-chat")
+    messages = [{"role": role, "content": text} for role, text in pairs]
+    how: dict[str, Any] = {
+        "encoding": encoding,
+        "keep_system": data.draw(st.booleans()),
+        "pinned": data.draw(st.sets(st.integers(0, len(pairs) - 1), max_size=2)),
+        "min_last_turns": data.draw(st.integers(0, 2)),
+        "refill_percent": data.draw(st.integers(1, 100)),
+    }
+    budget = data.draw(st.integers(0, 90))
+
+    def outcome(fit: Callable[..., Any], chat: Any, **more: Any) -> Any:
+        try:
+            return fit(chat, budget, **how, **more)
+        except BudgetTooSmall as refused:
+            return refused.args
+
+    found = outcome(fit_texts, pairs, chosen=chosen)
+    has_results = any(role == "tool" for role, _ in pairs)
+    expected = outcome(fit_chat, messages, format="openai-chat")
+    assert found == (None if has_results else expected)
 
 
 def _group(messages: Any, index: int) -> set[int]:

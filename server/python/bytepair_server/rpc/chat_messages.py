@@ -59,6 +59,12 @@ class ParsedChat(Generic[HasChat]):
     parts: int
     size: int
 
+    def texts(self) -> list[Named] | None:
+        """The role and the text of each message, where the chat has nothing else."""
+        if self.request.tools or self.request.HasField("options"):
+            return None
+        return self.named
+
     def messages(self) -> list[Message]:
         """The engine's messages.
 

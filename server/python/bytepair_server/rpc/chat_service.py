@@ -15,6 +15,7 @@ from bytepair_engine.chat import (
     fit_chat,
 )
 from bytepair_engine.chat.counting import count_texts
+from bytepair_engine.chat.fitting import fit_texts
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.catalog import Catalog, Entry
@@ -64,10 +65,10 @@ class ChatService:
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         self._check_size("messages", parsed.parts, parsed.size, call)
         has_limit, encoding, counted = request.HasField("limit"), entry.encoding, None
-        named = parsed.named
-        if named is not None and not (has_limit or request.tools or request.HasField("options")):
+        texts = parsed.texts()
+        if texts is not None and not has_limit:
             counted = count_texts(
-                named, encoding=encoding, chosen=chosen, disallowed_special=action
+                texts, encoding=encoding, chosen=chosen, disallowed_special=action
             )
         if counted is None:
             counted = count_chat(
@@ -151,20 +152,27 @@ class ChatService:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         self._check_size("messages", parsed.parts, parsed.size, call)
-        fitted = fit_chat(
-            parsed.messages(),
-            request.max_tokens,
-            encoding=entry.encoding,
-            format=chosen,
-            tools=tools_of(request.tools),
-            options=options_of(request),
-            reserve_tokens=request.reserve_tokens,
-            keep_system=request.keep_system or not request.HasField("keep_system"),
-            pinned=request.pinned,
-            min_last_turns=request.min_last_turns if request.HasField("min_last_turns") else 1,
-            refill_percent=request.refill_percent if request.HasField("refill_percent") else 100,
-            disallowed_special=action,
-        )
+        how: dict[str, Any] = {
+            "encoding": entry.encoding,
+            "reserve_tokens": request.reserve_tokens,
+            "keep_system": request.keep_system or not request.HasField("keep_system"),
+            "pinned": request.pinned,
+            "min_last_turns": request.min_last_turns if request.HasField("min_last_turns") else 1,
+            "refill_percent": request.refill_percent if request.HasField("refill_percent") else 100,
+            "disallowed_special": action,
+        }
+        texts, fitted = parsed.texts(), None
+        if texts is not None:
+            fitted = fit_texts(texts, request.max_tokens, chosen=chosen, **how)
+        if fitted is None:
+            fitted = fit_chat(
+                parsed.messages(),
+                request.max_tokens,
+                format=chosen,
+                tools=tools_of(request.tools),
+                options=options_of(request),
+                **how,
+            )
         call.tokens = fitted.original_count
         return chat_pb2.FitChatResponse(
             kept=fitted.kept,
