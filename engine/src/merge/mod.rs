@@ -70,7 +70,7 @@ impl Merger {
         self.merge_each_by(vocabulary, pieces, give);
     }
 
-    /// Half of the time of what every processor has: eight ranks at once, and bits counted.
+    /// Eight ranks at once, and bits counted: faster on most new texts than without.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn merge_each_avx2<'t>(
