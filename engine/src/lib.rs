@@ -25,6 +25,7 @@ mod probe;
 mod python;
 #[cfg(test)]
 mod random;
+mod scan;
 pub mod split;
 mod suffixes;
 pub mod train;
