@@ -7,16 +7,13 @@
 
 use std::hint::select_unpredictable;
 
-use crate::vocabulary::short_table::{Key, fetch};
+use crate::vocabulary::short_table::Key;
 
 /// The most ids that are kept of a pre-token.
 pub const FEW: usize = 4;
 
-/// Sets of the smallest table.
-const LEAST_SETS: usize = 1 << 9;
-
-/// Sets of a table when it is first needed: enough for most texts, as one that grows moves all.
-const FIRST_SETS: usize = 1 << 12;
+/// Sets of a table when it is first needed.
+const FIRST_SETS: usize = 1 << 9;
 
 /// Sets of the largest table, whatever room there is: beyond the processor's own memory a hit
 /// costs what the vocabulary does.
@@ -76,8 +73,7 @@ struct Set([Slot; 2]);
 #[derive(Debug)]
 pub struct Recent {
     sets: Vec<Set>,
-    /// How many slots made way since the table last grew.
-    replaced: usize,
+    used: usize,
     most_sets: usize,
 }
 
@@ -85,12 +81,12 @@ impl Recent {
     /// A table that never takes more than about `bytes`; 0 for one that remembers nothing.
     pub fn new(bytes: usize) -> Self {
         let most_sets = match bytes / size_of::<Set>() {
-            0..LEAST_SETS => 0,
+            0..FIRST_SETS => 0,
             sets => (1 << sets.ilog2()).min(MOST_SETS),
         };
         Recent {
             sets: vec![Set::default()],
-            replaced: 0,
+            used: 0,
             most_sets,
         }
     }
@@ -109,16 +105,9 @@ impl Recent {
         slot.is_of(key).then_some(slot)
     }
 
-    /// Ask for the memory that `find` will need.
-    #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
-        fetch(&self.sets[hash as usize & (self.sets.len() - 1)]);
-    }
-
-    /// Remember what was not found; returns the older one of its set, which makes way. The table
-    /// grows where that happens often, not where it is half full: new memory costs more.
+    /// Remember what was not found; returns the older one of its set, which makes way.
     pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
-        if self.replaced * 4 >= self.sets.len() && self.sets.len() < self.most_sets {
+        if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
             self.grow();
         }
         if self.most_sets == 0 {
@@ -131,7 +120,7 @@ impl Recent {
         let at = hash as usize & (self.sets.len() - 1);
         let Set(slots) = &mut self.sets[at];
         let [newer, older] = *slots;
-        self.replaced += (older.count() > 0) as usize;
+        self.used += (older.count() == 0) as usize;
         *slots = [slot, newer];
         older
     }
@@ -146,9 +135,8 @@ impl Recent {
             self.most_sets = old;
             return;
         }
-        let sets = (old * 2).max(FIRST_SETS).min(self.most_sets);
-        self.sets.resize(sets, Set::default());
-        self.replaced = 0;
+        self.sets.resize((old * 2).max(FIRST_SETS), Set::default());
+        self.used = 0;
         for i in 0..old {
             // To where they are, or to what is new. The older one first, as it was.
             let Set([newer, older]) = std::mem::take(&mut self.sets[i]);

@@ -1,6 +1,5 @@
 //! Scratch memory for encoding, kept between calls and never shared by two at once.
 
-use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 
@@ -10,7 +9,6 @@ use crate::cache::recent::Recent;
 use crate::merge::Merger;
 use crate::split::{BATCH, Ends};
 use crate::vocabulary::Vocabulary;
-use crate::vocabulary::short_table::Key;
 
 /// What one call of encode works with.
 pub struct Scratch {
@@ -18,7 +16,6 @@ pub struct Scratch {
     pub merger: Merger,
     pub cache: Cache,
     pub recent: Recent,
-    pub unknown: Vec<(Range<usize>, Key, u64)>,
     /// How many pre-tokens of the last batch were not recent.
     pub missed: usize,
 }
@@ -32,7 +29,6 @@ impl Scratch {
             merger: &mut self.merger,
             cache: &mut self.cache,
             recent: &mut self.recent,
-            unknown: &mut self.unknown,
             missed: &mut self.missed,
         };
         (self.ends.as_slice(), lookup)
@@ -53,7 +49,6 @@ impl NewScratch for Scratch {
             merger: Merger::default(),
             cache: Cache::new(cache_bytes - recent.most_bytes()),
             recent,
-            unknown: Vec::new(),
             missed: usize::MAX / BATCH,
         }
     }

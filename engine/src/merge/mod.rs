@@ -11,9 +11,7 @@ mod short;
 
 use crate::cancel;
 use crate::merge::heap::HeapMerge;
-use crate::merge::short::{Changed, LANES, Piece, RANKS, SHORT};
-#[cfg(target_arch = "x86_64")]
-use crate::split::has_avx2;
+use crate::merge::short::{Parts, SHORT};
 use crate::vocabulary::Vocabulary;
 
 /// No token: greater than every rank.
@@ -34,7 +32,6 @@ pub struct Part {
 #[derive(Debug, Default)]
 pub struct Merger {
     ids: Vec<u32>,
-    lanes: [Piece; LANES],
     heap: HeapMerge,
     /// The tokens of one window and of the next.
     windows: [Vec<Part>; 2],
@@ -47,99 +44,24 @@ impl Merger {
     /// a window.
     pub fn merge(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> &[u32] {
         self.ids.clear();
-        if Merger::is_short(vocabulary, piece) {
-            self.merge_each(vocabulary, [piece], |_, _| {});
+        if piece.len() <= SHORT {
+            self.merge_short(vocabulary, piece);
         } else {
             self.merge_windows(vocabulary, piece, WINDOW);
         }
         &self.ids
     }
 
-    /// Give the tokens of pieces that `is_short`, in any order.
-    pub fn merge_each<'t>(
-        &mut self,
-        vocabulary: &Vocabulary,
-        pieces: impl IntoIterator<Item = &'t [u8]>,
-        give: impl FnMut(&[u8], &[u32]),
-    ) {
-        #[cfg(target_arch = "x86_64")]
-        if has_avx2() {
-            // SAFETY: the processor has what it asks for.
-            return unsafe { self.merge_each_avx2(vocabulary, pieces, give) };
+    fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8]) {
+        // Padded, so that every key is read with one load.
+        let mut text = [0; SHORT + 16];
+        text[..piece.len()].copy_from_slice(piece);
+        let mut parts = Parts::of(vocabulary, &text, piece.len());
+        while let Some(at) = parts.lowest() {
+            parts.merge(vocabulary, &text, at);
+            self.merges += 1;
         }
-        self.merge_each_by(vocabulary, pieces, give);
-    }
-
-    /// Eight ranks at once, and bits counted: faster on most new texts than without.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn merge_each_avx2<'t>(
-        &mut self,
-        vocabulary: &Vocabulary,
-        pieces: impl IntoIterator<Item = &'t [u8]>,
-        give: impl FnMut(&[u8], &[u32]),
-    ) {
-        self.merge_each_by(vocabulary, pieces, give);
-    }
-
-    #[inline(always)]
-    fn merge_each_by<'t>(
-        &mut self,
-        vocabulary: &Vocabulary,
-        pieces: impl IntoIterator<Item = &'t [u8]>,
-        mut give: impl FnMut(&[u8], &[u32]),
-    ) {
-        let mut rest = pieces.into_iter();
-        // Those that are in use come first.
-        let mut lanes: [usize; LANES] = std::array::from_fn(|i| i);
-        let first = lanes.iter().zip(rest.by_ref().take(LANES));
-        let mut open = first
-            .map(|(&lane, bytes)| self.lanes[lane].open(vocabulary, bytes))
-            .count();
-        let mut done = |lane: &Piece| {
-            self.ids.clear();
-            lane.push_ids(&mut self.ids);
-            give(lane.bytes(), &self.ids);
-        };
-        let mut changed = [Changed::default(); LANES];
-        while open > 1 {
-            let mut i = 0;
-            while i < open {
-                let lane = &mut self.lanes[lanes[i]];
-                if let Some(more) = lane.merge(vocabulary) {
-                    changed[i] = more;
-                    i += 1;
-                    continue;
-                }
-                done(lane);
-                if let Some(bytes) = rest.next() {
-                    lane.open(vocabulary, bytes);
-                } else {
-                    open -= 1;
-                    lanes.swap(i, open);
-                }
-            }
-            for changed in &changed[..open] {
-                changed.fetch(vocabulary);
-            }
-            for (&lane, changed) in lanes[..open].iter().zip(&changed) {
-                self.lanes[lane].settle(vocabulary, changed);
-            }
-            self.merges += open as u64;
-        }
-        if open == 1 {
-            let lane = &mut self.lanes[lanes[0]];
-            while let Some(changed) = lane.merge(vocabulary) {
-                lane.settle(vocabulary, &changed);
-                self.merges += 1;
-            }
-            done(lane);
-        }
-    }
-
-    /// Whether a piece may be merged beside others.
-    pub fn is_short(vocabulary: &Vocabulary, piece: &[u8]) -> bool {
-        piece.len() <= SHORT && vocabulary.table().max_id() < Some(RANKS)
+        self.ids.extend(parts.ids());
     }
 
     fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) {
@@ -252,20 +174,6 @@ mod tests {
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
             let vocabulary = hostile(&mut random);
             let mut merger = Merger::default();
-            let count = random.below(3 * LANES);
-            let mut piece = |_| {
-                let len = 1 + random.below(SHORT);
-                text(&mut random, len)
-            };
-            let short: Vec<Vec<u8>> = (0..count).map(&mut piece).collect();
-            let mut given = 0;
-            let pieces = short.iter().map(|piece| &piece[..]);
-            merger.merge_each(&vocabulary, pieces, |piece, ids| {
-                let expected = merge_by_definition(vocabulary.table(), piece);
-                assert_eq!(ids, expected, "beside others: {piece:?}");
-                given += 1;
-            });
-            assert_eq!(given, count);
             for _ in 0..8 {
                 let len = random.below(200);
                 let piece = text(&mut random, len);

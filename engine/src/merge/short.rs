@@ -1,170 +1,118 @@
-//! Merging short pieces, several side by side: while one waits for memory, the others do not.
+//! The parts of a short piece while it is merged: small arrays that live on the stack.
 
 use crate::merge::NO_RANK;
-use crate::vocabulary::{Question, Vocabulary};
+use crate::vocabulary::Vocabulary;
 
-/// The longest piece, in bytes: where its parts start and where it ends are bits of one word.
-pub const SHORT: usize = 63;
+/// The longest piece, in bytes.
+pub const SHORT: usize = 64;
 
-/// How many pieces are merged side by side.
-pub const LANES: usize = 8;
+/// The room for a piece, padded so that every key is read with one load.
+pub type Text = [u8; SHORT + 16];
 
-/// Ranks from here on leave no room for the byte that is kept beside them.
-pub const RANKS: u32 = u32::MAX >> PLACE_BITS;
-
-const PLACE_BITS: u32 = (SHORT as u32 + 1).ilog2();
-
-/// In `joined`: no token. Greater than every rank with its byte.
-const NOT_JOINED: u32 = RANKS << PLACE_BITS;
-
-/// A piece while it is merged. Its parts go by the bytes that they start at.
-#[derive(Debug)]
-pub struct Piece {
-    /// Padded, so that every key is read with one load.
-    text: [u8; SHORT + 1 + 16],
-    len: usize,
-    /// The bits of the bytes where parts start, and of the end.
-    starts: u64,
-    ids: [u32; SHORT + 1],
-    /// The rank of a part joined with the next and, in the lower bits, where the part starts.
-    joined: [u32; SHORT + 1],
+/// Parts by the place that they had at first; those that are merged into the one before them
+/// keep their place and are passed over.
+pub struct Parts {
+    count: usize,
+    /// Where each part starts; at `count` where the piece ends.
+    starts: [u8; SHORT + 1],
+    /// The part after it, `count` for none.
+    next: [u8; SHORT + 1],
+    previous: [u8; SHORT + 1],
+    ids: [u32; SHORT],
+    /// The rank of it joined with the next.
+    ranks: [u32; SHORT],
 }
 
-/// What a merge changed: the part before it and the new one, and what each would be when joined with
-/// the next.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Changed {
-    first: usize,
-    left: Question,
-    start: usize,
-    right: Question,
-}
-
-impl Changed {
-    /// Ask for the memory that `settle` will need.
+impl Parts {
+    /// With what merging of the first `len` bytes begins.
     #[inline(always)]
-    pub fn fetch(&self, vocabulary: &Vocabulary) {
-        vocabulary.fetch(self.left.hash);
-        vocabulary.fetch(self.right.hash);
-    }
-}
-
-impl Default for Piece {
-    fn default() -> Self {
-        Piece {
-            text: [0; SHORT + 1 + 16],
-            len: 0,
-            starts: 0,
-            ids: [0; SHORT + 1],
-            joined: [NOT_JOINED; SHORT + 1],
-        }
-    }
-}
-
-impl Piece {
-    /// Replace it by another, as merging begins.
-    #[inline(always)]
-    pub fn open(&mut self, vocabulary: &Vocabulary, bytes: &[u8]) {
-        self.len = bytes.len();
-        self.text[..self.len].copy_from_slice(bytes);
-        self.text[self.len..self.len + 16].fill(0);
-        self.joined.fill(NOT_JOINED);
-        let bytes = &self.text[..self.len];
-        self.starts = 1 << self.len;
-        let (mut at, mut previous) = (0, None);
-        while at < self.len {
-            let opening = vocabulary.opening(bytes, at);
-            for (from, to) in [
-                (at, at + opening.first),
-                (at + opening.first, at + opening.len),
-            ] {
-                if from == to {
-                    continue;
-                }
-                self.starts |= 1 << from;
-                self.ids[from] = vocabulary.part_id(&self.text, from, to - from);
-                if let Some(previous) = previous.replace(from) {
-                    let rank = vocabulary.rank(&self.text, previous, to - previous);
-                    self.joined[previous] = rank << PLACE_BITS | previous as u32;
-                }
+    pub fn of(vocabulary: &Vocabulary, text: &Text, len: usize) -> Self {
+        let mut parts = Parts {
+            count: 0,
+            starts: [0; SHORT + 1],
+            next: [0; SHORT + 1],
+            previous: [0; SHORT + 1],
+            ids: [0; SHORT],
+            ranks: [NO_RANK; SHORT],
+        };
+        let mut at = 0;
+        while at < len {
+            let opening = vocabulary.opening(text, at);
+            parts.push(vocabulary.part_id(text, at, opening.first), at);
+            if opening.first < opening.len {
+                let (start, len) = (at + opening.first, opening.len - opening.first);
+                parts.push(vocabulary.part_id(text, start, len), start);
             }
             at += opening.len;
         }
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.text[..self.len]
-    }
-
-    /// Where the part after the one at `start` starts.
-    #[inline(always)]
-    fn after(&self, start: usize) -> usize {
-        start + 1 + (self.starts >> (start + 1)).trailing_zeros() as usize
-    }
-
-    /// Join the pair of the lowest rank, the first of several, and expect the ranks that this
-    /// changes; None where no pair is a token.
-    #[inline(always)]
-    pub fn merge(&mut self, vocabulary: &Vocabulary) -> Option<Changed> {
-        let lowest = self.lowest();
-        if lowest >= NOT_JOINED {
-            return None;
+        parts.starts[parts.count] = len as u8;
+        for i in 1..parts.count {
+            let (start, end) = (parts.starts[i - 1] as usize, parts.starts[i + 1] as usize);
+            parts.ranks[i - 1] = vocabulary.rank(text, start, end - start);
         }
-        let start = lowest as usize & SHORT;
-        let middle = self.after(start);
-        self.starts &= !(1 << middle);
-        self.joined[middle] = NOT_JOINED;
-        self.ids[start] = lowest >> PLACE_BITS;
-        let end = self.after(start);
-        let before = self.starts & ((1 << start) - 1);
-        let first = (before | 1).ilog2() as usize;
-        // Nothing is asked about what there is not.
-        let left = if before == 0 { 0 } else { end - first };
-        let right = if end < self.len {
-            self.after(end) - start
-        } else {
-            0
-        };
-        Some(Changed {
-            first,
-            left: vocabulary.question(&self.text, first, left),
-            start,
-            right: vocabulary.question(&self.text, start, right),
-        })
+        parts
     }
 
-    /// The lowest rank, with the byte of its part.
     #[inline(always)]
-    fn lowest(&self) -> u32 {
-        // Eight at a time without branches: the compiler makes vectors of it.
-        let mut lowest = [NOT_JOINED; 8];
-        for eight in self.joined[..self.len.next_multiple_of(8)].chunks_exact(8) {
-            for (low, &joined) in lowest.iter_mut().zip(eight) {
-                *low = joined.min(*low);
+    fn push(&mut self, id: u32, start: usize) {
+        let i = self.count;
+        self.starts[i] = start as u8;
+        self.previous[i] = (i as u8).wrapping_sub(1);
+        self.next[i] = i as u8 + 1;
+        self.ids[i] = id;
+        self.count += 1;
+    }
+
+    /// The first of the parts that join the next at the lowest rank.
+    #[inline(always)]
+    pub fn lowest(&self) -> Option<usize> {
+        // Eight at a time without branches, then where: the compiler makes vectors of it.
+        let lanes = self.count.next_multiple_of(8).min(SHORT);
+        let mut lowest = [NO_RANK; 8];
+        for chunk in self.ranks[..lanes].chunks_exact(8) {
+            for (low, &rank) in lowest.iter_mut().zip(chunk) {
+                *low = rank.min(*low);
             }
         }
-        lowest.into_iter().fold(NOT_JOINED, u32::min)
+        let lowest = lowest.into_iter().fold(NO_RANK, u32::min);
+        if lowest == NO_RANK {
+            return None;
+        }
+        self.ranks[..lanes].iter().position(|&rank| rank == lowest)
     }
 
-    /// Keep the ranks that changed.
+    /// Join a part with the next.
     #[inline(always)]
-    pub fn settle(&mut self, vocabulary: &Vocabulary, changed: &Changed) {
-        let Changed { first, start, .. } = *changed;
-        let left = vocabulary.answer(&self.text, first, &changed.left);
-        let right = vocabulary.answer(&self.text, start, &changed.right);
-        self.joined[first] = left << PLACE_BITS | first as u32;
-        self.joined[start] = right << PLACE_BITS | start as u32;
+    pub fn merge(&mut self, vocabulary: &Vocabulary, text: &Text, at: usize) {
+        let middle = self.next[at] as usize;
+        let after = self.next[middle] as usize;
+        self.ids[at] = self.ranks[at];
+        self.ranks[middle] = NO_RANK;
+        self.next[at] = after as u8;
+        self.previous[after] = at as u8;
+        let (start, end) = (self.starts[at] as usize, self.starts[after] as usize);
+        let before = self.previous[at] as usize;
+        let last = || self.starts[self.next[after] as usize] as usize;
+        match (at > 0, after < self.count) {
+            (true, true) => {
+                let first = self.starts[before] as usize;
+                let places = [first, start, end, last()];
+                [self.ranks[before], self.ranks[at]] = vocabulary.ranks(text, places);
+            }
+            (true, false) => {
+                let first = self.starts[before] as usize;
+                self.ranks[before] = vocabulary.rank(text, first, end - first);
+                self.ranks[at] = NO_RANK;
+            }
+            (false, true) => self.ranks[at] = vocabulary.rank(text, start, last() - start),
+            (false, false) => self.ranks[at] = NO_RANK,
+        }
     }
 
     /// The ids of the parts that are left.
-    pub fn push_ids(&self, ids: &mut Vec<u32>) {
-        let mut starts = self.starts & !(1 << self.len);
-        while starts != 0 {
-            ids.push(self.ids[starts.trailing_zeros() as usize]);
-            starts &= starts - 1;
-        }
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        let after = |&i: &usize| Some(self.next[i] as usize).filter(|&i| i < self.count);
+        let first = Some(0).filter(|_| self.count > 0);
+        std::iter::successors(first, after).map(|i| self.ids[i])
     }
 }
-
-// What is no token is still none when its bits have made way.
-const _: () = assert!(NO_RANK << PLACE_BITS == NOT_JOINED);

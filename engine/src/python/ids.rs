@@ -14,8 +14,8 @@ use super::guard::released;
 use crate::output::varint;
 
 /// Python integers of the ids that were seen lately: a list of them costs a third of making each
-/// anew. Of the size that most texts need at first, as growing costs more than an integer, most of
-/// all after a fork.
+/// anew. Small at first, as memory that a process writes to for the first time costs more than an
+/// integer, most of all after a fork.
 #[derive(Default)]
 pub(super) struct Integers(Mutex<Made>);
 
@@ -27,7 +27,7 @@ struct Made {
     replaced: usize,
 }
 
-const FIRST_INTEGERS: usize = 1 << 13;
+const FIRST_INTEGERS: usize = 1 << 10;
 const MOST_INTEGERS: usize = 1 << 15;
 
 /// No token has this id.

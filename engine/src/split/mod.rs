@@ -12,8 +12,6 @@ pub mod regex;
 mod rules;
 mod split_points;
 
-#[cfg(target_arch = "x86_64")]
-pub use bytes::has_avx2;
 pub use class::{class_of, is_letter};
 pub use class_table::UNICODE_VERSION;
 pub use split_points::{is_split_point, next_split_point};

@@ -14,15 +14,7 @@ use crate::merge::initial::{Characters, Opening};
 use crate::merge::{Merger, NO_RANK};
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
-use crate::vocabulary::short_table::{Key, LONGEST, ShortTable, fetch};
-
-/// A rank that was asked for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Question {
-    key: Key,
-    pub hash: u64,
-    len: usize,
-}
+use crate::vocabulary::short_table::{Key, LONGEST, ShortTable};
 
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -58,15 +50,11 @@ impl Vocabulary {
     }
 
     /// The rank of the `len` bytes from `start`, or `NO_RANK`.
-    #[inline(always)]
+    #[inline]
     pub fn rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
-        match len {
-            2 => self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize],
-            _ => self.rank_of_many(text, start, len),
+        if len == 2 {
+            return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
         }
-    }
-
-    fn rank_of_many(&self, text: &[u8], start: usize, len: usize) -> u32 {
         if len > LONGEST {
             let token = &text[start..start + len];
             return self.whole_long(token, hash(token)).unwrap_or(NO_RANK);
@@ -75,23 +63,24 @@ impl Vocabulary {
         self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
     }
 
-    /// What to ask for the rank of the `len` bytes from `start`; of no bytes it is `NO_RANK`.
-    #[inline(always)]
-    pub fn question(&self, text: &[u8], start: usize, len: usize) -> Question {
-        let key = Key::or_none(text, start, len);
-        let hash = key.hash();
-        self.expect(hash);
-        Question { key, hash, len }
-    }
-
-    /// The rank that was asked for, of the bytes from `start` of the same text, or `NO_RANK`.
-    #[inline(always)]
-    pub fn answer(&self, text: &[u8], start: usize, question: &Question) -> u32 {
-        let Question { key, hash, len } = *question;
-        match len {
-            ..=LONGEST => self.whole_short(key, hash).unwrap_or(NO_RANK),
-            _ => self.rank_of_many(text, start, len),
+    /// The ranks of what a new part makes with the part before it and with the one after it:
+    /// `text[first..end]` and `text[start..last]`. The memory of both is waited for at once.
+    #[inline]
+    pub fn ranks(&self, text: &[u8], [first, start, end, last]: [usize; 4]) -> [u32; 2] {
+        let pairs = [(first, end - first), (start, last - start)];
+        if pairs.iter().any(|&(_, len)| len > LONGEST) {
+            return pairs.map(|(start, len)| self.rank(text, start, len));
         }
+        let keys = pairs.map(|(start, len)| Key::of(text, start, len));
+        let hashes = keys.map(Key::hash);
+        let maybe = hashes.map(|hash| self.may_have(hash));
+        if maybe == [true, true] {
+            self.short.fetch(hashes[1]);
+        }
+        std::array::from_fn(|i| match maybe[i] {
+            true => self.find_short(keys[i], hashes[i]).unwrap_or(NO_RANK),
+            false => NO_RANK,
+        })
     }
 
     /// With what merging of the text may begin at `start`: parts, and nothing between them.
@@ -125,12 +114,6 @@ impl Vocabulary {
             return self.short.find(key, hash);
         }
         self.table.id_of(&key.bytes()[..key.len()])
-    }
-
-    /// Ask for the memory that `fetch` will need.
-    #[inline(always)]
-    pub fn expect(&self, hash: u64) {
-        fetch(&self.filter[filter_place(hash, self.filter.len()).0]);
     }
 
     /// Ask for the memory that `whole_short` will need.

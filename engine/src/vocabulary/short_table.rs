@@ -102,7 +102,7 @@ impl Key {
 
 /// Ask the processor for the memory of a place, without waiting for it.
 #[inline(always)]
-pub fn fetch<T>(place: &T) {
+fn fetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
