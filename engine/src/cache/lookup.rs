@@ -17,7 +17,7 @@ pub struct Lookup<'a> {
     pub merger: &'a mut Merger,
     pub cache: &'a mut Cache,
     pub recent: &'a mut Recent,
-    /// How many of the last batch of pre-tokens were not recent.
+    /// How many of the last batch of pre-tokens were neither recent nor cached.
     pub missed: &'a mut usize,
 }
 
@@ -67,10 +67,10 @@ impl Lookup<'_> {
     /// As `encode_pieces`, for one that is not among the recent ones.
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
-        *self.missed += 1;
         if piece.len() > LONGEST {
             self.encode_long(piece, sink);
         } else if let Some(id) = self.vocabulary.whole_short(key, hash) {
+            *self.missed += 1;
             self.remember(Slot::new(key, &[id]), hash);
             sink.push(id);
         } else if let Some(entry) = self.cache.find_short(key, hash) {
@@ -105,6 +105,7 @@ impl Lookup<'_> {
             sink.extend(ids);
             return;
         }
+        *self.missed += 1;
         let ids = self.merger.merge(self.vocabulary, piece);
         sink.extend(ids);
         match (Slot::new(key, ids), Entry::new(key, ids), long) {
@@ -128,6 +129,7 @@ impl Lookup<'_> {
             sink.extend(ids);
             return;
         }
+        *self.missed += 1;
         let whole;
         let ids = match self.vocabulary.whole_long(piece, hash) {
             Some(id) => {
