@@ -111,6 +111,8 @@ def test_a_chat_is_counted_encoded_and_fitted_as_by_the_engine(chats: RunningSer
     )
     assert batch.results[0].count == counted.count
     assert batch.results[1].error.reason == "INVALID_CHAT"
+    for answer in (fitted, batch):
+        assert (answer.audience, answer.rule) == (counted.audience, counted.rule)
 
 
 def test_formats_are_listed_and_described(chats: RunningServer) -> None:

@@ -202,18 +202,22 @@ class CountChatResult(_message.Message):
     def __init__(self, count: _Optional[int] = ..., limit_exceeded: bool = ..., accuracy: _Optional[_Union[Accuracy, str]] = ..., error: _Optional[_Union[_text_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class BatchCountChatResponse(_message.Message):
-    __slots__ = ("results", "encoding", "fingerprint", "format", "format_fingerprint")
+    __slots__ = ("results", "encoding", "fingerprint", "format", "format_fingerprint", "audience", "rule")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    AUDIENCE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[CountChatResult]
     encoding: str
     fingerprint: str
     format: str
     format_fingerprint: str
-    def __init__(self, results: _Optional[_Iterable[_Union[CountChatResult, _Mapping]]] = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ..., format: _Optional[str] = ..., format_fingerprint: _Optional[str] = ...) -> None: ...
+    audience: str
+    rule: str
+    def __init__(self, results: _Optional[_Iterable[_Union[CountChatResult, _Mapping]]] = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ..., format: _Optional[str] = ..., format_fingerprint: _Optional[str] = ..., audience: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
 
 class EncodeChatRequest(_message.Message):
     __slots__ = ("encoding", "format", "messages", "tools", "options", "disallowed_special", "with_segments", "expected_fingerprint", "expected_format_fingerprint")
@@ -296,7 +300,7 @@ class FitChatRequest(_message.Message):
     def __init__(self, encoding: _Optional[str] = ..., format: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[ChatMessage, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[Tool, _Mapping]]] = ..., options: _Optional[_Union[ChatOptions, _Mapping]] = ..., max_tokens: _Optional[int] = ..., reserve_tokens: _Optional[int] = ..., keep_system: bool = ..., pinned: _Optional[_Iterable[int]] = ..., min_last_turns: _Optional[int] = ..., refill_percent: _Optional[int] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., expected_fingerprint: _Optional[str] = ..., expected_format_fingerprint: _Optional[str] = ...) -> None: ...
 
 class FitChatResponse(_message.Message):
-    __slots__ = ("kept", "trimmed", "count", "original_count", "accuracy", "encoding", "fingerprint", "format", "format_fingerprint")
+    __slots__ = ("kept", "trimmed", "count", "original_count", "accuracy", "encoding", "fingerprint", "format", "format_fingerprint", "audience", "rule")
     KEPT_FIELD_NUMBER: _ClassVar[int]
     TRIMMED_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -306,6 +310,8 @@ class FitChatResponse(_message.Message):
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    AUDIENCE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
     kept: _containers.RepeatedScalarFieldContainer[int]
     trimmed: bool
     count: int
@@ -315,7 +321,9 @@ class FitChatResponse(_message.Message):
     fingerprint: str
     format: str
     format_fingerprint: str
-    def __init__(self, kept: _Optional[_Iterable[int]] = ..., trimmed: bool = ..., count: _Optional[int] = ..., original_count: _Optional[int] = ..., accuracy: _Optional[_Union[Accuracy, str]] = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ..., format: _Optional[str] = ..., format_fingerprint: _Optional[str] = ...) -> None: ...
+    audience: str
+    rule: str
+    def __init__(self, kept: _Optional[_Iterable[int]] = ..., trimmed: bool = ..., count: _Optional[int] = ..., original_count: _Optional[int] = ..., accuracy: _Optional[_Union[Accuracy, str]] = ..., encoding: _Optional[str] = ..., fingerprint: _Optional[str] = ..., format: _Optional[str] = ..., format_fingerprint: _Optional[str] = ..., audience: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
 
 class ChatFormat(_message.Message):
     __slots__ = ("name", "fingerprint", "source", "audience", "joining", "accuracy", "encodes", "control_tokens", "roles", "fields", "tools", "encodings")

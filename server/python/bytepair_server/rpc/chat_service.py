@@ -54,7 +54,7 @@ class ChatService:
         # How answers of CountChat end, which is the same for all of an encoding and a format.
         self._ends: Final = {
             (entry.name, chosen.name): chat_pb2.CountChatResponse(
-                audience=chosen.audience, rule=chosen.source, **_names(entry, chosen)
+                **_naming(entry, chosen)
             ).SerializeToString()
             for entry in catalog.entries
             for chosen in catalog.chat_formats.values()
@@ -97,7 +97,7 @@ class ChatService:
         size = sum([item.ByteSize() for item in request.items])
         self._check_size("items.messages", sum(map(parts_of_chat, request.items)), size, call)
         options = options_of(request)
-        response = chat_pb2.BatchCountChatResponse(**_names(entry, chosen))
+        response = chat_pb2.BatchCountChatResponse(**_naming(entry, chosen))
         for item in request.items:
             result = response.results.add()
             try:
@@ -180,7 +180,7 @@ class ChatService:
             count=fitted.count,
             original_count=fitted.original_count,
             accuracy=ACCURACY[fitted.accuracy],
-            **_names(entry, chosen),
+            **_naming(entry, chosen),
         ).SerializeToString()
 
     def list_formats(self, request: chat_pb2.ListChatFormatsRequest, call: Call) -> bytes:
@@ -217,6 +217,11 @@ class ChatService:
         limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
         call.input_bytes = size
+
+
+def _naming(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
+    """For whom a count is, by which rule, and the names."""
+    return {"audience": chosen.audience, "rule": chosen.source, **_names(entry, chosen)}
 
 
 def _names(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
