@@ -14,7 +14,6 @@ mod chunker;
 mod decode;
 pub mod fit;
 mod merge;
-pub mod named_texts;
 pub mod output;
 pub mod parallel;
 pub mod pipeline;

@@ -49,6 +49,33 @@ pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
     (key == u64::from(number) << 3 | LENGTH_DELIMITED && at == message.len()).then_some(content)
 }
 
+/// A name, and a text if there is one, of a message that has nothing else: a string in field 1 and, if
+/// it is there, a message in field 2 that has only a string in field 1. Such are most messages of a
+/// chat. `None` for any other message.
+pub fn named(message: &[u8]) -> Option<(&str, Option<&str>)> {
+    let mut at = 0;
+    let mut name = &[][..];
+    if message.first() == Some(&NAME) {
+        at = 1;
+        name = delimited(message, &mut at)?;
+    }
+    let mut text = None;
+    if at < message.len() {
+        let is_content = message[at] == CONTENT;
+        at += 1;
+        let content = delimited(message, &mut at)?;
+        if !is_content || content.is_empty() || at < message.len() {
+            return None;
+        }
+        text = Some(std::str::from_utf8(only(content, 1)?).ok()?);
+    }
+    Some((std::str::from_utf8(name).ok()?, text))
+}
+
+/// Keys of fields, in one byte.
+const NAME: u8 = 1 << 3 | LENGTH_DELIMITED as u8;
+const CONTENT: u8 = 2 << 3 | LENGTH_DELIMITED as u8;
+
 fn delimited<'a>(message: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let length = varint(message, at, SHORT)? as usize;
     let content = message.get(*at..)?.get(..length)?;
@@ -113,6 +140,28 @@ mod tests {
             b"\x08\x01",
         ] {
             assert_eq!(only(message, 1), None, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_text_or_without() {
+        assert_eq!(
+            named(b"\x0a\x04user\x12\x03\x0a\x01x"),
+            Some(("user", Some("x")))
+        );
+        assert_eq!(named(b"\x0a\x04user"), Some(("user", None)));
+        assert_eq!(named(b""), Some(("", None)));
+        for message in [
+            &b"\x0a\x01\xff"[..],          // not UTF-8
+            b"\x12\x06\x0a\x01x\x0a\x01y", // two texts in one part
+            b"\x12\x00\x12\x00",           // two parts, which are none
+            b"\x12\x00",                   // a part that is none
+            b"\x12\x02\x10\x05",           // a part of another kind
+            b"\x1a\x01n",                  // another field
+            b"\x12\x04\x0a\x09ab",         // a text that ends too early
+            b"\x12",
+        ] {
+            assert_eq!(named(message), None, "{message:?}");
         }
     }
 }

@@ -21,7 +21,6 @@ __all__ = [
     "break_ends",
     "merge_columns",
     "merges_by_rank",
-    "take_named_texts",
     "unpack",
 ]
 
@@ -46,11 +45,6 @@ def merges_by_rank(
 ) -> bool:
     """See `as_ranks.merges_by_rank`; the merges are lefts, rights and results. A token of more than
     256 bytes makes nothing certain."""
-
-def take_named_texts(
-    data: bytes, number: int
-) -> tuple[bytes, list[tuple[str, bytes | None]]] | None:
-    """See `named_texts.take_named_texts`."""
 
 def unpack(data: bytes) -> array[int] | None:
     """See `varint.unpack`."""

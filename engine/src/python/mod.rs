@@ -11,7 +11,6 @@ mod fit;
 mod guard;
 mod ids;
 mod merges;
-mod named_texts;
 mod pipeline;
 mod table;
 mod text;
@@ -48,7 +47,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(merges::merge_columns, module)?)?;
     module.add_function(wrap_pyfunction!(merges::merges_by_rank, module)?)?;
     module.add_function(wrap_pyfunction!(ids::unpack, module)?)?;
-    module.add_function(wrap_pyfunction!(named_texts::take_named_texts, module)?)?;
     module.add_function(wrap_pyfunction!(breaks::break_ends, module)?)?;
     module.add("BREAKS_UNICODE_VERSION", breaks::unicode_version())?;
     module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)

@@ -1,5 +1,5 @@
 """The server's compiled part: the native transport, HTTP below and calls above, which only
-`transport/native.py` uses; and reading fields of messages, which only `rpc/parsed.py` does."""
+`transport/native.py` uses; and reading fields of messages, which only `rpc/fields.py` does."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -16,6 +16,7 @@ __all__ = [
     "Incoming",
     "Transport",
     "take_field",
+    "take_named_texts",
 ]
 
 OPENED: int
@@ -39,6 +40,21 @@ def take_field(
     Returns:
         The message without the field, and what the field holds each time that it is there, or what
         `inner` does. None where that is not to be had simply, as for a message that is malformed.
+    """
+
+def take_named_texts(
+    message: bytes, number: int
+) -> tuple[bytes, list[tuple[str, bytes | None]]] | None:
+    """Take a field out of a protobuf message that holds messages of a name and a text: a string in
+    field 1 and, if it is there, a message in field 2 that has only a string in field 1.
+
+    Args:
+        message: The message.
+        number: The field's.
+    Returns:
+        The message without the field, and the name and the UTF-8 of the text, or None where there
+        is no text, of each message in it. None where one has anything else, and for a message that
+        is malformed.
     """
 
 @final

@@ -7,7 +7,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from bytepair.v1 import chat_pb2
 from bytepair_engine import Encoding
-from bytepair_engine.backends.named_texts import Named, take_named_texts
 from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS
 from bytepair_engine.chat.json_text import NotJson, parse
@@ -15,6 +14,7 @@ from bytepair_engine.chat.messages import Part, Structured
 
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import wire
+from bytepair_server.rpc.fields import Named, take_named_texts
 
 #: Beside these two fields a message rarely has others.
 _CONTENT: Final = chat_pb2.ChatMessage.CONTENT_FIELD_NUMBER

@@ -1,6 +1,6 @@
 """Parsed requests, whose large fields (text or ids) stay bytes.
 
-Where the compiled part is not built, and for requests that are not simple, protobuf reads all.
+Requests that are not simple are read by protobuf as a whole.
 """
 
 from __future__ import annotations
@@ -13,18 +13,7 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine.backends.varint import unpack
 
 from bytepair_server.rpc import wire
-
-try:
-    from bytepair_server._transport import take_field
-except ImportError:
-
-    def take_field(
-        message: bytes, number: int, inner: int | None = None
-    ) -> tuple[bytes, list[bytes]] | None:
-        """Leave all to protobuf."""
-        del message, number, inner
-        return None
-
+from bytepair_server.rpc.fields import take_field
 
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
 HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchCountRequest)

@@ -1,5 +1,7 @@
 //! The extension module: the only file that knows PyO3.
 
+mod fields;
+
 use std::fs::File;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -16,7 +18,6 @@ use crate::call::{Command, Event, Failure, Opened, Pairs};
 use crate::calls::Calls;
 use crate::connect::{Kind, Method, Protocols};
 use crate::connection::Shared;
-use crate::fields;
 use crate::files::{File as StaticFile, Files as StaticFiles};
 use crate::peer::Peers;
 use crate::server::{Listener, Server};
@@ -308,32 +309,6 @@ impl Transport {
     }
 }
 
-/// The message without a field, and what the field holds each time that it is there. With `inner`, the
-/// field holds messages, and of each what its only field has. `None` where protobuf is to read it.
-#[pyfunction]
-#[pyo3(signature = (message, number, inner = None))]
-fn take_field<'py>(
-    py: Python<'py>,
-    message: &[u8],
-    number: u32,
-    inner: Option<u32>,
-) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyList>)>> {
-    let Some((rest, mut found)) = fields::take(message, number) else {
-        return Ok(None);
-    };
-    if let Some(inner) = inner {
-        for content in &mut found {
-            match fields::only(content, inner) {
-                Some(only) => *content = only,
-                None => return Ok(None),
-            }
-        }
-    }
-    let found = found.into_iter().map(|content| PyBytes::new(py, content));
-    let found = PyList::new(py, found)?;
-    Ok(Some((PyBytes::new(py, &rest), found)))
-}
-
 /// gRPC's number.
 const UNAUTHENTICATED: u32 = 16;
 
@@ -411,7 +386,8 @@ fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
 fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transport>()?;
     module.add_class::<Incoming>()?;
-    module.add_function(wrap_pyfunction!(take_field, module)?)?;
+    module.add_function(wrap_pyfunction!(fields::take_field, module)?)?;
+    module.add_function(wrap_pyfunction!(fields::take_named_texts, module)?)?;
     for (name, value) in [
         ("OPENED", OPENED),
         ("MESSAGE", MESSAGE),
