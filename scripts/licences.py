@@ -32,8 +32,10 @@ _WRITTEN: Final = {
     "License :: OSI Approved :: MIT License": "MIT",
     "Apache-2.0 / MIT": "Apache-2.0 OR MIT",  # as cargo allowed it before SPDX
 }
-#: What packages are under of which the bill of materials says nothing: their metadata do.
-_UNSAID: Final = {"protobuf": ["BSD-3-Clause"]}
+#: Names more than one licence.
+_VAGUE: Final = "License :: OSI Approved :: BSD License"
+#: The licences of packages for which the bill of materials names none: by their licence files.
+_UNSAID: Final = {"protobuf": ["BSD-3-Clause"], "Jinja2": ["BSD-3-Clause"]}
 
 
 def refused(bom: dict[str, Any]) -> Iterator[str]:
@@ -46,7 +48,8 @@ def refused(bom: dict[str, Any]) -> Iterator[str]:
     """
     for component in bom["components"]:
         stated = [_stated(entry) for entry in component.get("licenses", [])]
-        stated = stated or _UNSAID.get(component["name"], [])
+        if stated in ([], [_VAGUE]):
+            stated = _UNSAID.get(component["name"], stated)
         if not stated or not all(is_allowed(name) for name in stated):
             said = ", ".join(stated) or "nothing"
             yield f"{component['name']} {component.get('version', '')}: licence: {said}"

@@ -60,12 +60,21 @@ def test_a_known_weakness_fails_whatever_else_is_allowed() -> None:
         ([{"license": {"id": "GPL-3.0-only"}}], False),
         ([{"license": {"id": "MIT"}}, {"license": {"id": "GPL-3.0-only"}}], False),
         ([{"license": {"name": "MITish"}}], False),
+        ([{"license": {"name": "License :: OSI Approved :: BSD License"}}], False),
         ([], False),
     ],
 )
 def test_licences_are_allowed_by_name(licences: list[Any], is_allowed: bool) -> None:
     component = {"name": "package", "version": "1", "licenses": licences}
     assert (list(refused({"components": [component]})) == []) is is_allowed
+
+
+def test_a_vague_licence_is_the_one_of_the_package_s_licence_file() -> None:
+    vague = {"license": {"name": "License :: OSI Approved :: BSD License"}}
+    component = {"name": "Jinja2", "version": "3.1.6", "licenses": [vague]}
+    assert list(refused({"components": [component]})) == []
+    component["licenses"] = [vague, {"license": {"id": "GPL-3.0-only"}}]
+    assert list(refused({"components": [component]})) != []
 
 
 def test_crates_and_packages_may_have_the_same_licences() -> None:
