@@ -1,8 +1,15 @@
 //! The class of a character: all that a split pattern can ask about it.
 
-use super::class_table::{BLOCKS, INDEX};
+/// The version of the Unicode Character Database behind the classes: that of `regex-syntax`.
+pub const UNICODE_VERSION: &str = "16.0.0";
 
-/// Lower in numbers than 16, so that a set of classes is a `u16`.
+/// Which row of `BLOCKS` holds the 128 code points from 128 × the index.
+static INDEX: [u8; 0x110000 / 128] = *include_bytes!(concat!(env!("OUT_DIR"), "/class_index"));
+
+/// Class numbers, 128 to a row.
+static BLOCKS: [u8; 256 * 128] = *include_bytes!(concat!(env!("OUT_DIR"), "/class_blocks"));
+
+/// A number, as `build.rs` has them too; lower than 16, so that a set of classes is a `u16`.
 pub type Class = u8;
 
 // Class 0 is the rest: controls, formats, unassigned. No pattern asks for it by itself.
@@ -125,4 +132,16 @@ pub fn run_end(text: &[u8], mut i: usize, set: ClassSet) -> usize {
         i += seen.len;
     }
     i
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_classes_are_those_of_the_version_that_is_stated() {
+        // Both are upper-case letters: the first since Unicode 16, the second since 17.
+        assert_eq!(UNICODE_VERSION, "16.0.0");
+        assert_eq!([class_of(0x1c89), class_of(0xa7ce)], [UPPER, 0]);
+    }
 }

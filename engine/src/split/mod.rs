@@ -3,7 +3,6 @@
 mod blocks;
 mod bytes;
 mod class;
-mod class_table;
 mod deepseek;
 mod piece;
 mod published;
@@ -12,8 +11,7 @@ pub mod regex;
 mod rules;
 mod split_points;
 
-pub use class::{class_of, is_letter};
-pub use class_table::UNICODE_VERSION;
+pub use class::{UNICODE_VERSION, class_of, is_letter};
 pub use split_points::{is_split_point, next_split_point};
 
 use std::sync::Arc;

@@ -1,0 +1,56 @@
+//! Writes the table of character classes that the split scanners use: `src/split/class.rs` reads it.
+//!
+//! `regex-syntax` has the classes of the regular expressions inside tiktoken. So a character that a
+//! later Unicode assigns is split as the published tokenizer splits it.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::path::Path;
+use std::{env, fs};
+
+use regex_syntax::hir::{Class, HirKind};
+
+/// Code points in a block.
+const BLOCK: usize = 128;
+
+/// Class numbers as in `class.rs`, and what is of the class; where two match, the later one counts.
+const CLASSES: [(u8, &str); 9] = [
+    (1, r"[\p{Lu}\p{Lt}]"),
+    (2, r"\p{Ll}"),
+    (3, r"[\p{Lm}\p{Lo}]"),
+    (4, r"\p{M}"),
+    (5, r"\p{N}"),
+    (6, r"\p{P}"),
+    (7, r"\p{S}"),
+    (8, r"\s"),
+    (9, r"[\r\n]"),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut classes = vec![0; char::MAX as usize + 1];
+    for (number, pattern) in CLASSES {
+        let hir = regex_syntax::parse(pattern)?;
+        let HirKind::Class(Class::Unicode(class)) = hir.kind() else {
+            return Err(format!("{pattern} is no class").into());
+        };
+        for range in class.ranges() {
+            classes[range.start() as usize..=range.end() as usize].fill(number);
+        }
+    }
+    let mut places = HashMap::new();
+    let (mut index, mut blocks) = (Vec::new(), Vec::new());
+    for block in classes.chunks(BLOCK) {
+        let place = *places.entry(block).or_insert_with(|| {
+            blocks.extend_from_slice(block);
+            blocks.len() / BLOCK - 1
+        });
+        index.push(u8::try_from(place)?);
+    }
+    // As many as an index can name, so that no look-up needs a check.
+    blocks.resize(BLOCK << 8, 0);
+    let folder = env::var("OUT_DIR")?;
+    fs::write(Path::new(&folder).join("class_index"), index)?;
+    fs::write(Path::new(&folder).join("class_blocks"), blocks)?;
+    Ok(())
+}
