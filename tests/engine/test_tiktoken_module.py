@@ -14,6 +14,7 @@ import bytepair_engine.tiktoken.load
 import bytepair_engine.tiktoken.model
 import pytest
 import tiktoken as theirs
+import tiktoken.load
 import tiktoken.model
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,9 +150,13 @@ def test_copies_of_a_named_encoding_are_itself_and_of_another_are_equal(
     )
 
 
-def test_rank_files_are_read_as_they_were_written(ranks: dict[bytes, int], tmp_path: Path) -> None:
+def test_rank_files_are_read_as_they_were_written(
+    ranks: dict[bytes, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = f"{tmp_path}/small.tiktoken"
     bytepair_engine.tiktoken.load.dump_tiktoken_bpe(ranks, path)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")  # no cache outside of the test
+    assert tiktoken.load.load_tiktoken_bpe(path) == ranks
     assert bytepair_engine.tiktoken.load.load_tiktoken_bpe(path) == ranks
     with pytest.raises(ValueError, match="sha256"):
         bytepair_engine.tiktoken.load.load_tiktoken_bpe(path, "0" * 64)
