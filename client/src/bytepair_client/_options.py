@@ -18,7 +18,9 @@ from bytepair_client._errors import InvalidOption
 
 DEFAULT_TARGET: Final = "localhost:50051"
 DEFAULT_TIMEOUT_S: Final = 10.0
-DEFAULT_MAX_ATTEMPTS: Final = 4
+#: Six attempts wait 0.1, 0.2, 0.4, 0.8 and 1.6 seconds, some three in all: longer than gRPC ever
+#: waits before it connects again to a server that has come back.
+DEFAULT_MAX_ATTEMPTS: Final = 6
 DEFAULT_MAX_UNARY_BYTES: Final = 1024 * 1024  # the server's default of max_input_bytes
 BYTES_PER_ID: Final = 4  # an id counts as the English text that it stands for, as in the server
 DEFAULT_MAX_REQUEST_BYTES: Final = 64 * 1024 * 1024

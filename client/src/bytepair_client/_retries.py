@@ -25,9 +25,6 @@ JITTER: Final = 0.2
 #: while it stops (https://github.com/grpc/grpc/issues/41785); a call that its own caller cancelled
 #: is never retried. OVERLOADED is not: the server needs fewer calls then, not more.
 RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
-#: A stream that has given output is retried for at least this long: half an answer is worth less
-#: to its reader than a late one.
-STARTED_STREAM_S = 10.0
 #: Where a quota error has no delay for a retry.
 QUOTA_WAIT_S: Final = 1.0
 
@@ -62,8 +59,6 @@ class Attempts:
         self._until: float | None = None
         self._left = most
         self._backoff = INITIAL_BACKOFF_S
-        self._has_progressed = False
-        self._failing_since: float | None = None
 
     def rate_delay(self) -> float:
         """The seconds to wait before the next one is begun, by the client's rate limit."""
@@ -82,8 +77,6 @@ class Attempts:
         """Note that the server answered: attempts are counted from here on."""
         self._left = self._most - 1
         self._backoff = INITIAL_BACKOFF_S
-        self._has_progressed = True
-        self._failing_since = None
 
     def wait(self, failure: TokenizerError) -> float | None:
         """The seconds to wait before another attempt; None if there is to be none."""
@@ -96,20 +89,13 @@ class Attempts:
             if self._until is not None:
                 self._until += seconds
             return seconds
-        if failure.code not in RETRIED_CODES or (self._left < 1 and not self._is_patient()):
+        if failure.code not in RETRIED_CODES or self._left < 1:
             return None
-        if self._failing_since is None:
-            self._failing_since = monotonic()
         seconds = self._backoff * random.uniform(1 - JITTER, 1 + JITTER)
         self._backoff = min(self._backoff * BACKOFF_MULTIPLIER, MAX_BACKOFF_S)
         if self._until is not None and monotonic() + seconds >= self._until:
             return None
         return seconds
-
-    def _is_patient(self) -> bool:
-        if not self._has_progressed or self._most < 2:
-            return False
-        return self._failing_since is None or monotonic() < self._failing_since + STARTED_STREAM_S
 
 
 class RateLimiter:
