@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args
 
-from bytepair.v1 import context_pb2, text_pb2
+from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._call import Fallback, StreamCall
@@ -24,13 +24,7 @@ from bytepair_client._options import (
 from bytepair_client._text import set_text
 
 DecodeErrors = Literal["replace", "strict"]
-_ERRORS: dict[str, text_pb2.DecodeErrors] = {
-    "replace": text_pb2.DECODE_ERRORS_REPLACE,
-    "strict": text_pb2.DECODE_ERRORS_STRICT,
-}
-
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
-PREFIX: Final = "CUT_LEVEL_"
 CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
 
 Response = TypeVar("Response", bound=Message)
@@ -72,15 +66,31 @@ def set_encoding(
     request.expected_fingerprint = utf8("expected_fingerprint", expected or "")
 
 
-def wire_errors(errors: str) -> text_pb2.DecodeErrors:
-    """The `errors` of a request.
+def enum_value(option: str, name: str, names: Any, enum: Any) -> Any:
+    """The value of an enum of the API.
 
+    Args:
+        option: The argument.
+        name: The value's name in Python.
+        names: The Literal of all names.
+        enum: The enum.
     Raises:
-        InvalidOption: It is neither "replace" nor "strict".
+        InvalidOption: It is none of them.
     """
-    if errors not in _ERRORS:
-        raise invalid("errors", f"must be one of {', '.join(_ERRORS)}")
-    return _ERRORS[errors]
+    if name not in get_args(names):
+        raise invalid(option, f"must be one of {', '.join(get_args(names))}")
+    return enum.Value(_prefix(enum) + name.upper())
+
+
+def enum_name(value: int, enum: Any) -> str:
+    """The name of a value in Python."""
+    name: str = enum.Name(value)
+    return name.removeprefix(_prefix(enum)).lower()
+
+
+def _prefix(enum: Any) -> str:
+    unspecified: str = enum.Name(0)
+    return unspecified.removesuffix("UNSPECIFIED")
 
 
 def set_one_text(request: Any, text: object) -> None:
@@ -100,17 +110,6 @@ def tokens(option: str, value: int) -> int:
     if value < 0:
         raise invalid(option, f"must be 0 or more, not {value}")
     return checked_limit(value) or 0
-
-
-def wire_level(level: str) -> context_pb2.CutLevel:
-    """The level of a request. Raises InvalidOption for none of `Level`."""
-    name = f"{PREFIX}{level.upper()}"
-    if name not in context_pb2.CutLevel.keys() or level == "unspecified":  # noqa: SIM118
-        levels = [name.removeprefix(PREFIX).lower() for name in context_pb2.CutLevel.keys()[1:]]
-        raise invalid("level", f"must be one of {', '.join(levels)}")
-    found: Any = context_pb2.CutLevel.Value(name)
-    value: context_pb2.CutLevel = found
-    return value
 
 
 def has_more_bytes(text: str, limit: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Unpack, overload
 
-from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError, UnknownTokenId
@@ -14,10 +14,10 @@ from bytepair_client._operations.batches import Batch, BatchOptions, Item, Progr
 from bytepair_client._operations.common import (
     DecodeErrors,
     copied,
+    enum_value,
     joined,
     set_encoding,
     timeout_for,
-    wire_errors,
     within,
 )
 from bytepair_client._operations.streaming import decode_stream_call
@@ -62,7 +62,8 @@ def decode(
         TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.DecodeRequest(
-        errors=wire_errors(errors), skip_special_tokens=skip_special_tokens
+        errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
+        skip_special_tokens=skip_special_tokens,
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
     return _decode_call(defaults, request, ids, _text, timeout)
@@ -140,7 +141,8 @@ def decode_batch(
         TokenizerError: See the tree in the documentation.
     """
     options = tokenizer_pb2.BatchDecodeRequest(
-        errors=wire_errors(errors), skip_special_tokens=skip_special_tokens
+        errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
+        skip_special_tokens=skip_special_tokens,
     )
     set_encoding(options, defaults, encoding, expected_fingerprint)
 

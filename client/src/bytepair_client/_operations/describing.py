@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
 from bytepair_client._operations.chats import CHAT_SERVICE
-from bytepair_client._operations.common import named_encoding
+from bytepair_client._operations.common import enum_name, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
@@ -298,8 +298,8 @@ def get_token(
 def _token_info(answer: token_pb2.GetTokenResponse) -> TokenInfo:
     return TokenInfo(
         data=answer.data,
-        kind=token_pb2.TokenKind.Name(answer.kind).removeprefix("TOKEN_KIND_").lower(),
-        order=token_pb2.MergeOrder.Name(answer.order).removeprefix("MERGE_ORDER_").lower(),
+        kind=enum_name(answer.kind, token_pb2.TokenKind),
+        order=enum_name(answer.order, token_pb2.MergeOrder),
         parts=tuple(map(_part, answer.parts)),
     )
 

@@ -12,6 +12,7 @@ from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, Progress, TextBatchOptions, text_items
 from bytepair_client._operations.common import (
     copied,
+    enum_value,
     has_more_bytes,
     joined,
     set_encoding,
@@ -26,7 +27,6 @@ from bytepair_client._options import (
     Timeout,
     checked_limit,
     chosen_timeout,
-    invalid,
 )
 from bytepair_client._text import (
     AllowedSpecial,
@@ -43,11 +43,6 @@ COUNT = method(tokenizer_pb2.CountResponse, "Count")
 BATCH_COUNT = method(tokenizer_pb2.BatchCountResponse, "BatchCount")
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
-_UNITS: dict[str, text_pb2.OffsetUnit] = {
-    "code_point": text_pb2.OFFSET_UNIT_CODE_POINT,
-    "byte": text_pb2.OFFSET_UNIT_BYTE,
-    "utf16": text_pb2.OFFSET_UNIT_UTF16,
-}
 
 
 class IdsWithOffsets(NamedTuple):
@@ -130,13 +125,11 @@ def encode_with_offsets(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    if unit not in _UNITS:
-        raise invalid("unit", f"must be one of {', '.join(_UNITS)}")
     request = tokenizer_pb2.EncodeRequest(
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
         add_special_tokens=add_special_tokens,
-        offsets=_UNITS[unit],
+        offsets=enum_value("unit", unit, OffsetUnit, text_pb2.OffsetUnit),
     )
     set_text(request, text)
     set_encoding(request, defaults, encoding, expected_fingerprint)

@@ -13,16 +13,16 @@ from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._operations.batches import Batch, Progress, text_items
 from bytepair_client._operations.common import (
     CODE_POINT,
-    PREFIX,
     Level,
     copied,
+    enum_name,
+    enum_value,
     has_more_bytes,
     one_text,
     set_encoding,
     set_one_text,
     timeout_for,
     tokens,
-    wire_level,
     within,
 )
 from bytepair_client._operations.streaming import (
@@ -37,7 +37,6 @@ from bytepair_client._options import (
     Fingerprint,
     Timeout,
     chosen_timeout,
-    invalid,
 )
 from bytepair_client._text import (
     AllowedSpecial,
@@ -91,8 +90,8 @@ def truncate(
     """
     request = context_pb2.TruncateRequest(
         max_tokens=tokens("max_tokens", max_tokens),
-        keep=_keep(keep),
-        level=wire_level(level),
+        keep=enum_value("keep", keep, Keep, context_pb2.Keep),
+        level=enum_value("level", level, Level, context_pb2.CutLevel),
         marker=marker,
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
@@ -133,8 +132,8 @@ def truncate_batch(
     """
     options = context_pb2.BatchTruncateRequest(
         max_tokens=tokens("max_tokens", max_tokens),
-        keep=_keep(keep),
-        level=wire_level(level),
+        keep=enum_value("keep", keep, Keep, context_pb2.Keep),
+        level=enum_value("level", level, Level, context_pb2.CutLevel),
         marker=marker,
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
@@ -168,14 +167,6 @@ def _truncate_call(
 
 def _text(answer: context_pb2.TruncateResponse | context_pb2.TruncateResult) -> str:
     return answer.text
-
-
-def _keep(keep: str) -> context_pb2.Keep:
-    if keep not in ("start", "end", "both"):
-        raise invalid("keep", 'must be "start", "end" or "both"')
-    found: Any = context_pb2.Keep.Value(f"KEEP_{keep.upper()}")
-    value: context_pb2.Keep = found
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +225,7 @@ def split(
     request = context_pb2.SplitRequest(
         max_tokens=tokens("max_tokens", max_tokens),
         overlap_tokens=tokens("overlap_tokens", overlap_tokens),
-        level=wire_level(level),
+        level=enum_value("level", level, Level, context_pb2.CutLevel),
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
         add_special_tokens=add_special_tokens,
@@ -292,7 +283,7 @@ def split_stream(
     config = context_pb2.SplitStreamConfig(
         max_tokens=tokens("max_tokens", max_tokens),
         overlap_tokens=tokens("overlap_tokens", overlap_tokens),
-        level=wire_level(level),
+        level=enum_value("level", level, Level, context_pb2.CutLevel),
         allowed_special=wire_allowed(allowed_special),
         disallowed_special=wire_disallowed(disallowed_special),
         add_special_tokens=add_special_tokens,
@@ -348,5 +339,5 @@ def _joined(answers: Sequence[context_pb2.SplitStreamResponse]) -> context_pb2.S
 
 
 def _chunk(chunk: context_pb2.Chunk, text: str) -> Chunk:
-    level = context_pb2.CutLevel.Name(chunk.end_level).removeprefix(PREFIX).lower()
+    level = enum_name(chunk.end_level, context_pb2.CutLevel)
     return Chunk(chunk.start, chunk.end, chunk.count, level, chunk.overlap, text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from bytepair.v1 import stream_pb2
+from bytepair.v1 import stream_pb2, text_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._ids_buffer import IdsBuffer
-from bytepair_client._operations.common import DecodeErrors, set_encoding, wire_errors
+from bytepair_client._operations.common import DecodeErrors, enum_value, set_encoding
 from bytepair_client._options import (
     BYTES_PER_ID,
     NOT_GIVEN,
@@ -117,7 +117,7 @@ def decode_stream(
         skip_special_tokens=skip_special_tokens,
         stop=[utf8("stop", string) for string in stop],
         include_stop=include_stop,
-        errors=wire_errors(errors),
+        errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
         as_bytes=as_bytes,
     )
     set_ids(config.prefill_ids, prefill_ids)
