@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._options import invalid, utf8
+from bytepair_client._operations.common import set_encoding
+from bytepair_client._options import NOT_GIVEN, Defaults, Fingerprint, invalid, utf8
 from bytepair_client._text import DisallowedSpecial, wire_disallowed
 
 ChatMessages = Iterable[Mapping[str, Any]]
@@ -33,29 +34,65 @@ _PAST_REASONING = {
 }
 
 
-def fill(
+class ChatOptions(TypedDict, total=False):
+    """Options of every method for chats; `count_chat` describes them."""
+
+    add_generation_prompt: bool
+    continue_final_message: bool
+    past_reasoning: str
+    reasoning_effort: str
+    current_date: str
+    format_options: Mapping[str, str] | None
+    encoding: str | None
+    expected_fingerprint: Fingerprint
+    expected_format_fingerprint: str
+
+
+def set_chat_options(
     request: Any,
-    messages: ChatMessages,
+    defaults: Defaults,
     chat_format: str,
-    tools: ChatTools,
     disallowed_special: DisallowedSpecial,
-    expected_format_fingerprint: str,
+    *,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
+    past_reasoning: str = "default",
+    reasoning_effort: str = "",
+    current_date: str = "",
+    format_options: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    expected_format_fingerprint: str = "",
 ) -> None:
-    """Set the format, what becomes of control tokens in text, the messages and the tools.
+    """Say in a request how chats are rendered, and by what.
 
     Raises:
-        InvalidOption: One of them has not the shape that it must have.
+        InvalidOption: A value is not one of those that there are.
     """
     request.format = utf8("format", chat_format)
     request.expected_format_fingerprint = utf8(
         "expected_format_fingerprint", expected_format_fingerprint
     )
     request.disallowed_special = wire_disallowed(disallowed_special)
-    set_chat(request, messages, tools)
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    if past_reasoning not in _PAST_REASONING:
+        raise invalid("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
+    rendering: chat_pb2.ChatOptions = request.options
+    rendering.add_generation_prompt = add_generation_prompt
+    rendering.continue_final_message = continue_final_message
+    rendering.past_reasoning = _PAST_REASONING[past_reasoning]
+    rendering.reasoning_effort = utf8("reasoning_effort", reasoning_effort)
+    rendering.current_date = utf8("current_date", current_date)
+    for key, value in (format_options or {}).items():
+        rendering.format_options[utf8("format_options", key)] = utf8("format_options", value)
 
 
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
-    """Set the messages and the tools, of a request or of one chat in it; errors as `fill`."""
+    """Set the messages and the tools, of a request or of one chat in it.
+
+    Raises:
+        InvalidOption: One of them does not have the shape that it must have.
+    """
     for index, message in enumerate(messages):
         try:
             _set_message(wire.messages.add(), message)
@@ -107,28 +144,3 @@ def _set_part(wire: chat_pb2.ContentPart, part: Any) -> None:
         wire.counted_tokens = part["tokens"]
     else:
         wire.json = json.dumps(part, ensure_ascii=False)
-
-
-def set_options(
-    wire: chat_pb2.ChatOptions,
-    add_generation_prompt: bool,
-    continue_final_message: bool,
-    past_reasoning: str,
-    reasoning_effort: str,
-    current_date: str,
-    format_options: Mapping[str, str] | None,
-) -> None:
-    """Set how chats are rendered.
-
-    Raises:
-        InvalidOption: A value is not one of those that there are.
-    """
-    if past_reasoning not in _PAST_REASONING:
-        raise invalid("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
-    wire.add_generation_prompt = add_generation_prompt
-    wire.continue_final_message = continue_final_message
-    wire.past_reasoning = _PAST_REASONING[past_reasoning]
-    wire.reasoning_effort = utf8("reasoning_effort", reasoning_effort)
-    wire.current_date = utf8("current_date", current_date)
-    for key, value in (format_options or {}).items():
-        wire.format_options[utf8("format_options", key)] = utf8("format_options", value)

@@ -10,19 +10,18 @@ from bytepair.v1 import chat_pb2
 
 from bytepair_client._call import Call, Method
 from bytepair_client._errors import InvalidOption, TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions, Item, Progress
+from bytepair_client._operations.batches import Batch, Item, Progress
 from bytepair_client._operations.chat_requests import (
     ChatMessages,
+    ChatOptions,
     ChatTools,
-    fill,
     set_chat,
-    set_options,
+    set_chat_options,
 )
-from bytepair_client._operations.common import set_encoding
+from bytepair_client._operations.common import copied
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
-    Fingerprint,
     Timeout,
     checked_limit,
     chosen_timeout,
@@ -42,17 +41,12 @@ BATCH_COUNT_CHAT = Method(
 Chats = Iterable[ChatMessages | Mapping[str, Any]]
 
 
-class ChatBatchOptions(BatchOptions, total=False):
+class ChatBatchOptions(ChatOptions, total=False):
     """Options of batches of chats."""
 
-    add_generation_prompt: bool
-    continue_final_message: bool
-    past_reasoning: str
-    reasoning_effort: str
-    current_date: str
-    format_options: Mapping[str, str] | None
     disallowed_special: DisallowedSpecial
-    expected_format_fingerprint: str
+    progress: Progress | None
+    timeout: Timeout
 
 
 def count_chat(
@@ -61,18 +55,10 @@ def count_chat(
     *,
     format: str,  # noqa: A002
     tools: ChatTools = None,
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
     limit: int | None = None,
-    encoding: str | None = None,
     disallowed_special: DisallowedSpecial = (),
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.CountChatResponse, int]:
     """Count the tokens of a chat, its control tokens included.
 
@@ -100,17 +86,8 @@ def count_chat(
         TokenizerError: See the tree in the documentation.
     """
     request = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
-    set_options(
-        request.options,
-        add_generation_prompt,
-        continue_final_message,
-        past_reasoning,
-        reasoning_effort,
-        current_date,
-        format_options,
-    )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
+    set_chat_options(request, defaults, format, disallowed_special, **options)
+    set_chat(request, messages, tools)
     seconds = chosen_timeout(defaults, timeout)
     return Call(COUNT_CHAT, request, seconds, lambda answer: answer.count)
 
@@ -121,17 +98,9 @@ def encode_chat(
     *,
     format: str,  # noqa: A002
     tools: ChatTools = None,
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
-    encoding: str | None = None,
     disallowed_special: DisallowedSpecial = "all",
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.EncodeChatResponse, list[int]]:
     """Encode a chat: control tokens come from its structure, and from no text.
 
@@ -147,17 +116,8 @@ def encode_chat(
         TokenizerError: See the tree in the documentation.
     """
     request = chat_pb2.EncodeChatRequest()
-    fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
-    set_options(
-        request.options,
-        add_generation_prompt,
-        continue_final_message,
-        past_reasoning,
-        reasoning_effort,
-        current_date,
-        format_options,
-    )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
+    set_chat_options(request, defaults, format, disallowed_special, **options)
+    set_chat(request, messages, tools)
     seconds = chosen_timeout(defaults, timeout)
     return Call(ENCODE_CHAT, request, seconds, lambda answer: list(answer.ids))
 
@@ -174,17 +134,9 @@ def fit_chat(
     pinned: Sequence[int] = (),
     min_last_turns: int = 1,
     refill_percent: int = 100,
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
-    encoding: str | None = None,
     disallowed_special: DisallowedSpecial = (),
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.FitChatResponse, list[int]]:
     """Choose the messages that fit into a window: the system messages at the start, the pinned
     ones, and the longest run of whole turns at the end. A call stays with its results.
@@ -217,17 +169,8 @@ def fit_chat(
         raise invalid(
             "max_tokens", "this and the other numbers must be integers of 0 or more"
         ) from None
-    fill(request, messages, format, tools, disallowed_special, expected_format_fingerprint)
-    set_options(
-        request.options,
-        add_generation_prompt,
-        continue_final_message,
-        past_reasoning,
-        reasoning_effort,
-        current_date,
-        format_options,
-    )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
+    set_chat_options(request, defaults, format, disallowed_special, **options)
+    set_chat(request, messages, tools)
     seconds = chosen_timeout(defaults, timeout)
     return Call(FIT_CHAT, request, seconds, lambda answer: list(answer.kept))
 
@@ -257,20 +200,12 @@ def count_chat_batch(
     chats: Chats,
     *,
     format: str,  # noqa: A002
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
     limit: int | None = None,
-    encoding: str | None = None,
     disallowed_special: DisallowedSpecial = (),
     return_exceptions: bool = False,
     progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-    expected_format_fingerprint: str = "",
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[ChatOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
     """Count the tokens of any number of chats, each as `count_chat` would.
 
@@ -288,32 +223,14 @@ def count_chat_batch(
         TokenizerError: See the tree in the documentation.
     """
     # With the fields that a request for one chat has too, and without one.
-    options = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    fill(options, (), format, None, disallowed_special, expected_format_fingerprint)
-    set_options(
-        options.options,
-        add_generation_prompt,
-        continue_final_message,
-        past_reasoning,
-        reasoning_effort,
-        current_date,
-        format_options,
-    )
-    set_encoding(options, defaults, encoding, expected_fingerprint)
-    request = chat_pb2.BatchCountChatRequest(
-        encoding=options.encoding,
-        format=options.format,
-        options=options.options,
-        limit=options.limit if options.HasField("limit") else None,
-        disallowed_special=options.disallowed_special,
-        expected_fingerprint=options.expected_fingerprint,
-        expected_format_fingerprint=options.expected_format_fingerprint,
-    )
+    single = chat_pb2.CountChatRequest(limit=checked_limit(limit))
+    set_chat_options(single, defaults, format, disallowed_special, **options)
+    request = copied(single, chat_pb2.BatchCountChatRequest())
 
     def alone(item: chat_pb2.ChatItem, seconds: Timeout) -> Call[Any, Any]:
-        single = chat_pb2.CountChatRequest(messages=item.messages, tools=item.tools)
-        single.MergeFrom(options)
-        return Call(COUNT_CHAT, single, chosen_timeout(defaults, seconds), _count)
+        one = chat_pb2.CountChatRequest(messages=item.messages, tools=item.tools)
+        one.MergeFrom(single)
+        return Call(COUNT_CHAT, one, chosen_timeout(defaults, seconds), _count)
 
     return Batch(
         defaults,

@@ -137,7 +137,7 @@ def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None
 
 
 def copied(source: Message, target: Copied) -> Copied:
-    """Copy the fields that a message shares with another one, by name; scalars and lists of them.
+    """Copy the fields that a message shares with another one, by name.
 
     Returns:
         `target`.
@@ -147,6 +147,8 @@ def copied(source: Message, target: Copied) -> Copied:
             continue
         if isinstance(value, str | bytes | bool | int):
             setattr(target, field.name, value)
+        elif isinstance(value, Message):
+            getattr(target, field.name).CopyFrom(value)
         else:
             getattr(target, field.name).extend(value)
     return target
