@@ -102,9 +102,11 @@ class Call(Generic[Response, Plain]):
     is_large: bool = False
 
 
-def method(response: type[Response], name: str, *, streamed: bool = False) -> Method[Response]:
-    """The RPC `name` of the service, which answers with `response`."""
-    return Method(f"/{SERVICE}/{name}", response.FromString, streamed)
+def method(
+    response: type[Response], name: str, service: str = SERVICE, *, streamed: bool = False
+) -> Method[Response]:
+    """The RPC `name` of a service, which answers with `response`."""
+    return Method(f"/{service}/{name}", response.FromString, streamed)
 
 
 def _itself(answer: Any) -> Any:

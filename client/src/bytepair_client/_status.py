@@ -21,28 +21,10 @@ ERROR_DOMAIN: Final = "bytepair"
 
 BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
     kind.REASON: kind
-    for kind in (
-        errors.UnknownEncoding,
-        errors.FingerprintMismatch,
-        errors.SpecialTokenInText,
-        errors.UnknownTokenId,
-        errors.InvalidUtf8,
-        errors.InputTooLarge,
-        errors.InvalidOption,
-        errors.SpecialTokenNotPermitted,
-        errors.UnknownChatFormat,
-        errors.ChatFormatMismatch,
-        errors.ChatFormatNotPermitted,
-        errors.InvalidChat,
-        errors.TemplateLimit,
-        errors.BudgetTooSmall,
-        errors.Unauthenticated,
-        errors.Overloaded,
-        errors.QuotaExceeded,
-        errors.StreamIdle,
-        errors.Draining,
-    )
-    if kind.REASON is not None
+    for kind in vars(errors).values()
+    if isinstance(kind, type)
+    and issubclass(kind, errors.TokenizerError)
+    and kind.REASON is not None
 }
 
 # For failures that carry no reason of the service: they come from gRPC itself or from a proxy.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import chain
 from typing import Any
 
@@ -285,34 +285,22 @@ def _listed(info: EncodingInfo) -> str:
 
 
 def _described(info: EncodingInfo) -> str:
-    fields = _fields(info)
+    shown = _fields(info)
     special = info.special_tokens
-    fields["aliases"] = ", ".join(info.aliases) or "none"
-    fields["special_tokens"] = (
+    shown["aliases"] = ", ".join(info.aliases) or "none"
+    shown["special_tokens"] = (
         ", ".join(f"{token} {token_id}" for token, token_id in special.items()) or "none"
         if len(special) <= MOST_LISTED
         else f"{len(special)}; --json lists them"
     )
     for name in ("template_before", "template_after"):
-        fields[name] = " ".join(fields[name]) or "none"
-    return "".join(f"{name + ':':16} {value}\n" for name, value in fields.items())
+        shown[name] = " ".join(shown[name]) or "none"
+    return "".join(f"{name + ':':16} {value}\n" for name, value in shown.items())
 
 
 def _fields(info: EncodingInfo) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "aliases": list(info.aliases),
-        "fingerprint": info.fingerprint,
-        "n_vocab": info.n_vocab,
-        "max_token_id": info.max_token_id,
-        "pattern": info.pattern,
-        "special_tokens": dict(info.special_tokens),
-        "source": info.source,
-        "backend": info.backend,
-        "splitter": info.splitter,
-        "template_before": list(info.template_before),
-        "template_after": list(info.template_after),
-    }
+    named = {field.name: getattr(info, field.name) for field in fields(info)}
+    return named | {"special_tokens": dict(info.special_tokens)}
 
 
 def _json(value: object) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack, cast, overload
+from typing import Any, Final, Literal, Unpack, cast, overload
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._call import Call, Method
+from bytepair_client._call import Call, method
 from bytepair_client._errors import InvalidOption, TokenizerError
 from bytepair_client._operations.batches import Batch, Item, Progress
 from bytepair_client._operations.chat_requests import (
@@ -29,13 +29,11 @@ from bytepair_client._options import (
 )
 from bytepair_client._text import DisallowedSpecial
 
-CHAT_SERVICE = f"/{chat_pb2.DESCRIPTOR.services_by_name['ChatService'].full_name}/"
-COUNT_CHAT = Method(f"{CHAT_SERVICE}CountChat", chat_pb2.CountChatResponse.FromString)
-ENCODE_CHAT = Method(f"{CHAT_SERVICE}EncodeChat", chat_pb2.EncodeChatResponse.FromString)
-FIT_CHAT = Method(f"{CHAT_SERVICE}FitChat", chat_pb2.FitChatResponse.FromString)
-BATCH_COUNT_CHAT = Method(
-    f"{CHAT_SERVICE}BatchCountChat", chat_pb2.BatchCountChatResponse.FromString
-)
+CHAT_SERVICE: Final[str] = chat_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
+COUNT_CHAT = method(chat_pb2.CountChatResponse, "CountChat", CHAT_SERVICE)
+ENCODE_CHAT = method(chat_pb2.EncodeChatResponse, "EncodeChat", CHAT_SERVICE)
+FIT_CHAT = method(chat_pb2.FitChatResponse, "FitChat", CHAT_SERVICE)
+BATCH_COUNT_CHAT = method(chat_pb2.BatchCountChatResponse, "BatchCountChat", CHAT_SERVICE)
 
 #: Messages, or {"messages": …, "tools": …}.
 Chats = Iterable[ChatMessages | Mapping[str, Any]]

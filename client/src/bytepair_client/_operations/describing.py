@@ -17,10 +17,8 @@ from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeou
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
 GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
 GET_TOKEN = method(token_pb2.GetTokenResponse, "GetToken")
-LIST_CHAT_FORMATS = Method(
-    f"{CHAT_SERVICE}ListChatFormats", chat_pb2.ListChatFormatsResponse.FromString
-)
-GET_CHAT_FORMAT = Method(f"{CHAT_SERVICE}GetChatFormat", chat_pb2.GetChatFormatResponse.FromString)
+LIST_CHAT_FORMATS = method(chat_pb2.ListChatFormatsResponse, "ListChatFormats", CHAT_SERVICE)
+GET_CHAT_FORMAT = method(chat_pb2.GetChatFormatResponse, "GetChatFormat", CHAT_SERVICE)
 CHECK = Method("/grpc.health.v1.Health/Check", health_pb2.HealthCheckResponse.FromString)
 
 _STATES = {
