@@ -8,22 +8,43 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 thread_local! {
     static CURRENT: RefCell<Option<Flag>> = const { RefCell::new(None) };
 }
 
-/// Set once, by any thread.
+/// Set once, by any thread or by time.
 #[derive(Clone, Debug, Default)]
-pub struct Flag(Arc<AtomicBool>);
+pub struct Flag {
+    is_set: Arc<AtomicBool>,
+    deadline: Option<Instant>,
+}
 
 impl Flag {
+    /// A flag that sets itself after a time; `None`, or a time beyond all clocks: it does not.
+    pub fn after(most: Option<Duration>) -> Self {
+        Flag {
+            is_set: Arc::default(),
+            deadline: most.and_then(|most| Instant::now().checked_add(most)),
+        }
+    }
+
     pub fn set(&self) {
-        self.0.store(true, Relaxed);
+        self.is_set.store(true, Relaxed);
     }
 
     pub fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
+        if !self.is_set.load(Relaxed) {
+            if self
+                .deadline
+                .is_none_or(|deadline| Instant::now() < deadline)
+            {
+                return false;
+            }
+            self.set();
+        }
+        true
     }
 }
 
@@ -45,6 +66,16 @@ pub fn is_set() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_sets_itself_when_its_time_is_over() {
+        let (over, far) = (
+            Flag::after(Some(Duration::ZERO)),
+            Flag::after(Some(Duration::MAX)),
+        );
+        assert!(over.is_set() && over.clone().is_set());
+        assert!(!far.is_set() && !Flag::after(None).is_set());
+    }
 
     #[test]
     fn a_flag_is_the_thread_s_own() {

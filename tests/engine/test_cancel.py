@@ -50,6 +50,14 @@ def test_work_of_a_scope_that_is_cancelled_is_not_begun(encoding: Encoding, call
     assert CALLS[call](encoding, "hello world") == expected  # outside, nothing is cancelled
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_work_of_a_scope_whose_time_is_over_is_not_begun(encoding: Encoding, call: str) -> None:
+    with CancelScope(seconds=0.0), pytest.raises(Cancelled):
+        CALLS[call](encoding, "hello world")
+    with CancelScope(seconds=3600.0):
+        assert CALLS[call](encoding, "hello world") == CALLS[call](encoding, "hello world")
+
+
 def test_another_thread_s_scope_is_none_of_ours(encoding: Encoding) -> None:
     scope, entered, done = CancelScope(), threading.Event(), threading.Event()
 
@@ -94,6 +102,8 @@ def test_the_core_ends_in_the_middle_of_a_large_text(kind: str) -> None:
     whole = thread_time() - began
     # More than once, as a machine with no time for the timer lets it go on.
     assert min(cancelled_after(encoding, text, 0.01) for _ in range(5)) < whole / 2
+    with CancelScope(seconds=whole / 10), pytest.raises(Cancelled):
+        encoding.count(text)
     assert encoding.count(text[: 64 * 1024]) > 0
     assert encoding.count(text) == count  # nothing half-done was remembered
 

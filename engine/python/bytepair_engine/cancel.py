@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class CancelScope:
-    """What one thread encodes and counts in a `with` block, which any other thread may cancel.
+    """What one thread encodes and counts in a `with` block, which any other thread may cancel, or
+    the time may.
 
     Work that is cancelled raises Cancelled within a few milliseconds, in the middle of a large
     text or a batch as well; what is started in the block afterwards raises it at once.
@@ -31,17 +33,30 @@ class CancelScope:
     True
     """
 
-    __slots__ = ("_flag", "cancelled")
+    __slots__ = ("_deadline", "_flag", "cancelled")
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float | None = None) -> None:
+        """Cancel nothing yet.
+
+        Args:
+            seconds: From now on, after which work is cancelled by itself; None for never.
+        """
         self.cancelled = False
-        self._flag: Final = _flag()
+        self._deadline: Final = None if seconds is None else monotonic() + seconds
+        self._flag: Final = _flag(seconds)
 
     def cancel(self) -> None:
         """Stop what runs in the block. From any thread, at any time, any number of times."""
         self.cancelled = True
         if self._flag is not None:
             self._flag.set()
+
+    def check(self) -> None:
+        """Raises Cancelled if what runs in the block is to stop."""
+        if self._deadline is not None and monotonic() >= self._deadline:
+            self.cancelled = True
+        if self.cancelled:
+            raise Cancelled
 
     def __enter__(self) -> Self:
         """Work under this scope.
@@ -76,13 +91,13 @@ def _has_core() -> bool:
     return True
 
 
-def _flag() -> CancelFlag | None:
+def _flag(seconds: float | None) -> CancelFlag | None:
     """What the core is stopped by; None where there is no core."""
     if not _has_core():
         return None
     from bytepair_engine._core import CancelFlag
 
-    return CancelFlag()
+    return CancelFlag(seconds)
 
 
 class _OfThread(threading.local):
@@ -95,5 +110,5 @@ _of_thread: Final = _OfThread()
 def check() -> None:
     """Raises Cancelled if what this thread does was cancelled. For the reference's loops."""
     scope = _of_thread.scope
-    if scope is not None and scope.cancelled:
-        raise Cancelled
+    if scope is not None:
+        scope.check()

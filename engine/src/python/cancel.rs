@@ -1,5 +1,7 @@
 //! `_core.CancelFlag`, with which `cancel.py` stops the core's work.
 
+use std::time::Duration;
+
 use pyo3::prelude::*;
 
 use crate::cancel;
@@ -11,8 +13,10 @@ pub(super) struct CancelFlag(cancel::Flag);
 #[pymethods]
 impl CancelFlag {
     #[new]
-    fn new() -> Self {
-        CancelFlag(cancel::Flag::default())
+    #[pyo3(signature = (seconds = None))]
+    fn new(seconds: Option<f64>) -> Self {
+        let most = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        CancelFlag(cancel::Flag::after(most))
     }
 
     fn set(&self) {
