@@ -100,8 +100,13 @@ impl Calls {
             answer: Some(answer),
             ..Slot::default()
         });
-        self.push(guard.id, Event::Opened(Box::new(opened)));
+        self.events.push_opened(guard.id, Box::new(opened));
         (guard, answered)
+    }
+
+    /// As `Events` has it.
+    pub fn has_room(&self) -> bool {
+        self.events.has_room()
     }
 
     /// A unary call whose message is to be read once Python says so.
@@ -297,12 +302,11 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let slot = self.calls.slots.lock().remove(&self.id);
         if let Some(slot) = slot {
-            let event = if slot.is_ending {
-                Event::Ended
+            if slot.is_ending {
+                self.calls.push(self.id, Event::Ended);
             } else {
-                Event::Cancelled
-            };
-            self.calls.push(self.id, event);
+                self.calls.events.push_cancelled(self.id);
+            }
         }
     }
 }

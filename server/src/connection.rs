@@ -19,7 +19,7 @@ use crate::cors;
 use crate::files::Files;
 use crate::peer::{Held, Peer, Peers};
 use crate::server::Draining;
-use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
+use crate::settings::{CONNECTION_WINDOW_BYTES, SMALL_BYTES, STREAM_WINDOW_BYTES, Settings};
 
 const DEADLINE_EXCEEDED: u32 = 4;
 const RESOURCE_EXHAUSTED: u32 = 8;
@@ -179,7 +179,10 @@ async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> 
     } else {
         content_length(&parts.headers)
     };
-    if size.is_some_and(|size| size <= shared.settings.read_ahead_bytes) {
+    let may_be_read = |size| {
+        size <= SMALL_BYTES || size <= shared.settings.read_ahead_bytes && shared.calls.has_room()
+    };
+    if size.is_some_and(may_be_read) {
         return shared
             .protocols
             .answer(Request::from_parts(parts, body))

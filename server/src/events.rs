@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::call::Event;
+use crate::call::{Event, Opened};
+use crate::settings::{LARGE_QUEUED_BYTES, SMALL_BYTES};
 
 /// Events of calls, by the call's number. What comes on open streams has a queue of its own:
-/// otherwise one caller's streams, each some messages ahead, would hold up every new call.
+/// otherwise one caller's streams, each some messages ahead, would hold up every new call. So have
+/// large calls, of which Python gets one at a time, after the small ones.
 pub struct Events {
     queues: Mutex<Queues>,
     wake: File,
@@ -20,11 +23,22 @@ struct Queues {
     calls: VecDeque<(u64, Event)>,
     /// In its order for each stream.
     streams: VecDeque<(u64, Event)>,
+    large: VecDeque<(u64, Event)>,
+    /// Bytes of the messages of large calls.
+    large_bytes: usize,
 }
 
 impl Queues {
     fn len(&self) -> usize {
-        self.calls.len() + self.streams.len()
+        self.calls.len() + self.streams.len() + self.large.len()
+    }
+
+    fn take_large(&mut self, place: usize) -> Option<(u64, Event)> {
+        let taken = self.large.remove(place)?;
+        if let Event::Opened(opened) = &taken.1 {
+            self.large_bytes -= opened.message.as_ref().map_or(0, Bytes::len);
+        }
+        Some(taken)
     }
 }
 
@@ -46,11 +60,41 @@ impl Events {
         self.add(|queues| queues.streams.push_back((id, event)));
     }
 
+    /// Push a new call with its message: a large one is returned after what the other two add.
+    pub fn push_opened(&self, id: u64, opened: Box<Opened>) {
+        let size = opened.message.as_ref().map_or(0, Bytes::len);
+        self.add(|queues| {
+            let queue = if size > SMALL_BYTES {
+                queues.large_bytes += size;
+                &mut queues.large
+            } else {
+                &mut queues.calls
+            };
+            queue.push_back((id, Event::Opened(opened)));
+        });
+    }
+
+    /// Push that a call was given up, or take it back if it is large and Python has not seen it.
+    pub fn push_cancelled(&self, id: u64) {
+        self.add(
+            |queues| match queues.large.iter().position(|(large, _)| *large == id) {
+                Some(place) => drop(queues.take_large(place)),
+                None => queues.calls.push_back((id, Event::Cancelled)),
+            },
+        );
+    }
+
+    /// Whether one more large call may be read before Python admits it.
+    pub fn has_room(&self) -> bool {
+        self.queues.lock().large_bytes < LARGE_QUEUED_BYTES
+    }
+
     fn add(&self, add: impl FnOnce(&mut Queues)) {
         let was_empty = {
             let mut queues = self.queues.lock();
+            let before = queues.len();
             add(&mut queues);
-            queues.len() == 1
+            before == 0 && queues.len() > 0
         };
         if was_empty {
             // Full: Python was woken already and has not looked yet.
@@ -59,14 +103,19 @@ impl Events {
     }
 
     /// At most `most` events of calls, then those of streams that fit beside them, at least a quarter
-    /// of `most`; and whether there are more.
+    /// of `most`, then one large call; and whether there are more.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
+        if !self.queues.lock().large.is_empty() {
+            // The transport's thread may have small calls to add, and have no core of its own.
+            std::thread::yield_now();
+        }
         let mut queues = self.queues.lock();
         let calls = queues.calls.len().min(most);
         // Calls without an end must not stop the streams.
         let streams = queues.streams.len().min((most - calls).max(most / 4));
         let mut taken: Vec<_> = queues.calls.drain(..calls).collect();
         taken.extend(queues.streams.drain(..streams));
+        taken.extend(queues.take_large(0));
         (taken, queues.len() > 0)
     }
 }
@@ -74,6 +123,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Peers;
 
     fn events() -> Events {
         Events::new(File::options().write(true).open("/dev/null").unwrap())
@@ -103,5 +153,46 @@ mod tests {
         assert!(has_more);
         assert_eq!(events.take(1000).0.len(), 92);
         assert!(!events.take(1).1);
+    }
+
+    fn opened(size: usize) -> Box<Opened> {
+        Box::new(Opened {
+            method: 0,
+            peer: Peers::new(0).add("unix:".into(), None, None),
+            headers: http::HeaderMap::new(),
+            query: None,
+            is_json: false,
+            deadline: None,
+            message: Some(vec![0; size].into()),
+            size,
+        })
+    }
+
+    #[test]
+    fn large_calls_are_taken_one_at_a_time_after_everything_else() {
+        let events = events();
+        (1..4).for_each(|id| events.push_opened(id, opened(SMALL_BYTES + 1)));
+        events.push_opened(4, opened(SMALL_BYTES));
+        events.push_of_stream(5, Event::End);
+        let (taken, has_more) = events.take(8);
+        assert_eq!(ids(&taken), [4, 5, 1]);
+        assert!(has_more);
+        events.push_cancelled(2); // Python never sees it
+        events.push_cancelled(1);
+        assert_eq!(ids(&events.take(8).0), [1, 3]);
+        assert!(!events.take(8).1);
+    }
+
+    #[test]
+    fn there_is_room_again_once_large_calls_are_taken_or_given_up() {
+        let events = events();
+        (1..3).for_each(|id| events.push_opened(id, opened(LARGE_QUEUED_BYTES / 2)));
+        assert!(!events.has_room());
+        events.push_cancelled(1);
+        assert!(events.has_room());
+        events.push_opened(3, opened(LARGE_QUEUED_BYTES / 2));
+        assert!(!events.has_room());
+        events.take(8);
+        assert!(events.has_room());
     }
 }

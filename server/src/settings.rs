@@ -42,6 +42,11 @@ pub struct Settings {
     pub cors_origins: Vec<String>,
 }
 
+/// Unary calls with larger messages come to Python one at a time, after all smaller ones.
+pub const SMALL_BYTES: usize = 16 << 10;
+/// While as many bytes of large calls are queued, the message of another one is read once Python has
+/// admitted the call: some tens of milliseconds of one core's work.
+pub const LARGE_QUEUED_BYTES: usize = 16 << 20;
 /// Messages that one stream may have read ahead of the handler.
 pub const STREAM_READ_AHEAD: usize = 16;
 /// HTTP/2 flow control for one stream: what a call holds at most while its message is not read.
