@@ -67,6 +67,19 @@ def test_small_requests_stay_on_the_loop_unless_an_encoding_is_slow() -> None:
     assert with_executor(1, use) is False
 
 
+def test_a_medium_request_is_tried_on_the_loop_where_nobody_would_wait() -> None:
+    alone, several = Executor(1, INLINE), Executor(2, INLINE)
+    medium = alone.tried_max_bytes
+    assert medium > INLINE
+    assert alone.may_try(medium, now=10.0)
+    assert not alone.may_try(medium + 1, now=10.0)
+    assert not several.may_try(medium, now=10.0)
+    alone.last_small = 10.0
+    assert not alone.may_try(medium, now=10.0)
+    alone.always_on_threads()
+    assert not alone.may_try(0, now=20.0)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_as_many_run_at_once_as_there_are_threads(threads: int) -> None:
     async def use(executor: Executor) -> None:

@@ -293,7 +293,8 @@ class Server:
         material = None if tls is None else tls.material
         overloaded = failure_of(Overloaded(RETRY_SECONDS, "calls and answers of this connection"))
         assert overloaded is not None  # it is in the table
-        limits = Limits.of(settings, overloaded.for_transport())
+        tried = self._executor.tried_max_bytes
+        limits = Limits.of(settings, tried, overloaded.for_transport())
         files = playground.files() if playground.is_on(settings, self._callers) else ()
         try:
             transport = make(methods, limits, self._log_fault, self._log_evicted, material, files)

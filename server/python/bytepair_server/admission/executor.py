@@ -34,6 +34,12 @@ NICE: Final = 10
 #: Requests handed to the threads beyond those that are computed: so a thread finds its next one
 #: without waiting for the event loop.
 _AHEAD: Final = 1
+#: Medium requests have up to this many times `inline_max_bytes`: 128 KiB, which take some 0.3 ms.
+_MEDIUM: Final = 8
+#: Seconds that one is tried for. Hard texts take 13 ms, which small calls would wait for.
+TRIED_SECONDS: Final = 0.001
+#: None is tried so soon after a small request: others would wait, and threads give way to them.
+QUIET_SECONDS: Final = 0.002
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25
 
@@ -43,6 +49,7 @@ class Executor:
 
     Attributes:
         inline_max_bytes: Requests up to this size are computed on the event loop at once.
+        last_small: When the last of these came, by `perf_counter`.
     """
 
     def __init__(self, threads: int, inline_max_bytes: int) -> None:
@@ -53,6 +60,7 @@ class Executor:
             inline_max_bytes: Requests up to this size stay on the event loop.
         """
         self.inline_max_bytes = inline_max_bytes
+        self.last_small = 0.0
         self._count: Final = threads
         self._queue: Final[FairQueue[_Job]] = FairQueue()
         self._given: Final[set[_Job]] = set()
@@ -78,6 +86,16 @@ class Executor:
     def is_inline(self, size: int) -> bool:
         """Whether a request of this many bytes is computed on the event loop."""
         return size <= self.inline_max_bytes
+
+    @property
+    def tried_max_bytes(self) -> int:
+        """Counts up to this size may be tried on the event loop."""
+        return self.inline_max_bytes * (_MEDIUM if self._count == 1 else 1)
+
+    def may_try(self, size: int, now: float) -> bool:
+        """Whether a count is tried on the event loop for `TRIED_SECONDS`; `now` by
+        `perf_counter`."""
+        return size <= self.tried_max_bytes and now - self.last_small > QUIET_SECONDS
 
     @property
     def queued(self) -> int:

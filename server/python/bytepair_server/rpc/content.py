@@ -82,7 +82,7 @@ def count(
 
 
 def count_texts(
-    encoding: Encoding, texts: Sequence[str | bytes], rule: SpecialRule, limit: int | None
+    encoding: Encoding, texts: Sequence[bytes], rule: SpecialRule, limit: int | None
 ) -> list[int]:
     """The count of each text, at most `limit` + 1. Raises as `encode`, of the first bad item."""
     try:

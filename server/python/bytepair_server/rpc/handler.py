@@ -12,7 +12,9 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from bytepair_server.admission.executor import Executor
+from bytepair_engine import Cancelled, CancelScope
+
+from bytepair_server.admission.executor import TRIED_SECONDS, Executor
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
@@ -109,7 +111,10 @@ class UnaryHandlers:
                 if raw is None or not limiter.accepts:
                     return self._admit(incoming, call, method, outcomes)
                 size = JSON_COST * len(raw) if incoming.is_json else len(raw)
-                if not executor.is_inline(size):
+                is_small = executor.is_inline(size)
+                if is_small:
+                    executor.last_small = call.started
+                elif not method.is_count or not executor.may_try(size, call.started):
                     return self._admit(incoming, call, method, outcomes)
                 if incoming.is_json:
                     raw = json.read(raw, method.request_class)
@@ -117,7 +122,17 @@ class UnaryHandlers:
                 if method.parts(request) > INLINE_MAX_PARTS:
                     return self._admit(incoming, call, method, outcomes)
                 quota = quota_of(call.caller)
-                if quota is None:
+                if not is_small:
+                    # A caller with quotas would be charged again where the time is over.
+                    if quota is not None:
+                        return self._admit(incoming, call, method, outcomes)
+                    try:
+                        with CancelScope(TRIED_SECONDS):
+                            answer = self._compute(method, request, call)
+                    except Cancelled:
+                        call.tokens = 0
+                        return self._admit(incoming, call, method, outcomes)
+                elif quota is None:
                     answer = self._compute(method, request, call)
                 else:
                     quota.enter(len(raw))

@@ -93,7 +93,7 @@ class Service:
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
         content = self._content(request, parsed.text, entry, call)
-        self._check_sizes("text", [content], call)
+        self._check_size("text", contents.utf8_size(content), call)
         _look(entry, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
@@ -125,7 +125,7 @@ class Service:
         request = parsed.request
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, parsed.text, entry, call)
-        self._check_sizes("text", [content], call)
+        self._check_size("text", contents.utf8_size(content), call)
         _look(entry, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
@@ -140,10 +140,9 @@ class Service:
         limit = limit_of(request)
         found = self._contents(parsed, entry, call)
         _look(entry, found, rule, call)
-        texts = [content for content in found if isinstance(content, str | bytes)]
-        if len(texts) == len(found) and not rule.disallowed:
+        if parsed.texts is not None and not rule.disallowed:
             # None of them can fail by itself.
-            counts = contents.count_texts(entry.encoding, texts, rule, limit)
+            counts = contents.count_texts(entry.encoding, parsed.texts, rule, limit)
             call.tokens = sum(counts)
             parts = [_count_result(each, limit is not None and each > limit) for each in counts]
         else:
@@ -250,7 +249,7 @@ class Service:
         settings = self._settings
         if parsed.texts is not None:
             limits.check("items", len(parsed.texts), settings.max_batch_items, "items")
-            self._check_sizes("items.text", parsed.texts, call)
+            self._check_size("items.text", sum(map(len, parsed.texts)), call)
             return parsed.texts
         items = parsed.request.items
         limits.check("items", len(items), settings.max_batch_items, "items")
@@ -264,13 +263,12 @@ class Service:
                 _item_failure(error, call)
                 found.append(error)
         good = (content for content in found if not isinstance(content, Exception))
-        self._check_sizes("items.text", good, call)
+        self._check_size("items.text", sum(map(contents.utf8_size, good)), call)
         return found
 
-    def _check_sizes(self, field: str, found: Iterable[Content], call: Call) -> None:
-        total = sum(map(contents.utf8_size, found))
-        limits.check(field, total, self._settings.max_input_bytes, "bytes")
-        call.input_bytes = total
+    def _check_size(self, field: str, size: int, call: Call) -> None:
+        limits.check(field, size, self._settings.max_input_bytes, "bytes")
+        call.input_bytes = size
 
 
 @cache
@@ -282,7 +280,8 @@ def _response_class(request: str) -> type[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One RPC: what it takes, what reads that, and what computes the answer."""
+    """One RPC: what it takes, what reads that, and what computes the answer. Nearly all work of
+    a count is the engine's, which can be stopped."""
 
     request_class: type[Message]
     function: Callable[[Service, Any, Call], bytes]
@@ -290,6 +289,7 @@ class Method:
     _parts: Callable[[Any], int] = lambda request: (
         0 if isinstance(request, Message) else request.parts
     )
+    is_count: bool = False
 
     def read(self, raw: bytes) -> Any:
         """What `function` takes. Raises what `wire.parse` does."""
@@ -340,7 +340,7 @@ def _as_field(error: InvalidOption) -> InvalidField:
 METHODS: Final = {
     "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
     "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
-    "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text),
+    "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text, is_count=True),
     "BatchEncode": Method(
         tokenizer_pb2.BatchEncodeRequest,
         Service.batch_encode,
@@ -355,6 +355,7 @@ METHODS: Final = {
         tokenizer_pb2.BatchCountRequest,
         Service.batch_count,
         take_texts,
+        is_count=True,
     ),
     "Truncate": _context(context_pb2.TruncateRequest, ContextService.truncate),
     "BatchTruncate": _context(context_pb2.BatchTruncateRequest, ContextService.batch_truncate),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from bytepair_server.config.settings import Settings
 
@@ -220,6 +220,10 @@ class TlsFiles:
     client_certificate_required: bool = False
 
 
+#: 64 KiB: as many as HTTP/2's flow control lets a call send that is not read.
+READ_AHEAD_BYTES: Final = 64 << 10
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one process takes from its peers. Times are in seconds; 0 means no limit where said.
@@ -253,7 +257,7 @@ class Limits:
     max_concurrent_streams: int = 1000
     max_header_bytes: int = 128 << 10
     max_message_bytes: int = 4 << 20
-    read_ahead_bytes: int = 64 << 10
+    read_ahead_bytes: int = READ_AHEAD_BYTES
     max_unread_calls: int = 64
     max_unsent_bytes: int = 64 << 20
     max_buffered_bytes: int = 256 << 20
@@ -265,10 +269,11 @@ class Limits:
     cors_origins: Sequence[str] = ()
 
     @classmethod
-    def of(cls, settings: Settings, overloaded: Status) -> Limits:
-        """What the settings say of peers."""
+    def of(cls, settings: Settings, tried_max_bytes: int, overloaded: Status) -> Limits:
+        """What the settings say of peers; what is tried on the event loop must be read ahead."""
         return cls(
             overloaded=overloaded,
+            read_ahead_bytes=max(READ_AHEAD_BYTES, tried_max_bytes),
             max_connections=settings.max_connections,
             max_connections_per_address=settings.max_connections_per_address,
             handshake_seconds=settings.handshake_seconds,

@@ -1,0 +1,82 @@
+"""Counts of medium size, which a server with one thread tries on its event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from bytepair.v1 import text_pb2
+from bytepair.v1.tokenizer_pb2 import BatchCountRequest, CountRequest
+from support.failures import failure
+from support.keys import keys_toml, with_key
+from support.oracle import oracle
+from support.serving import RunningServer, write_config
+
+#: The hard ones take longer than they are tried for, and go to the thread.
+TEXTS = {
+    "ordinary": "Counts of medium size, as they come. " * 2500,
+    "one pre-token": "ab" * 50_000,
+    "hard, and it names a special token": "xyzzy" * 20_000 + "<|endoftext|>",
+}
+BYTES = {name: len(text.encode()) for name, text in TEXTS.items()}
+CONFIG = f"""
+api_keys_file = "keys.toml"
+builtin_encodings = ["cl100k_base"]
+[quotas.exact]
+input_bytes_per_second = 0.001
+input_burst_bytes = {2 * max(BYTES.values()) + 1000}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("medium")
+    callers = {name: name for name in ("free", "exact", *(f"c{n}" for n in range(len(TEXTS))))}
+    (folder / "keys.toml").write_text(keys_toml(**callers))
+    with RunningServer("--config", write_config(folder, CONFIG), "--work-threads", "1") as running:
+        yield running
+
+
+def counted(text: str) -> int:
+    return len(oracle("cl100k_base").encode(text, disallowed_special=()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_medium_text_is_counted_once_and_right(server: RunningServer, kind: str) -> None:
+    caller, text = f"c{[*TEXTS].index(kind)}", TEXTS[kind]
+    request = CountRequest(encoding="cl100k_base", text=text)
+    assert server.stub.Count(request, **with_key(caller)).count == counted(text)
+    used = {
+        name: server.metric(f"bytepair_caller_{name}_total", caller=caller)
+        for name in ("requests", "input_bytes", "tokens")
+    }
+    assert used == {"requests": 1, "input_bytes": BYTES[kind], "tokens": counted(text)}
+    spelled = server.metric("bytepair_policy_total", caller=caller, action="as_text")
+    assert spelled == ("<|" in text)
+
+
+@pytest.mark.slow
+def test_a_medium_batch_is_counted_right(server: RunningServer) -> None:
+    texts = ["", *(text[: BYTES[kind] // 3] for kind, text in TEXTS.items())]
+    items = [text_pb2.TextItem(text=text) for text in texts]
+    request = BatchCountRequest(encoding="cl100k_base", items=items)
+    results = server.stub.BatchCount(request, **with_key("free")).results
+    assert [result.count for result in results] == [*map(counted, texts)]
+
+
+def test_a_medium_text_that_is_not_utf8_is_refused(server: RunningServer) -> None:
+    text = b"a" * 50_000 + b"\xff"
+    empty = CountRequest(encoding="cl100k_base").SerializeToString()
+    prefix = b"\x12" + bytes((len(text) & 127 | 128, len(text) >> 7 & 127 | 128, len(text) >> 14))
+    call = server.channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+    failed = failure(call, empty + prefix + text, **with_key("free"))
+    assert failed.reason == "INVALID_UTF8"
+    assert failed.metadata["byte_offset"] == "50000"
+
+
+def test_a_medium_text_is_charged_once(server: RunningServer) -> None:
+    request = CountRequest(encoding="cl100k_base", text=TEXTS["one pre-token"])
+    server.stub.Count(request, **with_key("exact"))
+    server.stub.Count(request, **with_key("exact"))
+    assert failure(server.stub.Count, request, **with_key("exact")).reason == "QUOTA_EXCEEDED"
