@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from bytepair.v1 import text_pb2
@@ -69,7 +70,7 @@ def test_a_medium_text_that_is_not_utf8_is_refused(server: RunningServer) -> Non
     text = b"a" * 50_000 + b"\xff"
     empty = CountRequest(encoding="cl100k_base").SerializeToString()
     prefix = b"\x12" + bytes((len(text) & 127 | 128, len(text) >> 7 & 127 | 128, len(text) >> 14))
-    call = server.channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+    call: Any = server.channel.unary_unary("/bytepair.v1.TokenizerService/Count")
     failed = failure(call, empty + prefix + text, **with_key("free"))
     assert failed.reason == "INVALID_UTF8"
     assert failed.metadata["byte_offset"] == "50000"

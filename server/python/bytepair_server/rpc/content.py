@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from bytepair.v1 import tokenizer_pb2
@@ -30,15 +30,13 @@ def utf8_size(content: Content) -> int:
 
 
 def spell_special(
-    encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule
+    encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
 ) -> bool:
     """Whether texts, or text of segments, contain a special token that is not allowed there."""
-    texts, apart = [], []
-    for content in found:
-        if isinstance(content, list):
-            apart += [part.text.encode() for part in content if not part.is_special_token]
-        elif not isinstance(content, Exception):
-            texts.append(content if isinstance(content, bytes) else content.encode())
+    texts = [content for content in found if type(content) is bytes]
+    texts += [content.encode() for content in found if type(content) is str]
+    parts = [part for content in found if type(content) is list for part in content]
+    apart = [part.text.encode() for part in parts if not part.is_special_token]
     return encoding.spells_special(_BORDER.join(texts), allowed_special=rule.allowed) or (
         bool(apart) and encoding.spells_special(_BORDER.join(apart))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, Literal
@@ -308,7 +308,7 @@ class Method:
 def _chat(
     request_class: type[Message],
     function: Callable[[ChatService, Any, Call], bytes],
-    **reading: Callable[..., Any],
+    **reading: Any,
 ) -> Method:
     def answer(service: Service, request: Any, call: Call) -> bytes:
         try:
@@ -418,7 +418,7 @@ def _decode(
 
 
 def _look(
-    entry: Entry, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
+    entry: Entry, found: Sequence[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
     """Count special tokens in text that stay text."""
     if not rule.disallowed and contents.spell_special(entry.encoding, found, rule):
