@@ -1,5 +1,6 @@
 //! One connection: its requests, its age, and its limits against abuse.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -33,12 +34,8 @@ pub struct Shared {
     pub files: Files,
 }
 
-/// Serve a connection until it ends.
-pub async fn serve<I>(shared: Arc<Shared>, io: I, peer: Arc<Peer>, mut draining: Draining)
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let settings = &shared.settings;
+/// How HTTP is spoken, by the settings.
+fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -56,6 +53,14 @@ where
         .max_header_list_size(settings.max_header_bytes.saturating_mul(2))
         .keep_alive_interval(Some(settings.keepalive_interval))
         .keep_alive_timeout(settings.keepalive_timeout);
+    builder
+}
+
+/// Serve a connection until it ends.
+pub async fn serve<I>(shared: Arc<Shared>, io: I, peer: Arc<Peer>, mut draining: Draining)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = {
         let (shared, peer) = (shared.clone(), peer.clone());
         hyper::service::service_fn(move |request| {
@@ -66,9 +71,13 @@ where
             })
         })
     };
-    let connection = builder.serve_connection(TokioIo::new(io), service);
-    tokio::pin!(connection);
-    let age = settings.max_connection_age;
+    // It holds its builder, and no variable a copy of it: a future keeps the room of each.
+    let mut connection = pin!(
+        builder(&shared.settings)
+            .serve_connection(TokioIo::new(io), service)
+            .into_owned()
+    );
+    let age = shared.settings.max_connection_age;
     let mut is_told = false;
     loop {
         let aged = async {

@@ -161,17 +161,21 @@ impl Server {
                 let peer = peers.add(name, address, None);
                 serve(self.shared.clone(), socket, peer, draining).await;
             }
+            // Boxed: a TLS session would double the memory of each connection without one.
             Some(tls) => {
-                let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
-                    return;
-                };
-                let shown = socket.get_ref().1.peer_certificates();
-                let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
-                let Some(socket) = first_bytes(socket, most).await else {
-                    return;
-                };
-                let peer = peers.add(name, address, certificate);
-                serve(self.shared.clone(), socket, peer, draining).await;
+                Box::pin(async move {
+                    let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
+                        return;
+                    };
+                    let shown = socket.get_ref().1.peer_certificates();
+                    let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
+                    let Some(socket) = first_bytes(socket, most).await else {
+                        return;
+                    };
+                    let peer = peers.add(name, address, certificate);
+                    serve(self.shared.clone(), socket, peer, draining).await;
+                })
+                .await
             }
         }
     }
