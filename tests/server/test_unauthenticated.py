@@ -50,7 +50,7 @@ def test_an_unauthenticated_call_is_rejected_before_a_large_message_is_read(
 ) -> None:
     labels = {"rpc": "Count", "reason": "UNAUTHENTICATED"}
     before = keyed.metric("bytepair_errors_total", **labels)
-    half = http2.message(bytes(100), length=100_000)
+    half = http2.message(bytes(100), length=200_000)
     with http2.connection(keyed.target) as link:
         said = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count", key=key))
         link.sendall(said + http2.frame(http2.DATA, 0, 1, half))
