@@ -19,7 +19,7 @@ SERVER_SOURCES := server/Cargo.toml server/Cargo.lock $(shell find server/src -t
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Use
 
