@@ -1,28 +1,35 @@
-"""The texts of the benchmarks: files that the command names, or the corpora.
+"""The texts of the benchmarks: files that the command names, or the texts of one folder.
 
-The corpora are public texts in one folder: `$BYTEPAIR_CORPORA`, or ../shared/corpora beside the
-repository.
+The folder is `$BYTEPAIR_CORPORA`. Without it, texts are made in build/texts of what every clone
+has: the documentation and code of this repository, and of Python's standard library. The same
+commit and the same Python give the same texts. They hold English and code, few other languages.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-CORPORA = Path(os.environ.get("BYTEPAIR_CORPORA") or REPOSITORY.parent / "shared" / "corpora")
 NO_TEXTS = "no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt"
+
+_MADE = REPOSITORY / "build" / "texts"
+_LIBRARY = Path(sysconfig.get_path("stdlib"))
+_MAX_BYTES = 1_500_000
 
 
 def corpora() -> list[Path]:
-    """The texts of the corpora folder; none if there is no such folder."""
-    return sorted(CORPORA.glob("*.txt"))
+    """The texts, sorted by name; none if `$BYTEPAIR_CORPORA` names a folder without texts."""
+    named = os.environ.get("BYTEPAIR_CORPORA")
+    return sorted((Path(named) if named else _made()).glob("*.txt"))
 
 
 def english() -> bytes:
-    """All English texts of the corpora folder, joined; b"" if there is no such folder."""
-    return b"".join(file.read_bytes() for file in sorted(CORPORA.glob("english_*.txt")))
+    """All texts named english_*.txt, joined; b"" if there are none."""
+    return b"".join(file.read_bytes() for file in corpora() if file.name.startswith("english_"))
 
 
 def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[Path]]:
@@ -33,3 +40,24 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[Pa
     if not texts:
         parser.error(NO_TEXTS)
     return arguments, texts
+
+
+def _made() -> Path:
+    """Write the texts that every clone has; returns their folder."""
+    _MADE.mkdir(parents=True, exist_ok=True)
+    for name, files in {
+        "english_docs": [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")],
+        "english_python": [_LIBRARY / "pydoc_data" / "topics.py"],
+        "code_python": _LIBRARY.glob("*.py"),
+        "code_rust": REPOSITORY.glob("*/src/**/*.rs"),
+        "code_tests": REPOSITORY.glob("tests/**/*.py"),
+    }.items():
+        _write(_MADE / f"{name}.txt", files)
+    return _MADE
+
+
+def _write(file: Path, parts: Iterable[Path]) -> None:
+    data = b"".join(part.read_bytes() for part in sorted(parts))[:_MAX_BYTES]
+    data = data.decode(errors="ignore").encode()
+    if not file.exists() or file.read_bytes() != data:
+        file.write_bytes(data)

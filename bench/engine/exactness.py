@@ -1,6 +1,6 @@
 """Compare this engine's ids with tiktoken's on whole texts, for every built-in encoding.
 
-    make exactness                                             all texts of the corpora folder
+    make exactness                                             all texts of bench/texts.py
     PYTHONPATH=tests:. python -m bench.engine.exactness FILE…  texts of your own
 
 Prints a line for each text and encoding, and ends with status 1 if any id differs.

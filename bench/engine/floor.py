@@ -2,7 +2,7 @@
 
     python -m bench.engine.floor [FILE…]
 
-Gives it the pattern and the table of each encoding, and all texts of the corpora folder.
+Gives it the pattern and the table of each encoding, and all texts of bench/texts.py.
 """
 
 from __future__ import annotations

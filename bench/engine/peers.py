@@ -1,6 +1,6 @@
 """How fast is the engine beside its peers? Encode, count and decode, in one run.
 
-    make bench-engine-parts                                     all texts of the corpora folder
+    make bench-engine-parts                                     all texts of bench/texts.py
     PYTHONPATH=tests:. python -m bench.engine.peers FILE…         texts of your own
     PYTHONPATH=tests:. python -m bench.engine.peers --characters 1000   small documents
 

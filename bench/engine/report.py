@@ -1,6 +1,6 @@
 """The engine's figures in one table, which docs/performance.md has as it is printed.
 
-    make bench-engine                   all texts of the corpora folder
+    make bench-engine                   all texts of bench/texts.py
     make bench-engine TEXTS="FILE…"     texts of your own
 
 Runs what `cold`, `peers` and `load` measure, and what a process does after a fork. A ratio is this

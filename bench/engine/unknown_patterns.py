@@ -1,6 +1,6 @@
 """How fast is a pattern that has no scanner? Encodes through the regex engine and tiktoken.
 
-    PYTHONPATH=tests:. python -m bench.engine.unknown_patterns    the corpora folder
+    PYTHONPATH=tests:. python -m bench.engine.unknown_patterns          all texts of bench/texts.py
     PYTHONPATH=tests:. python -m bench.engine.unknown_patterns FILE…    texts of your own
 
 The encodings are the built-in ones with an empty group before their pattern, so that it is not

@@ -9,7 +9,7 @@ nanoseconds of CPU time per byte there, the most that a doubling multiplied the 
 cost beside English prose, both as the process sees it for the first time and for the third. Then
 the peak memory of encoding, beyond that of the text, in processes of their own. Ends with status 1
 if a doubling costs more than 2.3 times, a shape more than 50 times new English, or memory more than
-docs/performance.md says. English prose is FILE, or english_literature.txt of the corpora.
+docs/performance.md says. English prose is FILE, or the first english_*.txt of bench/texts.py.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ import bytepair_engine
 from bytepair_engine import Encoding
 from support.worst_texts import shapes
 
-from bench.texts import CORPORA
-
-CORPUS = CORPORA / "english_literature.txt"
+from bench.texts import NO_TEXTS, corpora
 
 NAME = "cl100k_base"
 MOST_GROWTH = 2.3
@@ -66,7 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=int, default=100, help="the largest size")
     parser.add_argument("--only", nargs="*", metavar="SHAPE", help="the shapes of these names")
-    parser.add_argument("--english", type=Path, metavar="FILE", default=CORPUS)
+    parser.add_argument("--english", type=Path, metavar="FILE")
     parser.add_argument("--skip", choices=("time", "memory"), help="one of the two tables")
     arguments = parser.parse_args()
     encoding = bytepair_engine.get_encoding(NAME, backend="native", threads=1)
@@ -75,7 +73,12 @@ def main() -> int:
         units = {name: units[name] for name in arguments.only}
     missed = 0
     if arguments.skip != "time":
-        prose = arguments.english.read_text(encoding="utf-8")
+        english = arguments.english or next(
+            (file for file in corpora() if file.name.startswith("english_")), None
+        )
+        if english is None:
+            parser.error(NO_TEXTS)
+        prose = english.read_text(encoding="utf-8")
         missed += over_time(encoding, units, prose, arguments.megabytes)
     if arguments.skip != "memory":
         missed += over_memory(units, arguments.megabytes)

@@ -1,6 +1,6 @@
 """Mixed text of any size, made of the corpora by a seed: documents of some thousand characters.
 
-The corpora are 16 MB. What is more is made of them again, with words that are new: in each further
+What exceeds the size of the corpora is made of them again, with words that are new: in each further
 pass one long word in eight gets the second half of another one. So pre-tokens go on growing with
 the text, as they do in real text, where repeating it would add none.
 """
