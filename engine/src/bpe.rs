@@ -231,7 +231,7 @@ impl Bpe {
         let parts = Chunks::new(text, allowed, self.sharing.part_for(text.len()));
         let parts = parallel::map(threads, parts, |part| encode(&text[part]));
         let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-        // One after the other, so that each is let go of before the next is copied.
+        // One after the other, so that each is freed before the next is copied.
         parts
             .into_iter()
             .for_each(|part| all.extend_from_slice(&part));

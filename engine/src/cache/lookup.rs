@@ -49,8 +49,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Ask the processor for what `encode_piece` will need of the pre-tokens that are not recent:
-    /// waiting for the memory of all takes hardly longer than for that of one.
+    /// Prefetch what `encode_piece` will read for pre-tokens that are not recent: the cache misses
+    /// of all overlap, and take hardly longer than one.
     #[inline(never)]
     fn fetch(&self, text: &[u8], start: usize, ends: &[usize]) {
         let mut at = start;
@@ -81,8 +81,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Put a slot among the recent ones. The merged one that makes way goes into the cache; most
-    /// never have to.
+    /// Put a slot among the recent ones. The slot that it evicts goes into the cache if it took
+    /// merging; most did not.
     #[inline]
     fn remember(&mut self, slot: Option<Slot>, hash: u64) {
         let Some(slot) = slot else { return };

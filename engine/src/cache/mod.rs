@@ -148,8 +148,8 @@ struct LongCache {
     slots: Vec<Slot>,
     used: usize,
     most_slots: usize,
-    /// For each piece its ids, then its bytes, four to a word. The room for all of it is
-    /// reserved at first use: what is not written to costs no memory.
+    /// For each piece its ids, then its bytes, four to a word. The capacity is reserved at first
+    /// use: pages that are never written to cost no memory.
     arena: Vec<u32>,
     most_words: usize,
 }

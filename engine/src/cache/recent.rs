@@ -15,8 +15,8 @@ pub const FEW: usize = 4;
 /// Sets of a table when it is first needed.
 const FIRST_SETS: usize = 1 << 9;
 
-/// Sets of the largest table, whatever room there is: beyond the processor's own memory a hit
-/// costs what the vocabulary does.
+/// Sets of the largest table, however large the cache may be: a hit outside the processor's own
+/// cache costs as much as a lookup in the vocabulary.
 const MOST_SETS: usize = 1 << 16;
 
 /// A pre-token and its ids.
@@ -105,7 +105,7 @@ impl Recent {
         slot.is_of(key).then_some(slot)
     }
 
-    /// Remember what was not found; returns the older one of its set, which makes way.
+    /// Insert a slot that was not found; returns the older slot of its set, which is evicted.
     pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
         if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
             self.grow();
@@ -125,13 +125,13 @@ impl Recent {
         older
     }
 
-    /// The room for the largest table is reserved at first use, and the table grows within it: to
+    /// Memory for the largest table is reserved at first use, and the table grows within it: to
     /// write to new memory costs more than to look something up.
     #[cold]
     fn grow(&mut self) {
         let old = self.sets.len();
         if self.sets.try_reserve_exact(self.most_sets - old).is_err() {
-            // The system has not so much: stay as it is, rather than end the process.
+            // Out of memory: keep the table as it is, rather than end the process.
             self.most_sets = old;
             return;
         }

@@ -35,7 +35,7 @@ impl Scratch {
     }
 }
 
-/// Something to work with that has a cache.
+/// Scratch memory that has a cache.
 pub trait NewScratch {
     /// One whose cache takes at most `cache_bytes`.
     fn new(cache_bytes: usize) -> Self;
@@ -54,15 +54,15 @@ impl NewScratch for Scratch {
     }
 }
 
-/// A few scratches, each behind a lock that nobody waits for: a caller takes a free one, and
-/// where none is free works without a cache.
+/// Scratch memory for as many calls at once as there are processors, and one more. A call takes
+/// what is free, without waiting; if none is free, it works without a cache.
 pub struct Pool<R = Scratch> {
     scratches: Vec<Mutex<Option<Box<R>>>>,
     cache_bytes: usize,
 }
 
 impl<R: NewScratch> Pool<R> {
-    /// Rooms whose caches take at most `cache_bytes` together.
+    /// A pool whose caches take at most `cache_bytes` together.
     pub fn new(cache_bytes: usize) -> Self {
         let scratches = 1 + thread::available_parallelism().map_or(1, usize::from);
         Pool {
@@ -71,7 +71,7 @@ impl<R: NewScratch> Pool<R> {
         }
     }
 
-    /// Work in a scratch.
+    /// Run `work` with scratch memory.
     pub fn with<T>(&self, work: impl FnOnce(&mut R) -> T) -> T {
         match self.scratches.iter().find_map(try_lock) {
             Some(mut scratch) => {

@@ -4,7 +4,7 @@ pub mod short_tokens;
 
 use crate::decode::short_tokens::{SLOT, ShortTokens};
 
-/// How many tokens find room at once.
+/// Tokens for which capacity is reserved at once.
 const BATCH: usize = 64;
 
 pub struct Joined {
@@ -14,7 +14,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// With room for what this many tokens usually are.
+    /// With capacity for the usual length of this many tokens.
     pub fn for_tokens(count: usize) -> Self {
         Joined {
             bytes: vec![0; 5 * count + BATCH * SLOT],
@@ -75,7 +75,7 @@ mod tests {
         let items = tokens.iter().zip(0..);
         let table = RankTable::from_items(items).expect("no duplicates");
         let short = ShortTokens::of(&table);
-        // The longest of the short first, so that the room runs out within a batch.
+        // The longest of the short first, so that the capacity runs out within a batch.
         let ids: Vec<u32> = [14; 500].into_iter().chain(0..40).collect();
         let mut joined = Joined::for_tokens(1);
         let at = joined.push_short(&short, &ids);

@@ -2,13 +2,13 @@
 
 use crate::vocabulary::rank_table::RankTable;
 
-/// Bytes in a slot, the last of which says how many of them are the token.
+/// Bytes in a slot. The last one is the token's length.
 pub const SLOT: usize = 16;
 
 /// The longest token that has a slot.
 const LONGEST: usize = SLOT - 1;
 
-/// What the length is where no short token has the id.
+/// The length in a slot whose id no short token has.
 const NONE: u8 = u8::MAX;
 
 /// A token and its length.
@@ -52,7 +52,7 @@ impl ShortTokens {
         ShortTokens(slots)
     }
 
-    /// None for the id of a long token and for one that is none.
+    /// None if the id is unknown or its token is long.
     #[inline(always)]
     pub fn get(&self, id: u32) -> Option<&ShortToken> {
         let slot = self.0.get(id as usize)?;

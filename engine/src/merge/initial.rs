@@ -120,7 +120,7 @@ impl Characters {
                 (whole, _) => whole,
             };
             if rank <= formed {
-                // Only a character that it spells together with what is before it.
+                // The token has this character only together with what precedes it.
                 let after_space = start > 0 && token[start - 1] == b' ';
                 self.banned[point / 32] |= if after_space { 1 } else { 3 } << (point % 32 * 2);
             }

@@ -6,7 +6,7 @@ use crate::vocabulary::Vocabulary;
 /// The longest piece, in bytes.
 pub const SHORT: usize = 64;
 
-/// The room for a piece, padded so that every key is read with one load.
+/// A buffer for a piece, padded so that every key is read with one load.
 pub type Text = [u8; SHORT + 16];
 
 /// Parts by the place that they had at first; those that are merged into the one before them

@@ -46,7 +46,7 @@ pub struct List {
 }
 
 impl List {
-    /// A list with room for what a text of this many bytes usually becomes.
+    /// A list with capacity for the ids that a text of this many bytes usually has.
     pub fn for_bytes(bytes: usize) -> Self {
         List {
             ids: vec![0; bytes / 3 + FEW],
@@ -208,7 +208,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// With room for what a text of this many bytes usually becomes.
+    /// With capacity for the ids that a text of this many bytes usually has.
     pub fn for_bytes(bytes: usize) -> Self {
         Packed {
             bytes: vec![0; bytes / 2 + size_of::<u64>()],

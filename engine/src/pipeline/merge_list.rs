@@ -11,10 +11,10 @@ pub struct Columns {
     pub rights: Vec<u32>,
 }
 
-/// Look up the tokens of merges, of which `halves` has the left and the right half, one after the
-/// other; None is in no vocabulary. Of the right half, `prefix` bytes are left out in what the two
-/// become. Of a pair that is listed twice the last place counts. An error is the index of a merge of
-/// which a token is missing.
+/// Look up the tokens of merges. `halves` holds the left and the right half of each merge in turn;
+/// None is in no vocabulary. The result of a merge is the left half and the right half without its
+/// first `prefix` bytes. If a pair is listed twice, its last place counts. An error is the index of
+/// a merge with a token that is missing.
 pub fn merge_columns(
     halves: &[Option<&str>],
     vocabulary: &[(&str, u32)],

@@ -109,7 +109,7 @@ impl Normalisers {
     }
 }
 
-/// Apply one of the steps that say of all that they make what it is made from.
+/// Apply a step that knows the origin of everything that it writes.
 fn whole(step: &Normaliser, text: &str, made: &mut impl Made) {
     match step {
         Normaliser::Lowercase(lower) => lowercase(text, lower, made),

@@ -25,7 +25,7 @@ impl Aligned {
         }
     }
 
-    /// `text`, all of which was made from what starts at `start`.
+    /// Add `text`, which was made from the source text at `start`.
     pub fn push(&mut self, text: &str, start: usize) {
         self.text.push_str(text);
         self.starts.resize(self.text.len(), start);

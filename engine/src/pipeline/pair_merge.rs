@@ -9,7 +9,7 @@ use crate::vocabulary::hash::fold;
 /// A symbol that is in no pair.
 pub const NO_SYMBOL: u32 = u32::MAX;
 
-/// Up to this many symbols the best pair is looked for anew each time: a heap costs more.
+/// Up to this many symbols, each step scans for the best pair: a heap costs more.
 const FEW: usize = 40;
 
 /// Cancellation is checked once every this many steps.

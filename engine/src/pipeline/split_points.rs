@@ -34,7 +34,7 @@ impl Joined {
         let mut different = 0;
         for text in tokens.filter_map(|token| std::str::from_utf8(token).ok()) {
             pairs.extend(text.chars().zip(text.chars().skip(1)).map(packed));
-            // Long tokens have many, of which few are different.
+            // Long tokens have many pairs, but few different ones.
             if pairs.len() > 2 * different + AT_ONCE {
                 pairs.sort_unstable();
                 pairs.dedup();

@@ -53,8 +53,8 @@ impl UnicodeForm {
         Cow::Owned(normal)
     }
 
-    /// The same, cluster by cluster: where one can be cut into characters each of which gives a
-    /// part of the result, each is said to give that part.
+    /// The same, cluster by cluster. If a cluster splits into characters that each give a part of
+    /// the result, each part's origin is its character.
     pub fn trace(self, text: &str, is_younger: impl Fn(char) -> bool, made: &mut impl Made) {
         let mut start = 0;
         let mut after = text.char_indices().skip(1).peekable();

@@ -29,8 +29,8 @@ pub(super) fn merges_by_rank(
     })
 }
 
-/// See `merge_list.merges_of`: priorities, results, lefts and rights, or the index of a merge of which
-/// a token is missing.
+/// See `merge_list.merges_of`: priorities, results, lefts and rights, or the index of a merge with a
+/// token that is missing.
 #[pyfunction]
 pub(super) fn merge_columns<'py>(
     py: Python<'py>,

@@ -100,13 +100,13 @@ impl Key {
     }
 }
 
-/// Ask the processor for the memory of a place, without waiting for it.
+/// Prefetch a place into the processor's cache.
 #[inline(always)]
 fn fetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of every x86-64, and it only asks: nothing is read.
+        // SAFETY: SSE is part of every x86-64, and a prefetch is a hint: it never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

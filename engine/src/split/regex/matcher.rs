@@ -68,7 +68,7 @@
 //! next visit fails at once. It cannot be visited again before it has failed, as every way back to
 //! it takes up characters. If it is part of a body's match, the end is kept, and the next visit
 //! gives it at once. If it is part of the whole match, which ends at e, the next start is e: earlier
-//! places are not asked for again, and states at or beyond e that were visited and are not part of
+//! places are not visited again, and states at or beyond e that were visited and are not part of
 //! the match have failed. By Lemma 2 the same holds for the forms of runs. Bodies have instructions
 //! of their own, so that the argument applies to each of them with its own states. ∎
 //!
