@@ -75,7 +75,7 @@ pub struct Started {
 
 /// What Python says.
 pub enum Command {
-    /// Read the message, or so many more of a stream.
+    /// Read the message, or this many more messages of a stream.
     Read(usize),
     Answer(Answer),
     Start(Pairs, Pairs),

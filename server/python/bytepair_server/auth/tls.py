@@ -143,9 +143,9 @@ def _check(place: str, chain: bytes) -> None:
 
 
 def _check_authorities(place: str, bundle: bytes) -> None:
-    """Raises ConfigurationError for authorities, or clients' own certificates, none of which is
-    valid: gRPC would hang up on every client without a word. Some may be: they are replaced in
-    turn."""
+    """Raises ConfigurationError if no certificate of the bundle is valid now: gRPC would close the
+    connections of all clients without a message. Some may have expired, as while they are
+    replaced."""
     from cryptography import x509  # as above
 
     try:

@@ -188,8 +188,8 @@ async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[b
                 # asyncio's own server would log a thousand lines a second.
                 await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue
-            # The oldest makes room: an honest client sends its request at once and has long been
-            # answered, so slow clients drop each other, and not the scraper that comes then.
+            # Close the oldest connection. An honest client sends its request at once and was
+            # answered long ago, so slow clients displace each other and never a new scraper.
             if len(connections) >= MAX_CONNECTIONS:
                 oldest = next(iter(connections))
                 del connections[oldest]

@@ -95,8 +95,8 @@ class _Unfailing(io.TextIOBase):
         self._room.register(self._descriptor, select.POLLOUT)
         mode = os.fstat(self._descriptor).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            # Where there is room it is for so much. Only of several processes that find the same
-            # last room may one wait after all.
+            # A pipe that poll calls writable takes this much at once (POSIX). Only if several
+            # processes write at the same time may one of them still wait.
             self._most = select.PIPE_BUF
 
     def tell_lost(

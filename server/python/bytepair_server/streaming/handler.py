@@ -228,7 +228,7 @@ class StreamHandlers:
             raise session.fault
 
     def _at_once(self, session: Session, raw: bytes) -> bytes | None:
-        """Take a small message whose answer may be a large one, if there is room for more."""
+        """Feed a small message whose answer may be large, unless the streams hold too much."""
         try:
             self._limiter.check_held()
         except Overloaded as error:

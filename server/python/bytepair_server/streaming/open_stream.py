@@ -81,8 +81,8 @@ class OpenStream:
             self._timer.cancel()
 
     def _look(self) -> None:
-        # One timer that is set anew when it fires, not at each message, which would cost
-        # more than decoding it.
+        # One timer that is set again when it fires. Setting it at each message would cost more
+        # than decoding the message.
         now = self._loop.time()
         left = self._idle_seconds if self._is_working else self.active_at + self._idle_seconds - now
         if left > 0:

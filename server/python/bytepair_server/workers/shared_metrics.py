@@ -28,13 +28,14 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-#: Room for cells, and as much for what they are: some hundred times what six encodings take.
+#: Size of the cells, and of their names and labels: each some hundred times what six encodings
+#: need.
 #: Memory that is never touched costs nothing.
 _AREA_BYTES: Final = 8 << 20
 _CELL_BYTES: Final = 8
-#: This part of it is for what there was no other room for.
+#: The part that is kept for `OTHER`.
 _SPARE_BYTES: Final = 64 << 10
-#: All label values of that, as where there are tens of thousands of callers.
+#: Stands for all label values once the memory is used up, as by tens of thousands of callers.
 OTHER: Final = "(other)"
 
 Labels = tuple[str, ...]
@@ -74,8 +75,8 @@ class Block:
             self._read = end
 
     def place(self, metric: str, labels: Labels, count: int) -> int:
-        """The first of `count` cells for these label values, or where there is no room left for
-        more of them, for OTHER; new ones are 0."""
+        """The first of `count` cells for these label values, or for OTHER once the memory is used
+        up; new cells are 0."""
         with self._lock:
             known = self.places(metric).get(labels)
             if known is not None:
