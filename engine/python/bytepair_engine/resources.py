@@ -7,10 +7,10 @@ from typing import Final
 
 from bytepair_engine.errors import InvalidOption
 
-#: 64 MiB: room for what some 500,000 different pre-tokens became.
+#: 64 MiB: the ids of some 500,000 different pre-tokens.
 DEFAULT_CACHE_BYTES: Final = 1 << 26
 
-#: More is refused: a slip, and no memory or number of cores that a machine has.
+#: More is refused as a mistake: no machine has so much memory or so many cores.
 MAX_CACHE_BYTES: Final = 1 << 40
 MAX_THREADS: Final = 1024
 

@@ -206,7 +206,7 @@ class Counter:
     def _of_layout(self, layout: Layout, messages: int) -> list[int]:
         counted = iter(self._counted([piece for piece in layout.pieces if type(piece) is str]))
         counts = [0] * (messages + 2)
-        # By type and not isinstance, of which most of the time would be.
+        # By type: isinstance would take most of the time.
         for piece, owner in zip(layout.pieces, layout.owners, strict=True):
             kind = type(piece)
             if kind is str:
@@ -220,7 +220,7 @@ class Counter:
         return counts
 
     def _counted(self, texts: list[str]) -> list[int]:
-        """The counts of texts, of which only those are encoded that were in no layout before."""
+        """The counts of texts. Only texts that were in no earlier layout are encoded."""
         if self._first is None:
             found = self._encoding.count_batch(texts, disallowed_special=self._disallowed)
             self._first = texts, found

@@ -94,7 +94,7 @@ class StreamChunker:
         self._parts: list[str] = []
         self._length = 0  # of the parts together, in characters
         self._look_at = 0  # the length at which the next look is worth it
-        self._before = 0  # characters of the text that were let go of
+        self._before = 0  # characters of the text that were dropped
         self._bytes_before = 0  # and their bytes
         self._start = 0  # of the next chunk, in what is held
         self._covered = 0  # the end of the last chunk

@@ -18,7 +18,7 @@ from bytepair_engine.encoding import Encoding
 from bytepair_engine.pipeline.definition import Merges, Model, Ranks, Scores
 from bytepair_engine.pipeline.model import Merger, id_rule, unit_rule
 
-#: Up to this many bytes, looking for the best pair anew each time is faster than a heap.
+#: Up to this many bytes, scanning for the best pair at each step is faster than a heap.
 _SHORT: Final = 16
 
 

@@ -147,7 +147,7 @@ class StreamSplitter:
             self._parts[-1] += last
 
     def _give(self, point: int) -> str:
-        """Let go of the text before `point`."""
+        """Drop the text before `point`."""
         if point == 0:
             return ""
         text = "".join(self._parts)

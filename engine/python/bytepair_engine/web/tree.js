@@ -12,7 +12,7 @@ const MOST_STEPS = 64;
  * @param parts `{bytes, id, order, left, right}`: its units, then what each merge makes, in the
  *   order of the merges; `left` and `right` are the places in this list of what it is made of.
  * @param orderName What `order` is: a rank, a priority or a score.
- * @returns What there is to say of it.
+ * @returns Its description.
  */
 export function drawTree(root, id, parts, orderName) {
     const merges = parts.filter(isMerged).length;

@@ -210,7 +210,7 @@ def _add_message(
     layout.add(CALL if is_call else END)
 
 
-#: What openai-harmony's SystemContent holds unless told otherwise; null takes a field away.
+#: What openai-harmony's SystemContent holds by default; null takes a field away.
 _SYSTEM_DEFAULTS: Final = {
     "model_identity": "You are ChatGPT, a large language model trained by OpenAI.",
     "reasoning_effort": "Medium",

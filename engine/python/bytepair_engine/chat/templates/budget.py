@@ -84,7 +84,7 @@ def spend(steps: int) -> None:
 
 
 def spend_text(characters: int) -> None:
-    """Take the steps of making a text of so many characters."""
+    """Spend the steps of making a text of `characters` characters."""
     _CURRENT.get().spend(1 + characters // CHARACTERS_PER_STEP)
 
 

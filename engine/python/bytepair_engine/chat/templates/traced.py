@@ -77,7 +77,7 @@ class Traced(str):
         return Traced(str.__getitem__(self, slice(start, stop)), tuple(ranges))
 
     def _like(self, made: str) -> Traced:
-        """A text of which each character comes from the one at its place."""
+        """`made`, whose characters come from those at the same places of this text."""
         return Traced(made, self.template if len(made) == len(self) else ())
 
     def _parts(self, pieces: Iterable[str]) -> list[Traced]:
