@@ -1,4 +1,4 @@
-"""How the different pre-tokens of a corpus grow with it, of which a terabyte's are computed.
+"""How does the number of different pre-tokens grow with a corpus? Prints the power law.
 
     python -m bench.corpus.growth
 

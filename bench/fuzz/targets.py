@@ -38,7 +38,7 @@ def _expected(error: Exception) -> None:
 
 
 def request(data: bytes) -> None:
-    """Bytes as the request of an RPC; the first one says of which."""
+    """Bytes as the request of an RPC, which the first byte chooses."""
     if not data:
         return
     methods = sorted(METHODS)

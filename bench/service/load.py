@@ -74,7 +74,7 @@ class Server:
         return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
     def forget_peak(self) -> None:
-        """Let `peak_kib` begin anew, with what is resident now (proc(5): clear_refs)."""
+        """Reset `peak_kib` to what is resident now (proc(5): clear_refs)."""
         for pid in self.pids:
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 

@@ -98,7 +98,7 @@ def run(name: str, megabytes: int, vocabulary: int, limit: int) -> Found | None:
 def one(name: str, megabytes: str, vocabulary: str) -> None:
     """Train once, in this process, and print the measures as JSON."""
     texts, size = documents(int(megabytes)), int(vocabulary)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew (Linux)
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak (Linux)
     before = memory("VmRSS")
     start, cpu = time.perf_counter(), time.process_time()
     table = TRAINERS[name](texts, size)

@@ -32,7 +32,7 @@ from support.serving import RunningServer
 
 
 class Model:
-    """Gives the id 64 for as long as it is asked; notes when it is let go."""
+    """Yields the id 64 without end; records when it is closed."""
 
     def __init__(self) -> None:
         self.let_go = threading.Event()

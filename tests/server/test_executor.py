@@ -36,7 +36,7 @@ def on_loop() -> bool:
 
 
 class Held:
-    """A function that waits until it is let go."""
+    """A function that waits until it is released."""
 
     def __init__(self, executor: Executor, caller: str = "first") -> None:
         self._gone_on = threading.Event()

@@ -66,7 +66,7 @@ def test_stop_strings_by_number_and_by_bytes(
 def test_a_call_beyond_those_at_once_on_one_connection_waits_for_one_to_end(
     small: RunningServer, open_streams: int, answered: bool
 ) -> None:
-    """With LIMIT - 1 open it is the last that has room."""
+    """With LIMIT - 1 connections open, one more is accepted."""
     own = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(small.target, options=own) as channel:
         method: Any = channel.stream_stream(

@@ -21,7 +21,7 @@ SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 #: More than a test takes.
 LONG = "60"
 ONE_PLACE = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-queue-seconds")
-#: Of texts, one of which is as much as may be in flight, and fits in one message.
+#: Its text fills the limit of bytes in flight, and fits in one message.
 LARGE = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello " * (1 << 18))
 
 

@@ -116,7 +116,7 @@ def dribbling(address: str, going: Going) -> int:
 
 
 def never_reading(address: str, going: Going) -> int:
-    """Asks for large answers, with no room for a byte of them."""
+    """Requests large answers with a flow-control window of 0."""
     no_room = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
     raw = message(
         tokenizer_pb2.EncodeRequest(encoding="cl100k_base", text="a b " * 8_000).SerializeToString()

@@ -64,7 +64,7 @@ def _stage(
     runner: Callable[[], Runner],
     progress: Progress,
 ) -> Outcome:
-    """Do the work for the numbers of which there is no result."""
+    """Run the parts that have no result yet."""
     outcomes = {number: job.outcome(part(results, number)) for number in numbers}
     missing = [number for number, outcome in outcomes.items() if outcome is None]
     if missing:

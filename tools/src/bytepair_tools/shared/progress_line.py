@@ -14,7 +14,7 @@ _MB: Final = 1_000_000
 
 
 class TerminalLine:
-    """A line on standard error that can be written anew."""
+    """A line on standard error that can be rewritten."""
 
     def __init__(self) -> None:
         self._is_shown = False
