@@ -81,7 +81,7 @@ def test_envoy_goes_to_the_port_and_the_name_that_the_servers_have() -> None:
     assert check["grpc_health_check"] == {"service_name": SERVICE_NAME}
 
 
-def test_limits_leave_room_for_those_of_the_server() -> None:
+def test_no_limit_of_envoy_is_below_the_server_s() -> None:
     assert seconds(MANAGER["stream_idle_timeout"]) > DEFAULT_STREAM_IDLE_SECONDS
     assert HOST["request_body_buffer_limit"] > Settings().max_message_bytes
     http2 = MANAGER["http2_protocol_options"]

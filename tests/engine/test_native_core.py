@@ -87,7 +87,7 @@ def test_without_a_cache_and_with_a_small_one_the_ids_are_the_same() -> None:
     assert every[0] == every[1] == every[2]
 
 
-def test_more_threads_than_rooms() -> None:
+def test_more_threads_than_scratch_buffers() -> None:
     encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
     texts = list(random_texts(random.Random(2), encoding.token_byte_values(), 64))
     long = [text * (20_000 // (len(text) + 1) + 1) for text in texts]

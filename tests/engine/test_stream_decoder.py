@@ -270,7 +270,7 @@ def test_strict_decoding_refuses_an_end_inside_a_character() -> None:
     assert decoder.undelivered == "a"
 
 
-def test_strict_offsets_count_the_prefill_whose_own_faults_are_none() -> None:
+def test_strict_offsets_count_the_prefill_and_its_invalid_bytes_are_no_error() -> None:
     decoder = StreamDecoder(toy(), errors="strict", prefill_ids=b"\x80ab\xf0")
     assert decoder.feed(b"\x9f\x99\x82c\xff") == "🙂c"
     assert isinstance(decoder.fault, InvalidUnicode)

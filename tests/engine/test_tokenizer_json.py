@@ -156,7 +156,7 @@ def test_a_vocabulary_without_merges_is_one(backend: BackendName, tmp_path: Path
     assert ids == judge(data).encode("abba").ids == [0, 1, 1, 0]
 
 
-def test_one_large_id_takes_no_room_for_those_below_it(
+def test_one_large_id_allocates_nothing_for_the_ids_below_it(
     backend: BackendName, tmp_path: Path
 ) -> None:
     """A table from 0 on would take 24 GB for a file of some kilobytes."""

@@ -112,7 +112,7 @@ def test_an_unknown_name_gets_near_ones_and_is_logged_once(named: RunningServer)
 
 
 @pytest.mark.slow
-def test_a_name_that_is_no_name_is_neither_logged_nor_a_label(named: RunningServer) -> None:
+def test_a_malformed_encoding_name_is_neither_logged_nor_a_label(named: RunningServer) -> None:
     for name in ("my secret text", "x" * 65, 'a"b', "a\nb", "né"):
         failure(named.stub.Count, tokenizer_pb2.CountRequest(encoding=name, text="x"))
     page = named.get("/metrics")[1] + named.raw_log
@@ -167,7 +167,7 @@ def test_the_rules_hold_for_the_aliases_of_an_encoding_too() -> None:
         aliases_of(settings(encodings=mine, aliases={"x": "cl100k_base"}))
 
 
-def test_the_names_of_what_is_not_served_go_to_no_other_encoding() -> None:
+def test_aliases_of_an_encoding_that_is_not_served_name_no_other_one() -> None:
     """ "ft:gpt-4*" would match a model of gpt-4o, where o200k_base is not loaded."""
     catalog = load(Settings(builtin_encodings=("cl100k_base",)), Path())
     for name in ("gpt-4o", "ft:gpt-4o:org::id", "gpt-4o-mini"):
@@ -192,7 +192,7 @@ def test_an_own_pattern_counts_before_a_published_one_of_its_length() -> None:
     assert catalog.get("gpt-4o-gpt-4o").name == "cl100k_base"
 
 
-def test_an_operator_may_use_the_names_of_what_is_not_loaded() -> None:
+def test_an_operator_may_reuse_the_names_of_encodings_that_are_not_loaded() -> None:
     names = {"gpt2": "o200k_base", "gpt-oss-*": "o200k_base"}
     catalog = load(settings(aliases=names), Path())
     assert {catalog.get(name).name for name in ("gpt2", "gpt-oss-20b")} == {"o200k_base"}

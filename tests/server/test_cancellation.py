@@ -94,7 +94,9 @@ def test_the_thread_is_free_for_the_next_call_at_once(
     assert took < whole / 2
 
 
-def test_what_waits_for_a_thread_and_is_cancelled_never_starts(slow_server: RunningServer) -> None:
+def test_a_function_cancelled_before_it_has_a_thread_never_starts(
+    slow_server: RunningServer,
+) -> None:
     first = slow_server.stub.Count.future(slow_request())
     slow_server.wait_for_metric("bytepair_in_flight", 1)
     waiting = [slow_server.stub.Count.future(slow_request()) for _ in range(3)]

@@ -275,7 +275,7 @@ def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
     assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
 
 
-def test_every_encoding_takes_of_the_machine_what_the_settings_say() -> None:
+def test_every_encoding_uses_the_threads_and_memory_of_the_settings() -> None:
     names: dict[str, Any] = {
         "builtin_encodings": ("r50k_base",),
         "encodings": {"mine": {"extends": "r50k_base"}},

@@ -111,7 +111,7 @@ def test_callers_take_turns_by_their_bytes() -> None:
     assert order[6:] == ["many", "many"]
 
 
-def test_what_is_given_up_is_never_called_and_forgotten_at_once() -> None:
+def test_a_cancelled_function_is_never_called_and_dropped_at_once() -> None:
     class Request:
         """Something large that can be referred to weakly."""
 
@@ -168,7 +168,7 @@ def test_abandoned_work_is_cancelled() -> None:
     assert isinstance(with_executor(1, use), Cancelled)
 
 
-def test_what_a_function_raises_is_raised_where_it_is_awaited() -> None:
+def test_an_exception_of_a_function_is_raised_where_it_is_awaited() -> None:
     def fail(error: BaseException) -> None:
         raise error
 

@@ -149,7 +149,7 @@ def test_without_descriptors_connected_clients_are_served_and_others_later(serve
         assert client.count("hello world") == 2
 
 
-def test_nothing_that_the_server_decides_asks_a_clock_that_can_jump() -> None:
+def test_the_server_decides_nothing_by_a_clock_that_can_jump() -> None:
     """Quotas, idle streams, grace time and latencies are all measured by clocks that cannot.
     The timestamps of the log, by structlog, and of spans are the time of day and decide nothing;
     whether a certificate is valid is what the time of day says."""

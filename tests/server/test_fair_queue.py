@@ -25,7 +25,7 @@ def test_callers_take_turns_whatever_they_have_queued() -> None:
     assert popped(queue, 6) == ["busy0", "late0", "busy1", "late1", "busy2", "busy3"]
 
 
-def test_a_flow_of_small_items_gets_as_much_as_one_of_large_ones() -> None:
+def test_a_caller_of_small_items_gets_as_much_as_one_of_large_items() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("large", 100, f"large{index}")
@@ -49,7 +49,7 @@ def test_an_idle_caller_saves_no_turns() -> None:
 @given(
     st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 3), st.integers(1, 1000))), max_size=200)
 )
-def test_everything_comes_out_once_and_each_flow_in_its_order(
+def test_each_item_is_returned_once_and_those_of_a_caller_in_order(
     steps: list[tuple[int, int] | None],
 ) -> None:
     queue = FairQueue[tuple[int, int]]()
@@ -122,7 +122,7 @@ def test_few_callers_are_remembered_even_if_one_always_waits() -> None:
     assert len(queue._ends) <= 2 * REMEMBERED
 
 
-def test_what_a_flow_owes_is_remembered_however_many_others_come() -> None:
+def test_what_a_caller_owes_is_remembered_however_many_others_come() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("busy", 1000, f"busy{index}")
@@ -182,7 +182,7 @@ def test_debts_end_where_the_last_that_waited_is_discarded() -> None:
     assert popped(queue, 2) == ["a1", "b1"]
 
 
-def test_the_newest_of_the_busiest_caller_makes_room_for_one_with_fewer() -> None:
+def test_the_busiest_caller_loses_its_newest_call_to_a_caller_with_fewer() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("many", 1, f"many{index}")

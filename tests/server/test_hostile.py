@@ -109,9 +109,7 @@ def test_a_request_that_is_no_message_is_an_invalid_argument(attacked: RunningSe
 @pytest.mark.parametrize(
     "service", ["/\xff/", http2.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100]
 )
-def test_a_path_of_any_bytes_is_that_of_an_rpc_that_there_is_not(
-    attacked: RunningServer, service: str
-) -> None:
+def test_a_path_of_any_bytes_is_unimplemented(attacked: RunningServer, service: str) -> None:
     """Or the stream is ended, for what is no path."""
     body = http2.message(http2.count())
     for _ in range(2):

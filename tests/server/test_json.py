@@ -73,7 +73,9 @@ def test_requests_are_read_as_protobuf_reads_them(
 
 
 @pytest.mark.parametrize("raw", [b"", b"1", b"{", b"\xff", b'"text"', b"[" * 100_000])
-def test_what_is_no_object_is_refused_and_nothing_is_an_empty_request(raw: bytes) -> None:
+def test_json_that_is_no_object_is_refused_and_an_empty_body_is_an_empty_request(
+    raw: bytes,
+) -> None:
     if raw == b"":
         assert json.read(raw, tokenizer_pb2.CountRequest) == b""
     else:

@@ -52,7 +52,7 @@ async def queued(limiter: Limiter, number: int) -> None:
         await asyncio.sleep(0)
 
 
-def test_slots_are_bounded_and_one_that_is_given_back_goes_on() -> None:
+def test_slots_are_limited_and_a_released_slot_is_given_to_the_next() -> None:
     async def scene() -> None:
         limiter = limiter_of(max_in_flight=2)
         slots = [await admitted(limiter, "a") for _ in range(2)]
@@ -255,7 +255,7 @@ BOUNDS: dict[str, tuple[Step, Step]] = {
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_a_bound_of_streams_is_inclusive_and_what_ends_makes_room(bound: str) -> None:
+def test_a_limit_of_streams_is_inclusive_and_an_ended_stream_frees_its_slot(bound: str) -> None:
     limiter = limiter_of()
     come, go = BOUNDS[bound]
     for _ in range(8):

@@ -57,7 +57,7 @@ def test_a_port_in_use_is_a_clear_error(setting: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_unix_socket_in_a_folder_that_there_is_not_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_unix_socket_in_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
     ended = run_to_end(
         "--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none"
     )

@@ -156,7 +156,7 @@ def test_a_library_s_line_is_logged_without_what_it_quotes() -> None:
     assert SECRET not in stream.getvalue()
 
 
-def test_of_a_deep_exception_the_first_and_the_last_frames_are_logged() -> None:
+def test_a_deep_exception_is_logged_by_its_first_and_last_frames() -> None:
     def fall(depth: int) -> None:
         if depth:
             fall(depth - 1)
@@ -166,7 +166,7 @@ def test_of_a_deep_exception_the_first_and_the_last_frames_are_logged() -> None:
         fall(100)
     lines = logs.frames(caught.value)
     assert len(lines) == logs.MOST_FRAMES + 2
-    assert "test_of_a_deep_exception" in lines[0]
+    assert "test_a_deep_exception" in lines[0]
     assert lines[logs.MOST_FRAMES // 2] == f"… {102 - logs.MOST_FRAMES} more"
     assert lines[-1] == "KeyError"
 

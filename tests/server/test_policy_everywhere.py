@@ -137,7 +137,7 @@ def attacks(draw: st.DrawFn) -> tuple[str, list[str]]:
 @pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(attack=attacks())
-def test_what_allows_nothing_gets_no_control_token_and_its_own_text_back(
+def test_without_allowed_tokens_no_control_token_is_made_and_text_round_trips(
     server: RunningServer, attack: tuple[str, list[str]]
 ) -> None:
     name, pieces = attack

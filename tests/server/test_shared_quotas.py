@@ -130,7 +130,7 @@ print(statuses, inside, quota_store.account("caller").inside(0) < inside)
 
 
 @pytest.mark.slow
-def test_processes_that_race_take_no_more_and_no_less_than_there_is() -> None:
+def test_racing_processes_spend_exactly_the_quota() -> None:
     done = subprocess.run(
         [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=60, check=True
     )

@@ -179,7 +179,7 @@ def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) ->
     assert server.metric("bytepair_policy_total", rpc="EncodeStream", action="denied") == 1
 
 
-def test_an_encoding_whose_borders_are_not_known_cannot_be_streamed_into(
+def test_an_encoding_without_known_split_points_cannot_be_streamed_into(
     permissive: RunningServer,
 ) -> None:
     permissive.wait_for_log(

@@ -67,7 +67,7 @@ def test_a_known_caller_may_take_its_time(keyed: RunningServer) -> None:
         assert http2.status(link) == "0"
 
 
-def test_what_is_no_request_of_health_is_an_invalid_argument(keyed: RunningServer) -> None:
+def test_a_malformed_health_request_is_an_invalid_argument(keyed: RunningServer) -> None:
     check: Any = keyed.channel.unary_unary(f"/{health.SERVICE_NAME}/Check")
     with pytest.raises(grpc.RpcError) as caught:
         check(b"\xff", timeout=20)
@@ -88,7 +88,7 @@ def test_a_name_that_no_service_has_is_not_kept(keyed: RunningServer) -> None:
 
 
 @pytest.mark.slow
-def test_whole_requests_of_health_are_answered_however_many_come_at_once(
+def test_complete_health_requests_are_answered_however_many_come_at_once(
     keyed: RunningServer,
 ) -> None:
     stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
@@ -127,7 +127,7 @@ def watch(channel: grpc.Channel) -> Any:
 
 
 @pytest.mark.slow
-def test_watches_of_health_are_bounded_and_those_that_end_make_room(keyed: RunningServer) -> None:
+def test_health_watches_are_limited_and_an_ended_watch_frees_its_slot(keyed: RunningServer) -> None:
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
         channels = [

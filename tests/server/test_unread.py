@@ -119,7 +119,7 @@ def test_streams_with_unread_answers_are_bounded(
         assert other.say(DecodeRequest(ids=[15339, 15339])).text == "hellohello"
 
 
-def test_calls_of_a_connection_that_wait_unread_are_bounded_and_the_next_is_overloaded(
+def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overloaded(
     serve: Serve,
 ) -> None:
     server = serve("--transport", "native", "--max-in-flight", "1", "--max-queue-seconds", "60")

@@ -48,7 +48,7 @@ def failure_of(call: Any) -> Failed:
     return read(caught.value)
 
 
-def test_a_call_waits_and_is_answered_as_soon_as_there_is_room(serve: Serve) -> None:
+def test_a_queued_call_is_answered_as_soon_as_a_slot_is_free(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server) as running:
         calls = [server.stub.Count.future(SMALL) for _ in range(3)]
