@@ -23,7 +23,7 @@ MOST_LISTED: Final = 20
 _DESCRIPTION: Final = """\
 Say what vocabulary files are, what they hold, and what is done to text; and print the lines of
 a server's configuration file that serve them. The format is detected from the content, never from
-the name; a file may be gzip. Nothing is asked of a server.
+the name; a file may be gzip. No server is contacted.
 """
 
 _EPILOG: Final = """\
