@@ -104,7 +104,7 @@ def test_settings_are_frozen() -> None:
             ["--max-ids", "0"],
             {},
             "",
-            "greater than or equal to 1. It is: Maximum token ids in one Decode call",
+            "greater than or equal to 1. The setting: Maximum token ids in one Decode call",
         ),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file "),

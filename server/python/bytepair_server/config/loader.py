@@ -171,7 +171,7 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
             continue
         problem = fault["msg"].removeprefix("Value error, ")
         field = Settings.model_fields[name]
-        lines.append(f"{place} (from {source}): {problem}. It is: {field.description}")
+        lines.append(f"{place} (from {source}): {problem}. The setting: {field.description}")
     return lines
 
 
