@@ -55,13 +55,13 @@ class Conversations:
     """Makes them, from a seed.
 
     Attributes:
-        spells: Whether texts may spell control tokens.
+        with_special: Whether texts may contain special tokens.
         calls: How many calls a message makes at most.
     """
 
-    def __init__(self, seed: int, *, spells: bool, calls: int = 2) -> None:
+    def __init__(self, seed: int, *, with_special: bool, calls: int = 2) -> None:
         self.random = random.Random(seed)
-        self.spells = spells
+        self.with_special = with_special
         self.calls = calls
 
     def chance(self, share: float) -> bool:
@@ -69,7 +69,7 @@ class Conversations:
 
     def text(self) -> str:
         """Some text, now and then empty."""
-        pool = PLAIN + SPELLINGS if self.spells else PLAIN
+        pool = PLAIN + SPELLINGS if self.with_special else PLAIN
         return "".join(self.random.choices(pool, k=self.random.randint(0, 4)))
 
     def said(self) -> str:

@@ -45,7 +45,7 @@ def harmony_row() -> Row:
     def agree(seed: int) -> bool:
         from openai_harmony import Conversation, RenderConversationConfig, Role
 
-        made = Conversations(seed, spells=True)
+        made = Conversations(seed, with_special=True)
         messages = harmony_chat(made)
         rule = made.random.choice(("keep", "before_first_final"))
         config = RenderConversationConfig(auto_drop_analysis=rule != "keep")
@@ -152,7 +152,7 @@ def llama_row() -> Row:
     def agree(seed: int) -> bool:
         from llama_models.datatypes import RawMessage, ToolCall
 
-        made = Conversations(seed, spells=True)
+        made = Conversations(seed, with_special=True)
         messages = made.chat(tools=True)
         said = []
         for message in messages:
@@ -200,7 +200,7 @@ def template_row(given: Template) -> Row:
     source = "ChatML's template" if given.text else f"chat_template of {given.vocabulary}"
 
     def agree(seed: int) -> bool:
-        made = Conversations(seed, spells=seed % 2 == 1)
+        made = Conversations(seed, with_special=seed % 2 == 1)
         messages = made.chat(system=given.system, tools=given.tools)
         tools = made.tools() if given.tools and given.offers and made.chance(0.4) else None
         prompts = made.chance(0.7)
@@ -223,7 +223,7 @@ def template_row(given: Template) -> Row:
         written = "".join(s.name if isinstance(s, Control) else s for s in found.segments)
         if written != text:
             return False
-        return made.spells or found.ids == encoding.encode(text, allowed_special="all")
+        return made.with_special or found.ids == encoding.encode(text, allowed_special="all")
 
     return Row(given.format, f"{source}, Jinja2 3.1.6", agree)
 
@@ -250,7 +250,7 @@ def openai_row() -> Row:
     """The function of the cookbook's notebook, on messages without tools."""
 
     def agree(seed: int) -> bool:
-        made = Conversations(seed, spells=True)
+        made = Conversations(seed, with_special=True)
         name = made.random.choice(("cl100k_base", "o200k_base"))
         messages = made.chat()
         for message in messages:
@@ -301,7 +301,7 @@ def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = F
     def agree(seed: int) -> bool:
         from mistral_common.protocol.instruct.request import ChatCompletionRequest
 
-        made = Conversations(seed, spells=True, calls=1 if version == "v2" else 2)
+        made = Conversations(seed, with_special=True, calls=1 if version == "v2" else 2)
         messages = made.chat(system=system, tools=tools)
         if messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": made.said()})

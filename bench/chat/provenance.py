@@ -61,7 +61,7 @@ def agreement(name: str) -> Callable[[int], bool]:
     render = template(published.config, which=published.which)
 
     def agree(seed: int) -> bool:
-        made = Conversations(seed, spells=seed % 2 == 1)
+        made = Conversations(seed, with_special=seed % 2 == 1)
         messages = made.chat(tools="tool_calls" in chosen.fields)
         tools = made.tools() or None if chosen.tools and made.chance(0.5) else None
         prompts = made.chance(0.7)
@@ -80,7 +80,7 @@ def agreement(name: str) -> Callable[[int], bool]:
         written = "".join(s.name if isinstance(s, Control) else s for s in found.segments)
         if written != text:
             return False
-        return made.spells or found.ids == encoding.encode(text, allowed_special="all")
+        return made.with_special or found.ids == encoding.encode(text, allowed_special="all")
 
     return agree
 
