@@ -52,21 +52,21 @@ Plain = TypeVar("Plain")
 Response = TypeVar("Response", bound=Message)
 
 
-class BatchOptions(TypedDict, total=False):
-    """Options of every batch."""
+class TextOptions(TypedDict, total=False):
+    """Options of each text of a batch."""
 
     encoding: str | None
-    progress: Progress | None
-    expected_fingerprint: Fingerprint
-    timeout: Timeout
-
-
-class TextBatchOptions(BatchOptions, total=False):
-    """Options of batches of texts."""
-
     allowed_special: AllowedSpecial
     disallowed_special: DisallowedSpecial
     add_special_tokens: bool
+    expected_fingerprint: Fingerprint
+
+
+class TextBatchOptions(TextOptions, total=False):
+    """Options of a batch of texts."""
+
+    progress: Progress | None
+    timeout: Timeout
 
 
 class BatchResult(Protocol):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError, UnknownTokenId
-from bytepair_client._operations.batches import Batch, BatchOptions, Item, Progress
+from bytepair_client._operations.batches import Batch, Item, Progress
 from bytepair_client._operations.common import (
     DecodeErrors,
     copied,
@@ -33,6 +33,22 @@ from bytepair_client._text import set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
+
+
+class IdsOptions(TypedDict, total=False):
+    """Options of each list of ids of a batch."""
+
+    errors: DecodeErrors
+    skip_special_tokens: bool
+    encoding: str | None
+    expected_fingerprint: Fingerprint
+
+
+class IdsBatchOptions(IdsOptions, total=False):
+    """Options of a batch of lists of ids."""
+
+    progress: Progress | None
+    timeout: Timeout
 
 
 def decode(
@@ -100,32 +116,25 @@ def decode_batch(
     defaults: Defaults,
     batch: Iterable[Iterable[int]],
     *,
-    errors: DecodeErrors = "replace",
-    skip_special_tokens: bool = False,
     return_exceptions: Literal[False] = False,
-    **options: Unpack[BatchOptions],
+    **options: Unpack[IdsBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, str]: ...
 @overload
 def decode_batch(
     defaults: Defaults,
     batch: Iterable[Iterable[int]],
     *,
-    errors: DecodeErrors = "replace",
-    skip_special_tokens: bool = False,
     return_exceptions: bool,
-    **options: Unpack[BatchOptions],
+    **options: Unpack[IdsBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, str | TokenizerError]: ...
 def decode_batch(
     defaults: Defaults,
     batch: Iterable[Iterable[int]],
     *,
-    errors: DecodeErrors = "replace",
-    skip_special_tokens: bool = False,
-    encoding: str | None = None,
     return_exceptions: bool = False,
     progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[IdsOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, Any]:
     """Decode any number of lists of ids, each as `decode` would.
 
@@ -140,15 +149,10 @@ def decode_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    options = tokenizer_pb2.BatchDecodeRequest(
-        errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
-        skip_special_tokens=skip_special_tokens,
-    )
-    set_encoding(options, defaults, encoding, expected_fingerprint)
+    single = decode(defaults, (), **options).request
 
     def alone(ids: Sequence[int], seconds: Timeout) -> Call[Any, Any]:
-        request = copied(options, tokenizer_pb2.DecodeRequest())
-        return _decode_call(defaults, request, ids, _text, seconds)
+        return decode(defaults, ids, timeout=seconds, **options)
 
     def items() -> Iterator[Item]:
         for index, ids in enumerate(batch):
@@ -167,7 +171,7 @@ def decode_batch(
     return Batch(
         defaults,
         BATCH_DECODE,
-        options,
+        copied(single, tokenizer_pb2.BatchDecodeRequest()),
         items(),
         _text,
         timeout=timeout,

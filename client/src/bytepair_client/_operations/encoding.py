@@ -9,7 +9,13 @@ from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, Progress, TextBatchOptions, text_items
+from bytepair_client._operations.batches import (
+    Batch,
+    Progress,
+    TextBatchOptions,
+    TextOptions,
+    text_items,
+)
 from bytepair_client._operations.common import (
     copied,
     enum_value,
@@ -93,7 +99,22 @@ def encode(
         add_special_tokens=add_special_tokens,
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    return _encode_call(defaults, request, text, timeout)
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        set_text(request, text)
+        return Call(ENCODE, request, seconds, _ids)
+    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.EncodeResponse]:
+        served = within(defaults, limit)
+        config = copied(request, stream_pb2.EncodeStreamConfig())
+        seconds = timeout_for(served, timeout, len(text))
+        stream = encode_stream_call(served, config, text, seconds)
+        return joined(stream, tokenizer_pb2.EncodeResponse)
+
+    return Call(ENCODE, request, seconds, _ids, fallback, is_large)
 
 
 def encode_with_offsets(
@@ -156,14 +177,10 @@ def encode_batch(
     defaults: Defaults,
     texts: Iterable[Text],
     *,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = "all",
-    add_special_tokens: bool = False,
     return_exceptions: bool = False,
     progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Batch[tokenizer_pb2.BatchEncodeResponse, Any]:
     """Encode any number of texts, each as `encode` would.
 
@@ -184,48 +201,21 @@ def encode_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    options = tokenizer_pb2.BatchEncodeRequest(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-    )
-    set_encoding(options, defaults, encoding, expected_fingerprint)
+    single = encode(defaults, "", **options).request
 
     def alone(text: Text, seconds: Timeout) -> Call[Any, Any]:
-        return _encode_call(defaults, copied(options, tokenizer_pb2.EncodeRequest()), text, seconds)
+        return encode(defaults, text, timeout=seconds, **options)
 
     return Batch(
         defaults,
         BATCH_ENCODE,
-        options,
+        copied(single, tokenizer_pb2.BatchEncodeRequest()),
         text_items(defaults, texts, alone),
         _ids,
         timeout=timeout,
         return_exceptions=return_exceptions,
         progress=progress,
     )
-
-
-def _encode_call(
-    defaults: Defaults, request: tokenizer_pb2.EncodeRequest, text: Text, timeout: Timeout
-) -> Call[tokenizer_pb2.EncodeResponse, list[int]]:
-    """Encode with these options, streamed where the text is too large for a request."""
-    seconds = chosen_timeout(defaults, timeout)
-    if not isinstance(text, str):
-        set_text(request, text)
-        return Call(ENCODE, request, seconds, _ids)
-    is_large = has_more_bytes(text, defaults.max_unary_bytes)
-    if not is_large:
-        set_text(request, text)
-
-    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.EncodeResponse]:
-        served = within(defaults, limit)
-        config = copied(request, stream_pb2.EncodeStreamConfig())
-        seconds = timeout_for(served, timeout, len(text))
-        stream = encode_stream_call(served, config, text, seconds)
-        return joined(stream, tokenizer_pb2.EncodeResponse)
-
-    return Call(ENCODE, request, seconds, _ids, fallback, is_large)
 
 
 def _ids(result: tokenizer_pb2.EncodeResponse | tokenizer_pb2.EncodeResult) -> list[int]:
@@ -271,7 +261,22 @@ def count(
         limit=checked_limit(limit),
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    return _count_call(defaults, request, text, timeout)
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        set_text(request, text)
+        return Call(COUNT, request, seconds, _count)
+    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.CountResponse]:
+        served = within(defaults, limit)
+        config = copied(request, stream_pb2.CountStreamConfig())
+        seconds = timeout_for(served, timeout, len(text))
+        stream = count_stream_call(served, config, (text,), seconds)
+        return joined(stream, tokenizer_pb2.CountResponse)
+
+    return Call(COUNT, request, seconds, _count, fallback, is_large)
 
 
 @overload
@@ -297,14 +302,10 @@ def count_batch(
     texts: Iterable[Text],
     *,
     limit: int | None = None,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
     return_exceptions: bool = False,
     progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Batch[tokenizer_pb2.BatchCountResponse, Any]:
     """Count the tokens of any number of texts, each as `count` would.
 
@@ -320,49 +321,21 @@ def count_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    options = tokenizer_pb2.BatchCountRequest(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-        limit=checked_limit(limit),
-    )
-    set_encoding(options, defaults, encoding, expected_fingerprint)
+    single = count(defaults, "", limit=limit, **options).request
 
     def alone(text: Text, seconds: Timeout) -> Call[Any, Any]:
-        return _count_call(defaults, copied(options, tokenizer_pb2.CountRequest()), text, seconds)
+        return count(defaults, text, limit=limit, timeout=seconds, **options)
 
     return Batch(
         defaults,
         BATCH_COUNT,
-        options,
+        copied(single, tokenizer_pb2.BatchCountRequest()),
         text_items(defaults, texts, alone),
         _count,
         timeout=timeout,
         return_exceptions=return_exceptions,
         progress=progress,
     )
-
-
-def _count_call(
-    defaults: Defaults, request: tokenizer_pb2.CountRequest, text: Text, timeout: Timeout
-) -> Call[tokenizer_pb2.CountResponse, int]:
-    """Count with these options, streamed where the text is too large for a request."""
-    seconds = chosen_timeout(defaults, timeout)
-    if not isinstance(text, str):
-        set_text(request, text)
-        return Call(COUNT, request, seconds, _count)
-    is_large = has_more_bytes(text, defaults.max_unary_bytes)
-    if not is_large:
-        set_text(request, text)
-
-    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.CountResponse]:
-        served = within(defaults, limit)
-        config = copied(request, stream_pb2.CountStreamConfig())
-        seconds = timeout_for(served, timeout, len(text))
-        stream = count_stream_call(served, config, (text,), seconds)
-        return joined(stream, tokenizer_pb2.CountResponse)
-
-    return Call(COUNT, request, seconds, _count, fallback, is_large)
 
 
 def _count(result: tokenizer_pb2.CountResponse | tokenizer_pb2.CountResult) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
-from bytepair_client._operations.batches import Batch, Progress, text_items
+from bytepair_client._operations.batches import Batch, Progress, TextOptions, text_items
 from bytepair_client._operations.common import (
     CODE_POINT,
     Level,
@@ -52,6 +52,14 @@ SPLIT = method(context_pb2.SplitResponse, "Split")
 SPLIT_STREAM = method(context_pb2.SplitStreamResponse, "SplitStream", streamed=True)
 
 Keep = Literal["start", "end", "both"]
+
+
+class TruncateOptions(TextOptions, total=False):
+    """Options of each text that is truncated."""
+
+    keep: Keep
+    level: Level
+    marker: str
 
 
 def truncate(
@@ -99,7 +107,8 @@ def truncate(
         unit=CODE_POINT,
     )
     set_encoding(request, defaults, encoding, expected_fingerprint)
-    return _truncate_call(defaults, request, text, timeout)
+    set_one_text(request, text)
+    return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), _text)
 
 
 def truncate_batch(
@@ -107,17 +116,10 @@ def truncate_batch(
     texts: Iterable[str],
     max_tokens: int,
     *,
-    keep: Keep = "start",
-    level: Level = "grapheme",
-    marker: str = "",
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
     return_exceptions: bool = False,
     progress: Progress | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TruncateOptions],
 ) -> Batch[context_pb2.BatchTruncateResponse, Any]:
     """Cut many texts, each as `truncate` does.
 
@@ -130,39 +132,21 @@ def truncate_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    options = context_pb2.BatchTruncateRequest(
-        max_tokens=tokens("max_tokens", max_tokens),
-        keep=enum_value("keep", keep, Keep, context_pb2.Keep),
-        level=enum_value("level", level, Level, context_pb2.CutLevel),
-        marker=marker,
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-        unit=CODE_POINT,
-    )
-    set_encoding(options, defaults, encoding, expected_fingerprint)
+    single = truncate(defaults, "", max_tokens, **options).request
 
     def alone(text: Any, seconds: Timeout) -> Call[Any, Any]:
-        request = copied(options, context_pb2.TruncateRequest())
-        return _truncate_call(defaults, request, text, seconds)
+        return truncate(defaults, text, max_tokens, timeout=seconds, **options)
 
     return Batch(
         defaults,
         BATCH_TRUNCATE,
-        options,
+        copied(single, context_pb2.BatchTruncateRequest()),
         text_items(defaults, texts, alone),
         _text,
         timeout=timeout,
         return_exceptions=return_exceptions,
         progress=progress,
     )
-
-
-def _truncate_call(
-    defaults: Defaults, request: context_pb2.TruncateRequest, text: str, timeout: Timeout
-) -> Call[context_pb2.TruncateResponse, str]:
-    set_one_text(request, text)
-    return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), _text)
 
 
 def _text(answer: context_pb2.TruncateResponse | context_pb2.TruncateResult) -> str:
