@@ -122,12 +122,8 @@ def encode_with_offsets(
     text: Text,
     *,
     unit: OffsetUnit = "code_point",
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = "all",
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Call[tokenizer_pb2.EncodeResponse, IdsWithOffsets]:
     """Encode `text`, and say where in it each token starts.
 
@@ -147,13 +143,10 @@ def encode_with_offsets(
         TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.EncodeRequest(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-        offsets=enum_value("unit", unit, OffsetUnit, text_pb2.OffsetUnit),
+        offsets=enum_value("unit", unit, OffsetUnit, text_pb2.OffsetUnit)
     )
+    copied(encode(defaults, "", **options).request, request)
     set_text(request, text)
-    set_encoding(request, defaults, encoding, expected_fingerprint)
     return Call(ENCODE, request, chosen_timeout(defaults, timeout), _ids_with_offsets)
 
 

@@ -54,6 +54,13 @@ SPLIT_STREAM = method(context_pb2.SplitStreamResponse, "SplitStream", streamed=T
 Keep = Literal["start", "end", "both"]
 
 
+class SplitOptions(TextOptions, total=False):
+    """Options of each text that is split."""
+
+    overlap_tokens: int
+    level: Level
+
+
 class TruncateOptions(TextOptions, total=False):
     """Options of each text that is truncated."""
 
@@ -238,14 +245,8 @@ def split_stream(
     pieces: Pieces,
     max_tokens: int,
     *,
-    overlap_tokens: int = 0,
-    level: Level = "paragraph",
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
-    disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[SplitOptions],
 ) -> StreamCall[context_pb2.SplitStreamResponse, Chunk]:
     """Split a text that comes in pieces, of any length and cut anywhere.
 
@@ -264,17 +265,8 @@ def split_stream(
         InputTooLarge: A chunk needs more text than the server holds.
         TokenizerError: Chunks before the fault have come.
     """
-    config = context_pb2.SplitStreamConfig(
-        max_tokens=tokens("max_tokens", max_tokens),
-        overlap_tokens=tokens("overlap_tokens", overlap_tokens),
-        level=enum_value("level", level, Level, context_pb2.CutLevel),
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-        unit=CODE_POINT,
-        with_text=True,
-    )
-    set_encoding(config, defaults, encoding, expected_fingerprint)
+    config = context_pb2.SplitStreamConfig(with_text=True)
+    copied(split(defaults, "", max_tokens, **options).request, config)
     return _split_call(defaults, config, pieces, stream_timeout(timeout))
 
 
