@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 from google.protobuf.message import Message
@@ -100,12 +99,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
     def __del__(self) -> None:

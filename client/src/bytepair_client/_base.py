@@ -136,7 +136,7 @@ class BaseClient(ABC):
         self._max_request_bytes = max_request_bytes
         self._max_attempts = options.checked_size("max_attempts", max_attempts)
         self._waits_for_quota = wait_for_quota
-        rate = options.checked_rate("max_requests_per_second", max_requests_per_second)
+        rate = options.positive("max_requests_per_second", max_requests_per_second, none="no limit")
         self._rate_limiter = RateLimiter(rate)
         self._tls = Tls() if tls is True else tls or None
         self._credentials = None if self._tls is None else self._tls.credentials()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 import re
 import socket
@@ -50,9 +49,8 @@ def channel_arguments(
         ("grpc.max_receive_message_length", max_response_bytes),
         ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),
     ]
+    options.positive("keepalive", keepalive, none="no pings")
     if keepalive is not None:
-        if not 0 < keepalive < math.inf:
-            raise options.invalid("keepalive", "must be seconds above 0, or None for no pings")
         arguments += [
             ("grpc.keepalive_time_ms", round(keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),

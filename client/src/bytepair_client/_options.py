@@ -142,15 +142,20 @@ def utf8(field: str, value: str) -> str:
     return value
 
 
-def checked_timeout(timeout: float | None) -> float | None:
-    """Return `timeout` if it is None or a positive number of seconds.
+def positive(field: str, value: float | None, *, none: str) -> float | None:
+    """Return `value` if it is above 0, or None, which stands for `none`.
 
     Raises:
         InvalidOption: It is neither.
     """
-    if timeout is not None and not 0 < timeout < math.inf:
-        raise invalid("timeout", "must be seconds above 0, or None for no deadline")
-    return timeout
+    if value is not None and not 0 < value < math.inf:
+        raise invalid(field, f"must be a number above 0, or None for {none}")
+    return value
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return `timeout` if it is None or a positive number of seconds; errors as `positive`."""
+    return positive("timeout", timeout, none="no deadline")
 
 
 def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
@@ -171,17 +176,6 @@ def checked_size(field: str, size: int) -> int:
     if size < 1:
         raise invalid(field, "must be at least 1")
     return size
-
-
-def checked_rate(field: str, rate: float | None) -> float | None:
-    """Return `rate` if it is None or a positive number.
-
-    Raises:
-        InvalidOption: It is neither.
-    """
-    if rate is not None and not 0 < rate < math.inf:
-        raise invalid(field, "must be a number above 0, or None for no limit")
-    return rate
 
 
 def checked_limit(limit: int | None) -> int | None:

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 import grpc
@@ -102,12 +101,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -15,7 +15,6 @@ from io import FileIO
 from itertools import chain
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 from typing import Self
 
 from bytepair_client._cli.output import STANDARD_INPUT, CommandError, shown
@@ -214,12 +213,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.end()
 
     def add(self, count: int) -> None:
