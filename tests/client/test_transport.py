@@ -51,10 +51,10 @@ def test_attempts_have_an_end(clients: Clients) -> None:
     with ScriptedServer(REFUSED) as server:
         with pytest.raises(Unavailable, match="not now"):
             clients(server.target, encoding="e").count("text")
-        assert len(server.calls) == 4
+        assert len(server.calls) == 6
         with pytest.raises(Unavailable):
             clients(server.target, encoding="e", max_attempts=1).count("text")
-        assert len(server.calls) == 5
+        assert len(server.calls) == 7
 
 
 @pytest.mark.parametrize("status", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL])
