@@ -125,13 +125,20 @@ fn wide_char_at(text: &[u8], i: usize, first: u8) -> Seen {
 /// Where the longest run of characters of `set` from byte `i` ends.
 #[inline]
 pub fn run_end(text: &[u8], mut i: usize, set: ClassSet) -> usize {
-    while let Some(seen) = char_at(text, i) {
-        if !set.has(seen.class) {
-            break;
+    loop {
+        // Most wide characters have three bytes: where the next one starts waits for no memory.
+        while let Some(&[first @ 0xe0..0xf0, second, third]) = text[i..].first_chunk() {
+            let high = (first as u32 & 0x0f) << 12 | (second as u32 & 0x3f) << 6;
+            if !set.has(class_of(high | third as u32 & 0x3f)) {
+                return i;
+            }
+            i += 3;
         }
-        i += seen.len;
+        match char_at(text, i) {
+            Some(seen) if set.has(seen.class) => i += seen.len,
+            _ => return i,
+        }
     }
-    i
 }
 
 #[cfg(test)]

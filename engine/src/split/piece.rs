@@ -8,6 +8,8 @@ use super::class::*;
 use super::rules::*;
 
 const UPPERISH: ClassSet = ClassSet::of(&[UPPER, CASELESS, MARK]);
+/// What either half of a word may have.
+const SHARED: ClassSet = ClassSet::of(&[CASELESS, MARK]);
 const LOWERISH: ClassSet = ClassSet::of(&[LOWER, CASELESS, MARK]);
 const NEVER_PREFIX: ClassSet = ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, NUMBER]);
 const NUMBERS: ClassSet = ClassSet::of(&[NUMBER]);
@@ -103,19 +105,17 @@ fn word_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize> 
 fn lower_word_end(text: &[u8], start: usize) -> Option<usize> {
     let mut end = start;
     let mut last_shared = None;
-    while let Some(seen) = char_at(text, end) {
-        if seen.class == LOWER {
-            return Some(run_end(text, end, LOWERISH));
+    loop {
+        let past = run_end(text, end, SHARED);
+        if past > end {
+            last_shared = Some(past);
         }
-        if !UPPERISH.has(seen.class) {
-            break;
-        }
-        end += seen.len;
-        if seen.class != UPPER {
-            last_shared = Some(end);
+        match char_at(text, past) {
+            Some(seen) if seen.class == UPPER => end = past + seen.len,
+            Some(seen) if seen.class == LOWER => return Some(run_end(text, past, LOWERISH)),
+            _ => return last_shared,
         }
     }
-    last_shared
 }
 
 fn number_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize> {
