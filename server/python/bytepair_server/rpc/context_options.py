@@ -92,6 +92,7 @@ class Places:
 
     def __init__(self, unit: Unit) -> None:
         self._unit: Final = unit
+        self.are_bytes: Final = unit == "byte"
 
     def of(self, text: str, places: Iterable[int]) -> dict[int, int]:
         """Each place in the unit; one pass over the text."""
@@ -103,6 +104,15 @@ class Places:
             total += self.length(text[last:place])
             found[place] = total
             last = place
+        return found
+
+    def ranges(self, text: str, kept: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Each range of a text in the unit; they ascend."""
+        found, last, place = [], 0, 0
+        for start, end in kept:
+            begin = place + self.length(text[last:start])
+            last, place = end, begin + self.length(text[start:end])
+            found.append((begin, place))
         return found
 
     def length(self, text: str) -> int:

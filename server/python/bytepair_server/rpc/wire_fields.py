@@ -6,6 +6,7 @@ here gives byte for byte what protobuf would.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
@@ -38,7 +39,13 @@ def field(number: int, content: bytes) -> bytes:
 
 def element(number: int, content: bytes) -> bytes:
     """As `field`, of a repeated field, which has empty elements too."""
-    return b"%c%b%b" % (number << 3 | _LENGTH_DELIMITED, pack((len(content),)), content)
+    return b"%c%b%b" % (number << 3 | _LENGTH_DELIMITED, varint(len(content)), content)
+
+
+@lru_cache(maxsize=4096)
+def varint(value: int) -> bytes:
+    """A number from 0 on. Most are small, and come again."""
+    return pack((value,))
 
 
 def number_of(packed: bytes) -> int:
