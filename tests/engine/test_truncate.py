@@ -1,4 +1,12 @@
-"""Truncation keeps its laws on every text, level and number of tokens; tiktoken counts."""
+"""Truncation keeps its laws on every text, level and number of tokens; tiktoken counts.
+
+    law                                     test
+    T1 to T7  fits, whole, longest, again   test_the_longest_that_fits_is_kept, test_awkward_texts
+    T8  reads no more than it needs         test_a_start_is_found_without_reading_the_rest
+    T9  more tokens never keep less         test_more_tokens_never_keep_less_at_the_same_level
+
+Other formats: test_context_formats.py. Through the server: tests/server/test_context.py.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +15,7 @@ from typing import Literal
 
 import pytest
 from bytepair_engine import get_encoding
+from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.context.borders import LEVELS, Level
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.truncating import Keep, truncated
@@ -123,6 +132,29 @@ def test_awkward_texts(text: str, keep: Keep) -> None:
                 check(name, text, most, keep, level, "", False)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+@given(
+    st.sampled_from(["r50k_base", "cl100k_base", "o200k_base"]),
+    texts | repeated,
+    st.sampled_from(["start", "end"]),
+    levels,
+)
+@settings(max_examples=30)
+def test_more_tokens_never_keep_less_at_the_same_level(
+    backend: BackendName, name: str, text: str, keep: Literal["start", "end"], level: Level
+) -> None:
+    """Law T9, by its own words. Budgets 0 to 3 fall back to finer levels most often."""
+    encoding = get_encoding(name, backend=backend)
+    most: dict[Level | None, int] = {}
+    for budget in (0, 1, 2, 3, 5, 9, 14, 40):
+        found = truncated(encoding, text, budget, keep=keep, level=level)
+        kept = sum(end - start for start, end in found.kept)
+        assert found.level is not None or kept == len(text)
+        assert kept >= most.get(found.level, 0)
+        most[found.level] = kept
+
+
 def check(
     name: str,
     text: str,
@@ -133,7 +165,7 @@ def check(
     allow: bool,
     percent: int = 50,
 ) -> None:
-    """Laws T1 to T7; T9 follows from T5."""
+    """Laws T1 to T7."""
     encoding, tiktoken = get_encoding(name), oracle(name)
     names = sorted(encoding.special_tokens) if allow else []
     allowed = "all" if allow else frozenset[str]()

@@ -8,6 +8,9 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import context_pb2, text_pb2, tokenizer_pb2
+from bytepair_engine import get_encoding, list_encodings
+from bytepair_engine.context.borders import LEVELS
+from bytepair_engine.context.truncating import Keep, truncated
 from conftest import Serve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +22,11 @@ from support.serving import RunningServer
 CODE_POINT, UTF16 = text_pb2.OFFSET_UNIT_CODE_POINT, text_pb2.OFFSET_UNIT_UTF16
 END = "<|endoftext|>"
 UNKNOWN: Any = 99
+KEEPS: dict[Keep, Any] = {
+    "start": context_pb2.KEEP_START,
+    "end": context_pb2.KEEP_END,
+    "both": context_pb2.KEEP_BOTH,
+}
 
 
 @pytest.mark.parametrize("keep", ["KEEP_START", "KEEP_END", "KEEP_BOTH"])
@@ -41,6 +49,39 @@ def test_what_is_kept_fits_as_count_counts_it(server: RunningServer, keep: Any) 
             assert answer.original_count == whole
             assert answer.truncated == (whole > most)
             assert "".join(text[part.start : part.end] for part in answer.kept) == answer.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_encodings())
+def test_the_server_cuts_as_the_library_does(server: RunningServer, name: str) -> None:
+    """Every encoding, level and way to keep, with the budgets at which levels fall back, in one
+    batch of awkward texts each. The places are in UTF-16 units, and lead to the text that is kept.
+    """
+    encoding = get_encoding(name)
+    for number, level in enumerate(LEVELS, context_pb2.CUT_LEVEL_CODE_POINT):
+        for keep, code in KEEPS.items():
+            for most, percent in ((0, 50), (1, 100), (2, 0), (3, 50)):
+                answer = server.stub.BatchTruncate(
+                    context_pb2.BatchTruncateRequest(
+                        encoding=name,
+                        items=[text_pb2.TextItem(text=text) for text in AWKWARD],
+                        max_tokens=most,
+                        keep=code,
+                        level=number,  # type: ignore[arg-type]
+                        start_percent=percent,
+                        unit=UTF16,
+                    )
+                )
+                for text, result in zip(AWKWARD, answer.results, strict=True):
+                    found = truncated(
+                        encoding, text, most, keep=keep, level=level, start_percent=percent
+                    )
+                    assert not result.HasField("error")
+                    assert (result.text, result.count) == (found.text, found.count)
+                    units = text.encode("utf-16-le")
+                    parts = [units[2 * part.start : 2 * part.end] for part in result.kept]
+                    assert b"".join(parts).decode("utf-16-le") == result.text
+                    assert result.truncated == found.truncated
 
 
 def test_units_markers_levels_and_ranges(server: RunningServer) -> None:
