@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -240,9 +243,50 @@ where
         Some(())
     };
     timeout(most, reading).await.ok()??;
-    let (reader, writer) = tokio::io::split(socket);
-    Some(tokio::io::join(
-        io::Cursor::new(buffer).chain(reader),
-        writer,
-    ))
+    Some(Rewound {
+        first: Bytes::from(buffer),
+        socket,
+    })
+}
+
+/// A socket of which some bytes were read before, and are read again.
+///
+/// It takes no vectored writes: h2 (0.4) would then write each answer of 256 bytes or more by itself,
+/// and so it puts those below 1,024 together.
+struct Rewound<S> {
+    first: Bytes,
+    socket: S,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.socket).poll_read(context, buffer);
+        }
+        let size = self.first.len().min(buffer.remaining());
+        buffer.put_slice(&self.first.split_to(size));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(context, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
 }
