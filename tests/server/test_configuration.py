@@ -122,6 +122,7 @@ def test_settings_are_frozen() -> None:
         (["--log-format", "xml"], {}, "", "log_format (from flag --log-format): Input should be"),
         (["--grpc-address", "50051"], {}, "", "must be host:port, such as 0.0.0.0:50051"),
         (["--grpc-address", "a:70000"], {}, "", "must be host:port"),
+        (["--grpc-address", "127.0.0.1:1:2"], {}, "", "must be host:port"),
         (["--grpc-address", "unix:"], {}, "", "a path must follow 'unix:'"),
         (["--http-address", ":1"], {}, "", "http_address (from flag --http-address): must be"),
         (["--builtin-encodings", "gpt9"], {}, "", "'gpt9' is not built in; these are: cl100k_base"),

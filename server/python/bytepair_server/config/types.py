@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator
 
 #: In the place of an address: there is none.
 NO_ADDRESS: Final = "none"
+
+_ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
 
 
 def split_commas(value: object) -> object:
@@ -40,10 +43,10 @@ def split_address(address: str) -> tuple[str, int]:
     Raises:
         ValueError: `address` is not of that form, or the port is not in [0, 65535].
     """
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    found = _ADDRESS.fullmatch(address)
+    if found is None or int(found["port"]) > 65535:
         raise ValueError("must be host:port, such as 0.0.0.0:50051 (port 0: any free one)")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return found["ipv6"] or found["host"], int(found["port"])
 
 
 def _not_bool(value: object) -> object:
