@@ -34,8 +34,10 @@ NICE: Final = 10
 #: Requests handed to the threads beyond those that are computed: so a thread finds its next one
 #: without waiting for the event loop.
 _AHEAD: Final = 1
-#: Medium requests have up to this many times `inline_max_bytes`: 128 KiB, which take some 0.3 ms.
-_MEDIUM: Final = 8
+#: Medium requests have up to this many times `inline_max_bytes`: 80 KiB, or 64 texts of 1 KB.
+#: They are read before their calls are admitted: with 128 KiB, 2,560 callers of 100 KB took 733 MiB
+#: (`make reliability`).
+_MEDIUM: Final = 5
 #: Seconds that one is tried for. Hard texts take 13 ms, which small calls would wait for.
 TRIED_SECONDS: Final = 0.001
 #: None is tried so soon after a small request: others would wait, and threads give way to them.

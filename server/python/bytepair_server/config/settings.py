@@ -312,7 +312,7 @@ class Settings(CallerSettings):
         ge=0,
         le=1 << 20,
         description="Requests up to this size are computed on the event loop, larger ones on a "
-        "thread. With one thread, counts up to eight times this size are tried on the loop first.",
+        "thread. With one thread, counts up to five times this size are tried on the loop first.",
     )
     work_threads: Whole = Field(
         default=DEFAULT_WORK_THREADS,
