@@ -208,14 +208,14 @@ def check(
         return joins_at not in inside_special(text, joins)
 
     forbidden = inside_special(text, names)
-    share = (most - count(marker)) * percent // 100 if keep == "both" else most
+    share = (most - count(marker)) * percent // 100 if keep == "both" else None
     first: int | None = 0
     if keep != "end":
         first = longest(
             text,
             level,
             lambda p: (
-                count(text[:p]) <= share
+                (share is None or count(text[:p]) <= share)
                 and count(text[:p] + marker) <= most
                 and whole(text[:p] + marker, p)
             ),
