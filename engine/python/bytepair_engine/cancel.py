@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class CancelScope:
-    """What one thread encodes and counts in a `with` block, which any other thread may cancel, or
-    the time may.
+    """What one thread encodes and counts in a `with` block. Any other thread may cancel it, and so
+    does a time limit, where there is one.
 
     Work that is cancelled raises Cancelled within a few milliseconds, in the middle of a large
     text or a batch as well; what is started in the block afterwards raises it at once.

@@ -38,7 +38,7 @@ _AHEAD: Final = 1
 #: They are read before their calls are admitted: with 128 KiB, 2,560 callers of 100 KB took 733 MiB
 #: (`make reliability`).
 _MEDIUM: Final = 5
-#: Seconds that one is tried for. Hard texts take 13 ms, which small calls would wait for.
+#: Time for one on the event loop. Hard texts take several milliseconds, and small calls would wait.
 TRIED_SECONDS: Final = 0.001
 #: None is tried so soon after a small request: others would wait, and threads give way to them.
 QUIET_SECONDS: Final = 0.002
