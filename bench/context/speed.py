@@ -8,20 +8,16 @@ Truncate over gRPC beside Count.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from operator import truediv
-from pathlib import Path
 from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_engine import Encoding, get_encoding
+from support.oracle import set_cache_dir
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, measure, service
 from bench.service.shapes import Shape
@@ -163,7 +159,7 @@ def timed(work: Callable[[], object]) -> float:
 
 def compare(encoding: Any) -> None:
     """Other splitters beside ours, and what they break."""
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(_tables())
+    set_cache_dir()
     text = prose(PEER_BYTES)
     print(
         "\n| splitter | MB/s | of a text in 64 tokens: too long | characters lost | chunks torn |"
@@ -222,17 +218,6 @@ def peers() -> dict[str, Split]:
         "langchain RecursiveCharacter": langchain(RecursiveCharacterTextSplitter),
         "chonkie TokenChunker": chonkie,
     }
-
-
-def _tables() -> Path:
-    """The tables that the engine ships, where tiktoken looks for downloaded ones."""
-    folder = Path(tempfile.mkdtemp(prefix="bytepair-bench-"))
-    for table in (files("bytepair_engine") / "data").iterdir():
-        if table.name.endswith(".tiktoken.gz"):
-            address = "https://openaipublic.blob.core.windows.net/encodings/" + table.name[:-3]
-            key = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
-            (folder / key).write_bytes(gzip.decompress(table.read_bytes()))
-    return folder
 
 
 if __name__ == "__main__":

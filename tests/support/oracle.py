@@ -8,7 +8,7 @@ import os
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import tiktoken
 
@@ -22,16 +22,21 @@ def oracle(name: str) -> tiktoken.Encoding:
     tiktoken looks for a table in TIKTOKEN_CACHE_DIR under the SHA-1 of its address, and
     checks its SHA-256 against its own pin: a wrong table cannot pass.
     """
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(_cache_dir())
+    set_cache_dir()
     return tiktoken.get_encoding(name)
 
 
+def set_cache_dir() -> None:
+    """Let tiktoken, and libraries that use it, find the engine's tables until this process ends."""
+    os.environ["TIKTOKEN_CACHE_DIR"] = _cache_dir().name
+
+
 @cache
-def _cache_dir() -> Path:
-    folder = Path(mkdtemp(prefix="bytepair-oracle-"))
+def _cache_dir() -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory(prefix="bytepair-oracle-")
     for table in (files("bytepair_engine") / "data").iterdir():
         if table.name.endswith(".tiktoken.gz"):
             address = _TABLES + table.name.removesuffix(".gz")
             key = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
-            (folder / key).write_bytes(gzip.decompress(table.read_bytes()))
+            (Path(folder.name) / key).write_bytes(gzip.decompress(table.read_bytes()))
     return folder
