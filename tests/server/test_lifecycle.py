@@ -187,7 +187,7 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
 
 
 def test_a_terminal_that_closes_drains_the_server(serve: Serve) -> None:
-    """It may send SIGHUP twice, by the shell and by the kernel, which is no hurry."""
+    """It may send SIGHUP twice, by the shell and by the kernel, which is one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
         server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server) as pool:

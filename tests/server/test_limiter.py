@@ -343,7 +343,7 @@ def test_a_drain_cancels_what_outlasts_the_grace_time() -> None:
         await asyncio.sleep(0)
         draining = asyncio.ensure_future(limiter.drain(LONG, LONG))
         await asyncio.sleep(0)
-        limiter.hurry()
+        limiter.end_grace()
         assert await draining == (1, 0)
         assert running.cancelled()
         assert limiter.in_flight == 0

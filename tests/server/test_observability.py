@@ -165,9 +165,9 @@ def test_a_deep_exception_is_logged_by_its_first_and_last_frames() -> None:
     with pytest.raises(KeyError) as caught:
         fall(100)
     lines = logs.frames(caught.value)
-    assert len(lines) == logs.MOST_FRAMES + 2
+    assert len(lines) == logs.MAX_FRAMES + 2
     assert "test_a_deep_exception" in lines[0]
-    assert lines[logs.MOST_FRAMES // 2] == f"… {102 - logs.MOST_FRAMES} more"
+    assert lines[logs.MAX_FRAMES // 2] == f"… {102 - logs.MAX_FRAMES} more"
     assert lines[-1] == "KeyError"
 
 

@@ -110,7 +110,7 @@ children = []
 for number in range(4):
     pid = os.fork()
     if pid == 0:
-        quota_store.be(number)
+        quota_store.set_process(number)
         quota = Quota(table, quota_store.account("caller"))
         started[number] = 1
         while not all(started):
@@ -123,9 +123,9 @@ for number in range(4):
         os._exit(0)
     children.append(pid)
 statuses = [os.waitpid(pid, 0)[1] for pid in children]
-inside = quota_store.account("caller").inside(0)
+active = quota_store.account("caller").active(0)
 quota_store.forget(0)
-print(statuses, inside, quota_store.account("caller").inside(0) < inside)
+print(statuses, active, quota_store.account("caller").active(0) < active)
 """
 
 
@@ -142,8 +142,8 @@ def test_every_caller_has_an_account_of_its_own() -> None:
     for name in ("a", "b"):
         quota_store.account(name).enter(0)
     quota_store.account("a").enter(0)
-    assert [quota_store.account(name).inside(0) for name in ("a", "b", "c")] == [2, 1, 0]
-    assert quota_store.account("a").inside(1) == 0
+    assert [quota_store.account(name).active(0) for name in ("a", "b", "c")] == [2, 1, 0]
+    assert quota_store.account("a").active(1) == 0
     quota_store._count[0] = MAX_ACCOUNTS
-    with pytest.raises(MemoryError, match="no room for more than 65536 callers"):
+    with pytest.raises(MemoryError, match="more than 65536 callers"):
         quota_store.account("one more")

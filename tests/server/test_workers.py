@@ -230,7 +230,7 @@ def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
 def test_calls_of_every_worker_are_finished_before_the_server_ends(
     serve: Serve, number: signal.Signals, times: int
 ) -> None:
-    """A terminal that closes may send SIGHUP twice, which is no hurry."""
+    """A terminal that closes may send SIGHUP twice, which is one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
         server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_calls(server) as calls:

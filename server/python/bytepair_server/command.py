@@ -63,7 +63,7 @@ async def _serve(configuration: Configuration) -> bool:
     log = logs.configure(settings.log_format, settings.log_level)
     server = Server(configuration, log)
     stopping = asyncio.Event()
-    with stop_signals(stopping, log, server.hurry):
+    with stop_signals(stopping, log, server.end_grace):
         return await server.run(stopping)
 
 

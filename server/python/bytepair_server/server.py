@@ -247,9 +247,9 @@ class Server:
                 "ended calls that still ran after their grace time", calls=calls, streams=streams
             )
 
-    def hurry(self) -> None:
+    def end_grace(self) -> None:
         """End the grace time of `drain` now."""
-        self._limiter.hurry()
+        self._limiter.end_grace()
 
     async def stop(self) -> bool:
         """Close everything. May follow any stage.

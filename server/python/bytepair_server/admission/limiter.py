@@ -7,7 +7,7 @@ slot from before its message is read until it is answered, so that what the serv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -105,7 +105,8 @@ class Limiter:
             return slot
         self._make_room(slot.caller)
         self._queue.put(slot.caller, max(1, size), slot)
-        _hurry(self._reading)
+        for reading in self._reading:
+            reading.limit_reading()
         seconds = self._max_queue_seconds
         if time_remaining is not None:
             seconds = min(seconds, time_remaining / 2)
@@ -167,7 +168,7 @@ class Limiter:
         """Whether `drain` has cancelled the current task."""
         return asyncio.current_task() in self._cut_off
 
-    def hurry(self) -> None:
+    def end_grace(self) -> None:
         """End the grace time of `drain` now."""
         self._drained.set()
 
@@ -229,7 +230,7 @@ class Limiter:
         """The message of a slot is being read; `has_read` must follow."""
         self._reading.add(slot)
         if self._queue:
-            _hurry((slot,))
+            slot.limit_reading()
 
     def has_read(self, slot: Slot) -> None:
         """The message of a slot was read, or will not be."""
@@ -313,7 +314,7 @@ class Slot:
         self.size = size
         return raw
 
-    def hurry(self) -> None:
+    def limit_reading(self) -> None:
         """Others are queued: the message has to arrive soon."""
         if self.reading is not None and self.reading.when() is None:
             self.reading.reschedule(asyncio.get_running_loop().time() + SLOW_MESSAGE_SECONDS)
@@ -324,11 +325,6 @@ class Slot:
             self._limiter.untrack(self._task)
         self._limiter.count_bytes(-self.size)
         self._limiter.left()
-
-
-def _hurry(slots: Iterable[Slot]) -> None:
-    for slot in slots:
-        slot.hurry()
 
 
 def _answer(slot: Slot, refusal: Exception | None) -> None:

@@ -20,7 +20,7 @@ _UNIX: Final = "unix:"
 
 
 def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, ...]]:
-    """The files that are read again when they change, by what they are."""
+    """The files that are reloaded when they change, by kind."""
     tls = (settings.tls_cert_file, settings.tls_key_file, settings.tls_client_ca_file)
     files = {"api_keys": (settings.api_keys_file,), "tls": tls}
     named = {what: tuple(base_dir / p for p in paths if p) for what, paths in files.items()}
@@ -30,11 +30,11 @@ def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, .
 def watched(
     settings: Settings, base_dir: Path, known: Callers, tls: Tls | None
 ) -> list[Watched[Any]]:
-    """How they are read again, and what uses them."""
+    """How each kind is reloaded, and what takes the new content."""
     paths = watched_paths(settings, base_dir)
     found: list[Watched[Any]] = []
     if "api_keys" in paths:
-        # All of it, as at the start: a quota or a ceiling may be for a caller that has gone.
+        # Check everything, as at the start: a quota may name a caller that was removed.
         read = partial(callers.load, settings, base_dir)
         found.append(Watched("api_keys", paths["api_keys"], read, known.take_keys))
     if tls is not None:
@@ -42,8 +42,8 @@ def watched(
     return found
 
 
-def tell(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
-    """Log which callers may call, as a warning if some outside this machine may."""
+def log_access(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
+    """Log missing authentication or TLS, as a warning if the address is not private."""
     write = log.info if is_private(address) else log.warning
     if known.open:
         write(
@@ -56,7 +56,7 @@ def tell(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
 
 
 def is_private(address: str) -> bool:
-    """Whether only this machine reaches an address: a Unix socket, or loopback."""
+    """Whether only this machine can reach an address: a Unix socket, or loopback."""
     if address.startswith(_UNIX):
         return True
     host = split_address(address)[0]

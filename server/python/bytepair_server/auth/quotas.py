@@ -117,19 +117,19 @@ class Quota:
     def charge(self, size: int) -> None:
         """Take the bytes of a message of a stream, in debt where need be."""
         if self._bytes is not None:
-            with self._account.alone():
+            with self._account.locked():
                 self._bytes.take(size)
 
     def debt(self) -> float:
         """Seconds until the bytes that were taken are paid for; 0 without a debt."""
         if self._bytes is None:
             return 0.0
-        with self._account.alone():
+        with self._account.locked():
             return self._bytes.wait(0)
 
     def _come_in(self, kind: int, name: str, limit: int | None, size: int) -> None:
-        with self._account.alone():
-            if limit is not None and self._account.inside(kind) >= limit:
+        with self._account.locked():
+            if limit is not None and self._account.active(kind) >= limit:
                 raise QuotaExceeded(name, limit, RETRY_SECONDS)
             self._charge(size)
             self._account.enter(kind)

@@ -1,7 +1,7 @@
 """The HTTP port: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes.
 
-`HttpServer` has a thread and an event loop of its own, so that it answers whatever gRPC is
-doing. A supervisor, which must have no threads, serves the same pages by `serve_on_loop`.
+`HttpServer` has its own thread and event loop, so that it answers while gRPC is busy. A
+supervisor, which must not start threads, serves the same pages by `serve_on_loop`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from prometheus_client import CollectorRegistry, exposition
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
 
-#: A client is dropped that takes longer than this to send its whole request, or to read the
-#: whole page.
+#: Time for a client to send its request, and again to read the page.
 SOCKET_TIMEOUT_SECONDS: Final = 5.0
-#: Connections that are open at once; a further one replaces the oldest.
+#: Maximum connections at once; a further one replaces the oldest.
 MAX_CONNECTIONS: Final = 64
-#: The wait before the next connection, where one could not be taken for want of descriptors.
+#: The wait after a failed accept: the process is out of descriptors.
 ACCEPT_AGAIN_SECONDS: Final = 0.1
-#: The largest request, line and headers.
+#: Maximum bytes of a request line and headers.
 MAX_REQUEST_BYTES: Final = 64 * 1024
 
 #: Whether a check passes, and one line about it.
@@ -38,12 +37,12 @@ Probe = Callable[[], tuple[bool, str]]
 
 @dataclass(frozen=True)
 class Pages:
-    """What the HTTP port shows.
+    """The pages of the HTTP port.
 
     Attributes:
-        registry: What `/metrics` shows.
-        healthy: What `/healthz` answers: 200 or 503.
-        ready: What `/readyz` answers: 200 or 503.
+        registry: The metrics of `/metrics`.
+        healthy: The check behind `/healthz`: 200 or 503.
+        ready: The check behind `/readyz`: 200 or 503.
     """
 
     registry: CollectorRegistry
@@ -62,16 +61,16 @@ class Pages:
 
 
 def _format(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
-    """What writes `/metrics` in the format that a header asks for, and its content type."""
+    """The encoder and the content type of `/metrics` for an Accept header."""
     try:
         return exposition.choose_encoder(accept)
     except Exception:
-        # It compares versions as they come, and fails on those that are not numbers.
+        # It fails on a version that is not a number.
         return exposition.choose_encoder("")
 
 
 def listen(address: str) -> socket.socket:
-    """A socket that listens at the setting `http_address`.
+    """Listen at the setting `http_address`.
 
     Raises:
         ConfigurationError: The port cannot be bound.
@@ -87,7 +86,7 @@ def listen(address: str) -> socket.socket:
 
 
 def shown_address(listener: socket.socket) -> str:
-    """Where a socket listens, as "host:port"."""
+    """The address of a listening socket, as "host:port"."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -107,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: probes and scrapes come every few seconds."""
+        """Log nothing: probes and scrapes arrive every few seconds."""
 
 
 class HttpServer:
@@ -118,7 +117,7 @@ class HttpServer:
 
         Args:
             address: "host:port".
-            pages: What it shows.
+            pages: The pages to serve.
         Raises:
             ConfigurationError: The port cannot be bound.
         """
@@ -126,7 +125,7 @@ class HttpServer:
         self._pages: Final = pages
         self.address: Final = shown_address(self._listener)
         self._loop: Final = asyncio.new_event_loop()
-        # As many as there may be connections: a probe of a loop that is stuck holds one for long.
+        # One for each connection: a probe of a stuck event loop blocks its thread.
         self._loop.set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS, "http"))
         self._stopping: Final = asyncio.Event()
         self._thread: Final = threading.Thread(target=self._run, name="http", daemon=True)
@@ -149,7 +148,7 @@ class HttpServer:
 
     async def _serve(self) -> None:
         async def respond(request: bytes) -> bytes:
-            # On a thread, because a probe may block for as long as gRPC's event loop is stuck.
+            # On a thread, because a probe blocks while gRPC's event loop is stuck.
             return await asyncio.to_thread(_response, request, self._pages)
 
         serving = asyncio.create_task(_serve(self._listener, respond))
@@ -160,14 +159,14 @@ class HttpServer:
 def serve_on_loop(
     listener: socket.socket, pages: Pages, refresh: Callable[[], Awaitable[None]]
 ) -> asyncio.Task[None]:
-    """Serve on the event loop that runs.
+    """Serve on the running event loop.
 
     Args:
         listener: See `listen`.
-        pages: What is shown.
+        pages: The pages to serve.
         refresh: Awaited before each page.
     Returns:
-        What serves until it is cancelled, and then closes the port.
+        The task that serves; it closes the port when it is cancelled.
     """
 
     async def respond(request: bytes) -> bytes:
@@ -185,11 +184,11 @@ async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[b
             try:
                 client, _ = await asyncio.get_running_loop().sock_accept(listener)
             except OSError:
-                # asyncio's own server would log a thousand lines a second.
+                # asyncio's server would log a thousand lines a second.
                 await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue
-            # Close the oldest connection. An honest client sends its request at once and was
-            # answered long ago, so slow clients displace each other and never a new scraper.
+            # Close the oldest connection: slow clients displace each other. An honest client was
+            # answered at once.
             if len(connections) >= MAX_CONNECTIONS:
                 oldest = next(iter(connections))
                 del connections[oldest]
@@ -197,14 +196,14 @@ async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[b
             task = asyncio.create_task(_answer(client, respond))
             connections[task] = None
             task.add_done_callback(lambda ended: connections.pop(ended, None))
-            # Let it begin: what is cancelled before that never closes its socket.
+            # Let the task start: one that is cancelled before would leave its socket open.
             await asyncio.sleep(0)
 
 
 async def _answer(client: socket.socket, respond: Callable[[bytes], Awaitable[bytes]]) -> None:
     reader, writer = await asyncio.open_connection(sock=client, limit=MAX_REQUEST_BYTES)
     try:
-        # A client that went away, is slow or sends too much is no event.
+        # A client that leaves, is slow or sends too much is not an error.
         with suppress(
             OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
         ):
@@ -216,12 +215,12 @@ async def _answer(client: socket.socket, respond: Callable[[bytes], Awaitable[by
                 writer.close()
                 await writer.wait_closed()
     finally:
-        # Closing alone would wait, for ever, for a client that does not read its page.
+        # A plain close waits for a client that never reads its page.
         writer.transport.abort()
 
 
 def _response(request: bytes, pages: Pages) -> bytes:
-    """What the standard library's handler answers to a whole request."""
+    """The answer of the standard library's handler to a complete request."""
     answer = BytesIO()
 
     class OnBytes(_Handler):

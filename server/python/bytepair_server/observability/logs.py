@@ -19,11 +19,11 @@ Log = structlog.typing.FilteringBoundLogger
 Format = Literal["json", "console"]
 
 #: Frames of an exception that are logged: the first and the last.
-MOST_FRAMES: Final = 20
-#: The end of a line that is too long for a pipe.
+MAX_FRAMES: Final = 20
+#: Replaces the end of a line that is too long for a pipe.
 _CUT: Final = "…\n".encode()
 _LEVELS: Final = logging.getLevelNamesMapping()
-#: It logs each field of headers that is no text, with a traceback: of 600 bytes 170 KB.
+#: Logs a traceback for each header that is not text: 170 KB for a header of 600 bytes.
 _GRPC: Final = "grpc._cython.cygrpc"
 
 
@@ -34,19 +34,18 @@ def configure(
 
     Args:
         log_format: "json": one object a line; "console": for people.
-        level: The lowest level that is logged; of libraries, warnings and errors.
-        stream: Where lines go.
-        worker: The number of this process among several, which every line names; None for a
-            process of its own.
+        level: The lowest level that is logged. Of libraries, only warnings and errors are.
+        stream: The stream that lines are written to.
+        worker: The number of this worker, added to every line; None for a single process.
     Returns:
         The logger, bound to no values.
     """
     threshold = _LEVELS[level.upper()]
-    unfailing = _Unfailing(stream)
+    lines = _LossyStream(stream)
     shared: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        unfailing.tell_lost,
+        lines.add_lost_lines,
     ]
     if worker is not None:
         shared.append(_Worker(worker))
@@ -55,7 +54,7 @@ def configure(
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=stream.isatty())
     )
-    handler = logging.StreamHandler(unfailing)
+    handler = logging.StreamHandler(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, _without_messages],
@@ -66,9 +65,9 @@ def configure(
     root.handlers[:] = [handler]
     root.setLevel(max(threshold, logging.WARNING))
     logging.getLogger(_GRPC).setLevel(logging.CRITICAL)
-    logging.raiseExceptions = False  # or a line that fails is quoted on stderr
+    logging.raiseExceptions = False  # or stderr would quote a line that fails
     log: Log = structlog.wrap_logger(
-        structlog.WriteLogger(cast(TextIO, unfailing)),
+        structlog.WriteLogger(cast(TextIO, lines)),
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         cache_logger_on_first_use=True,
@@ -76,33 +75,32 @@ def configure(
     return log
 
 
-class _Unfailing(io.TextIOBase):
-    """A stream whose lines are lost where they cannot be written: on a full disk, in a pipe that is
-    full as its reader does not read, or once that is gone. No call fails or waits, and no server
-    ends, for want of a log. For any thread."""
+class _LossyStream(io.TextIOBase):
+    """A stream that drops a line that cannot be written: the disk is full, or the pipe is full or
+    closed. A call never waits or fails because of a log line. Thread-safe."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: Final = stream
         self._lock: Final = threading.Lock()
-        self._room: Final = select.poll() if hasattr(select, "poll") else None
+        self._poll: Final = select.poll() if hasattr(select, "poll") else None
         self._lost = 0
-        self._most = sys.maxsize
+        self._max_bytes = sys.maxsize
         self._descriptor: int | None = None
-        with suppress(OSError):  # it is no file
+        with suppress(OSError):  # not a file
             self._descriptor = stream.fileno()
-        if self._descriptor is None or self._room is None:
+        if self._descriptor is None or self._poll is None:
             return
-        self._room.register(self._descriptor, select.POLLOUT)
+        self._poll.register(self._descriptor, select.POLLOUT)
         mode = os.fstat(self._descriptor).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            # A pipe that poll calls writable takes this much at once (POSIX). Only if several
-            # processes write at the same time may one of them still wait.
-            self._most = select.PIPE_BUF
+            # A pipe that poll reports as writable takes this much at once (POSIX). A write can
+            # still block if several processes write at the same time.
+            self._max_bytes = select.PIPE_BUF
 
-    def tell_lost(
+    def add_lost_lines(
         self, _: object, __: str, event: structlog.typing.EventDict
     ) -> structlog.typing.EventDict:
-        """Say in a line how many were lost before it."""
+        """Add to a line how many were dropped before it."""
         if self._lost:
             event["lines_lost"] = self._lost
         return event
@@ -112,9 +110,11 @@ class _Unfailing(io.TextIOBase):
             self._lost += 1
             if self._descriptor is None:
                 self._stream.write(text)
-            elif self._room is None or self._room.poll(0):
-                # Past the stream's buffer, which would keep what cannot be written.
-                os.write(self._descriptor, _cut(text.encode(errors="backslashreplace"), self._most))
+            elif self._poll is None or self._poll.poll(0):
+                # Not through the stream's buffer, which would keep a line that cannot be written.
+                os.write(
+                    self._descriptor, _cut(text.encode(errors="backslashreplace"), self._max_bytes)
+                )
             else:
                 return len(text)
             self._lost = 0
@@ -128,12 +128,12 @@ class _Unfailing(io.TextIOBase):
         """Leave the stream open: its owner closes it."""
 
 
-def _cut(line: bytes, most: int) -> bytes:
-    return line if len(line) <= most else line[: most - len(_CUT)] + _CUT
+def _cut(line: bytes, max_bytes: int) -> bytes:
+    return line if len(line) <= max_bytes else line[: max_bytes - len(_CUT)] + _CUT
 
 
 class _Worker:
-    """Names the process in each line."""
+    """Adds the worker's number to each line."""
 
     def __init__(self, number: int) -> None:
         self._number: Final = number
@@ -148,12 +148,12 @@ class _Worker:
 def _without_messages(
     _: object, __: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Drop what a library's line was filled in with, and its traceback's messages: both may quote
-    what it worked on, as gRPC does of metadata that are not text, an API key among them."""
+    """Drop the arguments of a library's log line and the messages of its traceback. Both may quote
+    a request: gRPC quotes metadata that are not text, such as an API key."""
     record = event["_record"]
-    said = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
-    # asyncio formats its lines itself: after a bracket, and from the second line on.
-    event["event"] = said.split("\n")[0].split("(")[0] if record.name == "asyncio" else said
+    message = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+    # asyncio puts arguments after a bracket and on further lines.
+    event["event"] = message.split("\n")[0].split("(")[0] if record.name == "asyncio" else message
     if record.exc_info:
         event["error"] = frames(record.exc_info[1])
         record.exc_info = None
@@ -170,9 +170,9 @@ def frames(error: BaseException | None) -> list[str]:
     while error is not None:
         places = traceback.extract_tb(error.__traceback__)
         chain = [f"{place.filename}:{place.lineno} in {place.name}" for place in places]
-        if len(chain) > MOST_FRAMES:
-            left_out = len(chain) - MOST_FRAMES
-            half = MOST_FRAMES // 2
+        if len(chain) > MAX_FRAMES:
+            left_out = len(chain) - MAX_FRAMES
+            half = MAX_FRAMES // 2
             chain[half:-half] = [f"… {left_out} more"]
         lines = [*chain, type(error).__qualname__, *lines]
         error = error.__cause__ or error.__context__

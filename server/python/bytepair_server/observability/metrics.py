@@ -1,8 +1,8 @@
 """The metrics. Names and labels are described in `docs/metrics.md`.
 
 Every label value comes from a closed set: RPC names of the proto, canonical names of loaded
-encodings, authenticated callers, status codes, reasons. The one exception are names of
-encodings that are not served: a few that look like names, so that the operator learns of them.
+encodings, authenticated callers, status codes, reasons. The exception: a few
+names of encodings that are not served, so that the operator learns of them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from bytepair_server.workers.shared_metrics import (
     Histogram,
 )
 
-#: The label `encoding` of a call that names one that is not loaded.
+#: The label `encoding` of a call for an encoding that is not loaded.
 UNKNOWN_ENCODING: Final = "unknown"
-#: The label `encoding` of a call that names none, or that ended before it was looked up.
+#: The label `encoding` of a call without an encoding, or that ended before it was looked up.
 NO_ENCODING: Final = ""
 
-#: Callers that each process counts by name; all others are OTHER.
+#: Callers that each process counts by name; further ones are OTHER.
 MAX_CALLERS: Final = 1000
-#: Names that are not served and are counted by name in each process; all others are OTHER.
+#: Unknown encodings that each process counts by name; further ones are OTHER.
 MAX_UNKNOWN_NAMES: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}")
 
-#: What the policy did, by the reason of a failure that is its doing.
+#: The policy's action, by the reason of the failure that it causes.
 POLICY_ACTIONS: Final = {
     "SPECIAL_TOKEN_IN_TEXT": "rejected",
     "SPECIAL_TOKEN_NOT_PERMITTED": "denied",
@@ -56,11 +56,11 @@ Family = TypeVar("Family", Counter, Gauge, Histogram)
 
 
 class Metrics:
-    """The metrics of one server: what this process counts, and the page that shows them.
+    """The metrics of one server.
 
     Attributes:
-        registry: What the page shows: the sums over all blocks.
-        families: Every metric that the server counts itself.
+        registry: The metrics of `/metrics`, summed over all blocks.
+        families: All metrics that the server counts itself.
         processes: The metrics of the operating system.
     """
 
@@ -183,24 +183,24 @@ class Metrics:
         return family
 
     def refresh(self) -> None:
-        """Write down what gauges ask for, where another process reads it."""
+        """Write gauges that have a function to shared memory, for the supervisor."""
         for family in self.families:
             if isinstance(family, Gauge):
                 family.refresh()
 
     def forget(self, block: Block) -> None:
-        """Record that the process of a block has ended; its counts stay."""
+        """Reset the gauges of a process that has ended; its counters stay."""
         for family in self.families:
             if isinstance(family, Gauge):
                 family.forget(block)
 
     def reloaded(self, what: str, *, ok: bool) -> None:
-        """Count that changed files were read again, or were bad."""
+        """Count a reload of changed files."""
         self.reloads.labels(what, "ok" if ok else "failed").inc()
         self.reload_failed.labels(what).set(not ok)
 
     def used(self, caller: str, input_bytes: int, tokens: int) -> None:
-        """Count a call that ended, however it did, for its caller."""
+        """Count a call that ended, for its caller."""
         requests, all_bytes, all_tokens = self._usage.get(caller) or self._usage_of(caller)
         requests.inc()
         all_bytes.inc(input_bytes)
@@ -217,9 +217,9 @@ class Metrics:
         """Count a call for an encoding that is not served.
 
         Args:
-            name: What the call says, which may be anything.
+            name: The name in the request: any text.
         Returns:
-            The name that it is counted by, if that is new here; else None.
+            The name if this process counts it for the first time; else None.
         """
         known = self._blocks[0].places(self.unknown.name)
         if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
@@ -230,7 +230,7 @@ class Metrics:
         return name if is_new and (name,) in self._blocks[0].places(self.unknown.name) else None
 
     def show_encodings(self, catalog: Catalog) -> None:
-        """Export what is served."""
+        """Export the encodings."""
         for entry in catalog.entries:
             labels = (entry.name, entry.fingerprint, entry.encoding.backend)
             self._encodings.labels(*labels).set(1)
@@ -239,7 +239,7 @@ class Metrics:
 
 
 class RpcMetrics:
-    """The metrics of one RPC, with the label lookups of the usual call done in advance."""
+    """The metrics of one RPC. Label lookups of successful calls are cached."""
 
     def __init__(self, metrics: Metrics, rpc: str) -> None:
         self._metrics: Final = metrics
@@ -280,9 +280,9 @@ class RpcMetrics:
         self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
 
     def policy(self, caller: str, encoding: str, action: str) -> None:
-        """Count what the policy did: "allowed", "as_text", "denied" or "rejected"."""
+        """Count an action of the policy: "allowed", "as_text", "denied" or "rejected"."""
         self._metrics.policy.labels(caller, self._rpc, encoding, action).inc()
 
     def quota_exceeded(self, caller: str, quota: str) -> None:
-        """Count a call that was over one of its caller's quotas."""
+        """Count a call that exceeded one of its caller's quotas."""
         self._metrics.quota.labels(caller, self._rpc, quota).inc()

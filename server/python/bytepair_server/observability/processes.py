@@ -19,14 +19,14 @@ _MEMORY: Final = "process_resident_memory_bytes"
 
 
 class Processes(Collector):
-    """CPU, memory, open files and time of start, on Linux: the dashboard shows them.
+    """CPU time, memory, open files and start time, on Linux.
 
     Attributes:
-        ids: Gives the processes at each scrape.
+        ids: Returns the process ids at each scrape.
     """
 
     def __init__(self) -> None:
-        """Show this process."""
+        """Cover this process."""
         self.ids: Callable[[], Iterable[int]] = lambda: (os.getpid(),)
 
     def collect(self) -> Iterator[Metric]:
@@ -46,11 +46,11 @@ class Processes(Collector):
 
     def _correct(self, merged: dict[str, Metric], ids: Iterable[int]) -> None:
         if _CPU in merged:
-            # What workers used that are gone.
+            # Add the use of workers that have ended.
             (sample,) = merged[_CPU].samples
             merged[_CPU].samples = [sample._replace(value=sample.value + _ended_cpu_seconds())]
         if _MEMORY in merged:
-            # What processes share is there once.
+            # Count shared pages once.
             shares = [_proportional_bytes(process) for process in ids]
             if all(shares):
                 (sample,) = merged[_MEMORY].samples
@@ -71,7 +71,7 @@ def _ended_cpu_seconds() -> float:
 
 
 def _proportional_bytes(process: int) -> int:
-    """A process's memory, of what it shares its share; 0 where that is not known."""
+    """A process's proportional set size; 0 if the kernel does not say."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:

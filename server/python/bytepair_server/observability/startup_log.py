@@ -28,20 +28,20 @@ def log_start(
     http_address: str,
     workers: int,
 ) -> None:
-    """Log what serves where, and what an operator may want to change.
+    """Log what is served at which address, and what an operator may want to change.
 
     Args:
-        log: Where.
-        configuration: What was set.
-        known: Who may call.
-        encrypted: With which certificate; None for no TLS.
-        loaded: What is served.
+        log: The logger.
+        configuration: The settings and their source.
+        known: The callers.
+        encrypted: The TLS files; None for no TLS.
+        loaded: The encodings.
         grpc_address: With the port that was bound.
         http_address: With the port that was bound; "" if there is none.
-        workers: How many processes answer calls.
+        workers: Number of processes that answer calls.
     """
     settings = configuration.settings
-    credentials.tell(log, grpc_address, known, encrypted)
+    credentials.log_access(log, grpc_address, known, encrypted)
     for name, why in loaded.failed.items():
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
     for name, pin in loaded.unpinned.items():

@@ -10,7 +10,7 @@ from typing import Final
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.settings import Settings
 
-#: What to try, where it is served: a name that people know.
+#: The encoding of the example, if it is served: a name that people know.
 _MODEL: Final = "gpt-4o"
 _TEXT: Final = """
 bytepair serves {names}
@@ -32,8 +32,8 @@ The engine's compiled core is missing: the pure-Python one is used, about a hund
 
 
 def target(settings: Settings, grpc_address: str) -> str:
-    """How a client on this machine names the server: localhost for every and, as certificates
-    rather have names than addresses, for encrypted loopback."""
+    """The address for a client on this machine: localhost where the server listens on all
+    interfaces, or on loopback with TLS, whose certificates usually hold names."""
     host, colon, port = grpc_address.rpartition(":")
     encrypted = settings.tls_cert_file is not None
     is_localhost = host in ("0.0.0.0", "[::]") or (encrypted and host in ("127.0.0.1", "[::1]"))
@@ -47,7 +47,7 @@ def startup_message(
 
     Args:
         settings: The server's settings.
-        catalog: What it serves.
+        catalog: The encodings that it serves.
         grpc_address: With the port that was bound.
         http_address: With the port that was bound; "" if there is none.
         page: The address of the playground; "" if it is off.
@@ -78,8 +78,7 @@ def startup_message(
 
 
 def _command() -> str:
-    """How the client's command is called from another terminal: in a virtualenv that is not
-    activated, by its path."""
+    """The client's command from another terminal: its path if the virtualenv is not activated."""
     if shutil.which("bytepair"):
         return "bytepair"
     beside = Path(sys.executable).with_name("bytepair")

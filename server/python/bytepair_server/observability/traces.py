@@ -1,7 +1,7 @@
-"""Traces: the caller's `traceparent`, and spans by OpenTelemetry if the environment enables them.
+"""Traces: the caller's `traceparent`, and OpenTelemetry spans if the environment enables them.
 
-A span is made when its call has ended, of times that the call noted down, so that calls cost
-nothing where traces are off. Attributes hold names, numbers and ids, never text.
+Spans are made after a call has ended, from the times that it recorded, so calls cost nothing where
+traces are off. Attributes hold names, numbers and ids, never text.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _SERVICE: Final = "bytepair-server"
-#: How long a server that stops waits for its last spans to be sent.
+#: Time for a stopping server to send its last spans.
 _CLOSE_SECONDS: Final = 5.0
-#: Statuses that are the server's fault, by the conventions for gRPC.
+#: Statuses that count as server errors by the conventions for gRPC.
 _FAULTS: Final = frozenset(
     {"DATA_LOSS", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN"}
 )
@@ -53,14 +53,13 @@ class Parent(NamedTuple):
 
 
 class Times(NamedTuple):
-    """When a call was where, by `perf_counter`.
+    """The times of one call, by `perf_counter`.
 
     Attributes:
-        started: It came.
+        started: It arrived.
         admitted: It was admitted; None if it never was.
         computed: Its last answer was computed; None if it was not.
-        stream_seconds: Of a stream, how much of the time from `admitted` to `computed` its messages
-            were computed; None for a unary call.
+        stream_seconds: Time that a stream's messages were computed; None for a unary call.
     """
 
     started: float
@@ -70,7 +69,7 @@ class Times(NamedTuple):
 
 
 def parent_of(header: str | None) -> Parent | None:
-    """What a `traceparent` says; None where there is none, or it is not well-formed."""
+    """The caller's span in a `traceparent` header; None if it is absent or malformed."""
     found = None if header is None else _WELL_FORMED.fullmatch(header)
     if found is None or (found[1] == "00" and found[4]):
         return None
@@ -78,7 +77,7 @@ def parent_of(header: str | None) -> Parent | None:
 
 
 def peer_attributes(peer: str) -> dict[str, AttributeValue]:
-    """A connection, as gRPC names it ("ipv4:127.0.0.1:5000", "unix:/path"), by the conventions."""
+    """Span attributes of a peer, which gRPC names "ipv4:127.0.0.1:5000" or "unix:/path"."""
     address = peer.partition(":")[2]
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
@@ -87,7 +86,7 @@ def peer_attributes(peer: str) -> dict[str, AttributeValue]:
 
 
 class Tracer:
-    """Makes spans and has them sent, in the background."""
+    """Makes spans and sends them in the background."""
 
     def __init__(self, provider: TracerProvider) -> None:
         from opentelemetry import trace
@@ -111,15 +110,15 @@ class Tracer:
 
         Args:
             method: Service and RPC, such as "bytepair.v1.TokenizerService/Count".
-            headers: Its `traceparent` and `tracestate`, if it has them.
-            times: When it was where.
-            code: The name of its status.
-            attributes: More of the call's span, called if the call is sampled.
+            headers: Its `traceparent` and `tracestate`, if present.
+            times: Its times.
+            code: Its status code's name.
+            attributes: Returns further attributes; called only if the call is sampled.
         Returns:
             The trace and the span, for the log.
         """
         api, start_span = self._api, self._tracer.start_span
-        # Noted by a clock that is never set; spans have the time of day.
+        # Calls record a monotonic clock; spans have the time of day.
         ended = time_ns()
         offset = ended - round(perf_counter() * 1e9)
         started = offset + round(times.started * 1e9)
@@ -146,15 +145,15 @@ class Tracer:
         return Parent(f"{found.trace_id:032x}", f"{found.span_id:016x}")
 
     def close(self) -> None:
-        """Send what was not sent yet, for some seconds at most."""
-        # Without a collector it would wait for half a minute.
+        """Send the remaining spans, for some seconds at most."""
+        # Without a collector, shutdown waits for half a minute.
         closing = threading.Thread(target=self._provider.shutdown, daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
 
 
 def are_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the environment wants spans: it names a collector or an exporter."""
+    """Whether the environment enables spans: it names a collector or an exporter."""
     exporter = environment.get(_EXPORTER, "").strip().lower()
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or exporter == "none":
         return False
@@ -162,7 +161,7 @@ def are_wanted(environment: Mapping[str, str]) -> bool:
 
 
 def tracer(environment: Mapping[str, str]) -> Tracer:
-    """Make a tracer that sends spans by OTLP, as the standard `OTEL_*` variables say.
+    """Make a tracer that sends spans by OTLP, configured by the standard `OTEL_*` variables.
 
     Raises:
         ImportError: The extra `otel` is not installed.

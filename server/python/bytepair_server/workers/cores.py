@@ -13,8 +13,8 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 def usable_cores(cgroups: Path = _CGROUPS) -> int:
     """How many cores this process can keep busy, at least 1.
 
-    Those that it may run on, and no more than a container's limit of CPU time allows: with
-    more workers than that the kernel would stop all of them for a part of each period.
+    It is the cores that it may run on, bounded by a container's limit of CPU time: with more
+    workers than that the kernel would throttle all of them.
 
     Args:
         cgroups: Where the kernel shows the limits of this process's control group.
@@ -35,7 +35,7 @@ def pin(core: int) -> bool:
     """Let the current thread, and those that it starts, run on this core only.
 
     Returns:
-        Whether it does so now: a container's cores may be others than they were.
+        Whether it was pinned: the cores of a container may have changed.
     """
     if not hasattr(os, "sched_setaffinity"):
         return False
@@ -47,10 +47,10 @@ def pin(core: int) -> bool:
 
 
 def own_cores(workers: int, cgroups: Path = _CGROUPS) -> list[int] | None:
-    """A core of its own for each worker; None where there are fewer or more cores than workers.
+    """A core for each worker; None unless there are as many workers as cores.
 
-    With fewer workers than cores, as where a container may use a part of a machine, the ones
-    that were picked could be those that other servers picked too.
+    With fewer workers than cores, as in a container that may use a part of the machine, other
+    servers may pick the same cores.
     """
     cores = allowed_cores()
     return cores if workers == len(cores) == usable_cores(cgroups) else None

@@ -1,11 +1,10 @@
 """Metrics in shared memory: they survive the process that counts them, and add up over processes.
 
-Each process that counts has a *block*: memory that it shares with its supervisor, where every
-number is a cell of eight bytes. Nothing of it is a file, so nothing fills a disk, is left over
-from another run, or is lost when a process is killed: a worker that takes another's place goes
-on in its block. A server of one process has one block and is its own supervisor.
+Each process that counts has a *block* of memory that it shares with the supervisor. A number is a
+cell of eight bytes. There are no files: nothing fills a disk or is left over from another run.
+A worker that replaces a dead one continues in its block. A server of one process has one block.
 
-The kinds of metrics are those of prometheus-client, which writes the page; to count costs a
+The kinds of metrics are those of prometheus-client, which also writes the page. Counting costs a
 quarter of what it costs there.
 """
 
@@ -28,14 +27,13 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-#: Size of the cells, and of their names and labels: each some hundred times what six encodings
-#: need.
+#: Size of the cells, and of their names and labels: some hundred times what six encodings need.
 #: Memory that is never touched costs nothing.
 _AREA_BYTES: Final = 8 << 20
 _CELL_BYTES: Final = 8
-#: The part that is kept for `OTHER`.
+#: The part that is reserved for `OTHER`.
 _SPARE_BYTES: Final = 64 << 10
-#: Stands for all label values once the memory is used up, as by tens of thousands of callers.
+#: Replaces further label values once the memory is full, after tens of thousands of callers.
 OTHER: Final = "(other)"
 
 Labels = tuple[str, ...]
@@ -44,9 +42,9 @@ Labels = tuple[str, ...]
 class Block:
     """The numbers of one process.
 
-    In front stand the cells. Cell 0 says how many bytes of the second half are in use: one
-    line of JSON for each set of cells, [metric, label values, how many cells]. A line is
-    counted only once it is whole, so that a process can be killed at any moment.
+    The first half holds the cells. The second half holds one line of JSON for each set of cells:
+    [metric, label values, number of cells]. Cell 0 is the number of bytes of lines in use. It
+    grows only after a line is complete, so a process may be killed at any moment.
     """
 
     def __init__(self) -> None:
@@ -83,11 +81,11 @@ class Block:
                 return known
             line = json.dumps([metric, labels, count]).encode() + b"\n"
             start = self._read
-            room = min(
+            free = min(
                 len(self._lines) - start - len(line), _CELL_BYTES * (len(self.cells) - self._next)
             )
             others = (OTHER,) * len(labels)
-            if room < _SPARE_BYTES + _CELL_BYTES * count and labels != others:
+            if free < _SPARE_BYTES + _CELL_BYTES * count and labels != others:
                 return self.place(metric, others, count)
             self._lines[start : start + len(line)] = line
             self.cells[0] = start + len(line)
@@ -100,7 +98,7 @@ class _Family(Collector):
     Attributes:
         name: As documented, without the suffixes of its kind.
         label_names: The names of its labels.
-        text: What it is.
+        text: Its help text.
     """
 
     _CELLS = 1
@@ -125,7 +123,7 @@ class _Family(Collector):
 
 
 class Cell:
-    """One number. For one thread at a time."""
+    """One number. Not thread-safe."""
 
     __slots__ = ("_at", "_cells")
 
@@ -143,7 +141,7 @@ class Cell:
 
 
 class Counter(_Family):
-    """What only grows."""
+    """A number that only grows."""
 
     def labels(self, *values: str) -> Cell:
         """The number for these label values."""
@@ -157,7 +155,7 @@ class Counter(_Family):
 
 
 class Gauge(_Family):
-    """What is so just now: added up over processes, or the largest of them."""
+    """A number that goes up and down: the sum over processes, or the largest of them."""
 
     def __init__(
         self,
@@ -178,20 +176,20 @@ class Gauge(_Family):
         return Cell(self._blocks[0], self._place(values))
 
     def set(self, value: float) -> None:
-        """Set the only number of a gauge without labels."""
+        """Set a gauge without labels."""
         self.labels().set(value)
 
     def set_function(self, function: Callable[[], float]) -> None:
-        """Ask `function` for the only number at each scrape."""
+        """Call `function` for the value of a gauge without labels at each scrape."""
         self._function = function
 
     def refresh(self) -> None:
-        """Ask the function, if there is one."""
+        """Update the value by its function, if it has one."""
         if self._function is not None:
             self.set(self._function())
 
     def forget(self, block: Block) -> None:
-        """Record that the process of a block has ended."""
+        """Reset the values of a process that has ended."""
         for at in block.places(self.name).values():
             block.cells[at] = 0.0
 
@@ -220,7 +218,7 @@ class Distribution:
 
 
 class Histogram(_Family):
-    """How values are spread."""
+    """A histogram of values."""
 
     def __init__(
         self,
@@ -230,7 +228,7 @@ class Histogram(_Family):
         labels: Labels,
         bounds: Sequence[float],
     ) -> None:
-        """Take values up to each of `bounds`, which ascend, and beyond the last."""
+        """Make buckets with these ascending upper bounds, and one above the last."""
         super().__init__(blocks, name, text, labels)
         self._CELLS = 2 + len(bounds)
         self._bounds: Final = tuple(bounds)

@@ -1,8 +1,8 @@
 """Quota use of all callers, shared by all processes of a server.
 
-A supervisor makes the store before it forks: its memory is shared, and so is the lock that
-guards each account, a record lock of the kernel, which a process that is killed gives back.
-Zeros are an unused account, so that memory is ready as the kernel gives it.
+The supervisor makes the store before it forks, so its memory is shared. A record lock guards
+each account; the kernel releases it when a process is killed. An unused account is all zeros,
+as the kernel gives memory.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Final
 if sys.platform != "win32":
     import fcntl
 
-#: Accounts that there is room for. Memory that is never touched costs nothing.
+#: Capacity of the store. Memory that is never touched costs nothing.
 MAX_ACCOUNTS: Final = 1 << 16
 
 _NAME_BYTES: Final = 16
 _CELL_BYTES: Final = 8
-#: In front of an account's cells: what was taken of two buckets, and when each was looked at.
+#: An account begins with two token buckets: what was taken of each, and when.
 _BUCKET_CELLS: Final = 4
-#: Of each process: requests and streams that are inside.
-_INSIDE_CELLS: Final = 2
+#: Then, for each process: its active requests and streams.
+_ACTIVE_CELLS: Final = 2
 
 
 class Account:
-    """What one caller has had.
+    """One caller's quota use.
 
     Attributes:
         cells: Cells 0 and 1 are the bucket of requests, 2 and 3 that of bytes.
@@ -42,19 +42,19 @@ class Account:
         """See `QuotaStore.account`."""
         self.cells: Final = cells
         self._slot: Final = slot
-        self._own: Final = _BUCKET_CELLS + _INSIDE_CELLS * number
+        self._own: Final = _BUCKET_CELLS + _ACTIVE_CELLS * number
         self._lock: Final = lock
 
-    def alone(self) -> AbstractContextManager[None]:
-        """While the block runs, no other process reads or changes the account."""
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other processes from reading or changing the account while the block runs."""
         return _locked(self._lock, self._slot)
 
-    def inside(self, kind: int) -> int:
-        """How many are inside, in all processes: requests where `kind` is 0, streams where 1."""
-        return int(sum(self.cells[_BUCKET_CELLS + kind :: _INSIDE_CELLS]))
+    def active(self, kind: int) -> int:
+        """Active requests (`kind` 0) or streams (1) of all processes."""
+        return int(sum(self.cells[_BUCKET_CELLS + kind :: _ACTIVE_CELLS]))
 
     def enter(self, kind: int) -> None:
-        """Count one more inside this process."""
+        """Count one more in this process."""
         self.cells[self._own + kind] += 1
 
     def leave(self, kind: int) -> None:
@@ -69,9 +69,9 @@ class QuotaStore:
         """Open it, empty.
 
         Args:
-            processes: How many will use it; with more than one, they are to be forked.
+            processes: Number of processes that use it. More than one must be forked from this one.
         """
-        self._width: Final = _BUCKET_CELLS + _INSIDE_CELLS * processes
+        self._width: Final = _BUCKET_CELLS + _ACTIVE_CELLS * processes
         self._names: Final = mmap.mmap(-1, _CELL_BYTES + MAX_ACCOUNTS * _NAME_BYTES)
         self._count: Final = memoryview(self._names)[:_CELL_BYTES].cast("q")
         memory = mmap.mmap(-1, MAX_ACCOUNTS * self._width * _CELL_BYTES)
@@ -80,15 +80,15 @@ class QuotaStore:
         #: The descriptor that processes lock; None where there is one process only.
         self.lock: Final = None if processes == 1 else os.memfd_create("quotas")
 
-    def be(self, number: int) -> None:
+    def set_process(self, number: int) -> None:
         """Record the number of this process, from 0."""
         self._number = number
 
     def forget(self, number: int) -> None:
-        """Note that a process is gone, and with it its calls."""
-        own = _BUCKET_CELLS + _INSIDE_CELLS * number
+        """Drop the active calls of a process that has ended."""
+        own = _BUCKET_CELLS + _ACTIVE_CELLS * number
         for slot in range(self._count[0]):
-            for kind in range(_INSIDE_CELLS):
+            for kind in range(_ACTIVE_CELLS):
                 self._cells[slot * self._width + own + kind] = 0.0
 
     def account(self, caller: str) -> Account:
@@ -98,12 +98,12 @@ class QuotaStore:
             MemoryError: There are MAX_ACCOUNTS of others.
         """
         name = hashlib.sha256(caller.encode()).digest()[:_NAME_BYTES]
-        with _locked(self.lock, MAX_ACCOUNTS):  # behind those of the accounts
+        with _locked(self.lock, MAX_ACCOUNTS):  # the lock after those of the accounts
             slot = self._find(name)
             if slot is None:
                 slot = self._count[0]
                 if slot == MAX_ACCOUNTS:
-                    raise MemoryError(f"no room for more than {slot} callers with quotas")
+                    raise MemoryError(f"more than {slot} callers with quotas")
                 start = _CELL_BYTES + slot * _NAME_BYTES
                 self._names[start : start + _NAME_BYTES] = name
                 self._count[0] = slot + 1
@@ -120,7 +120,7 @@ class QuotaStore:
 
 @contextmanager
 def _locked(descriptor: int | None, place: int) -> Iterator[None]:
-    """Hold one of the locks of a descriptor; none where that is None."""
+    """Hold a record lock on the byte `place` of a file; without a descriptor, no lock."""
     if descriptor is None or sys.platform == "win32":
         yield
         return

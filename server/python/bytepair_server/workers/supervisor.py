@@ -33,23 +33,23 @@ from bytepair_server.workers.shared_metrics import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.workers.worker import LoopFactory
 
-#: Exit status where no worker ever came to serve.
+#: Exit status where no worker could start.
 EXIT_WORKERS: Final = 3
-#: How many may die before the first one serves.
-MOST_EARLY_DEATHS: Final = 3
-#: A worker that served for so long was well: its death is not one of a row.
-STEADY_SECONDS: Final = 10.0
-#: The wait before the second replacement of a row; each one doubles it.
-FIRST_WAIT_SECONDS: Final = 0.1
-LONGEST_WAIT_SECONDS: Final = 10.0
-#: The event loop of a worker that does not answer for so long is stuck.
-ANSWER_SECONDS: Final = 2.0
-#: What a worker gets beyond the time that its calls have to finish.
+#: Workers that may die before the first one serves; then the server ends.
+MAX_EARLY_DEATHS: Final = 3
+#: The death of a worker that lived longer does not count as a consecutive one.
+STABLE_SECONDS: Final = 10.0
+#: The wait before the second consecutive restart; each further one doubles it.
+MIN_BACKOFF_SECONDS: Final = 0.1
+MAX_BACKOFF_SECONDS: Final = 10.0
+#: A worker whose event loop does not answer within this time is unhealthy.
+CHECK_SECONDS: Final = 2.0
+#: Time to stop, beyond the grace of calls and streams; then a worker is killed.
 STOP_SECONDS: Final = 5.0
 
 
 def worker_count(settings: Settings) -> int:
-    """How many workers there are to be.
+    """The number of workers to start.
 
     Raises:
         ConfigurationError: Several workers are configured where they cannot share a port.
@@ -65,7 +65,7 @@ def worker_count(settings: Settings) -> int:
 
 
 class _Worker:
-    """The place of one worker, and the process that has it now."""
+    """A worker by its number, and the process that runs it now."""
 
     def __init__(self, number: int, block: Block) -> None:
         self.number: Final = number
@@ -75,15 +75,15 @@ class _Worker:
         self.started = 0.0
         self.serving = False
         self.answered = asyncio.Event()
-        self.deaths_in_a_row = 0
+        self.consecutive_deaths = 0
 
-    def say(self, what: bytes) -> None:
-        """Tell the process something."""
+    def send(self, message: bytes) -> None:
+        """Send the process a control message, if it still runs."""
         if self.control is not None:
             try:
-                self.control.send(what)
+                self.control.send(message)
             except OSError:
-                """It is gone, or so stuck that its socket is full."""
+                """It has ended, or does not read and its socket is full."""
 
 
 class Supervisor:
@@ -93,8 +93,8 @@ class Supervisor:
         """Load the encodings and hold the port.
 
         Args:
-            configuration: What was set.
-            count: How many workers.
+            configuration: The settings and their source.
+            count: Number of workers.
             loop_factory: Makes the event loop of a worker.
         Raises:
             ConfigurationError, SelfTestFailed: No server could start with this configuration.
@@ -108,7 +108,7 @@ class Supervisor:
         self._callers: Final = callers.load(settings, configuration.base_dir)
         self._tls: Final = tls.load(settings, configuration.base_dir)
         self._loaded: Final = catalog.load(settings, configuration.base_dir)
-        # Refused here, rather than by every worker.
+        # Check once here what each worker would reject.
         playground.is_on(settings, self._callers)
         Policy(settings.ceiling, self._loaded, self._callers, settings.disallowed_special_floor)
         own, *blocks = (Block() for _ in range(count + 1))
@@ -117,17 +117,17 @@ class Supervisor:
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
         self._quota_store: Final = QuotaStore(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
-        # A server started with nohup is to outlive the terminal.
-        outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        hangup = () if outlives else (signal.SIGHUP,)
+        # A server that nohup started outlives its terminal.
+        ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        hangup = () if ignores_hangup else (signal.SIGHUP,)
         self._caught_signals: Final = (signal.SIGTERM, signal.SIGINT, *hangup)
         self._draining = False
-        self._log_startd = False
-        self._asking: asyncio.Task[None] | None = None
+        self._start_logged = False
+        self._checking: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[int] | None = None
 
     async def run(self) -> int:
-        """Keep the workers going until a signal says otherwise, then drain them.
+        """Keep the workers running until a signal asks for a drain.
 
         Returns:
             The exit status.
@@ -136,17 +136,17 @@ class Supervisor:
         self._ended = loop.create_future()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         for number in self._caught_signals:
-            loop.add_signal_handler(number, self._caught, number)
+            loop.add_signal_handler(number, self._on_signal, number)
         server = None
         if self._http is not None:
             pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
-            server = serve_on_loop(self._http, pages, self._ask)
-        # Nothing that is there now is ever looked at by the collector, which would write to
-        # it and so make every worker's copy its own.
+            server = serve_on_loop(self._http, pages, self._check)
+        # The garbage collector writes to the objects that it visits, which would copy their
+        # pages into every worker.
         gc.collect()
         gc.freeze()
-        for place in self._workers:
-            self._start(place)
+        for child in self._workers:
+            self._start(child)
         try:
             return await self._ended
         finally:
@@ -155,37 +155,37 @@ class Supervisor:
             self._port.close()
             self._log.info("stopped")
 
-    # The life of a worker
+    # Starting and restarting
 
-    def _start(self, place: _Worker) -> None:
+    def _start(self, child: _Worker) -> None:
         if self._draining:
             return
         try:
-            self._fork(place)
+            self._fork(child)
         except OSError as error:
-            # There are too few processes, descriptors or memory just now.
-            wait = self._next_wait(place)
-            asyncio.get_running_loop().call_later(wait, self._start, place)
+            # Out of processes, descriptors or memory.
+            wait = self._restart_delay(child)
+            asyncio.get_running_loop().call_later(wait, self._start, child)
             self._log.error(
                 "a worker cannot be started",
-                worker=place.number,
+                worker=child.number,
                 error=error.strerror,
                 retry_in_seconds=wait,
             )
 
-    def _fork(self, place: _Worker) -> None:
+    def _fork(self, child: _Worker) -> None:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):
-                stream.flush()  # or the worker would say it again
+                stream.flush()  # or the worker would write it again
         # A signal between the fork and the worker's own handlers would run the supervisor's.
         blocked = (*self._caught_signals, signal.SIGCHLD)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         try:
-            loop.add_reader(ours, self._heard, place)
+            loop.add_reader(ours, self._on_message, child)
             pid = os.fork()
         except OSError:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -200,82 +200,82 @@ class Supervisor:
                 worker.run(
                     self._configuration,
                     self._loaded,
-                    Metrics((place.block,)),
+                    Metrics((child.block,)),
                     self._quota_store,
-                    number=place.number,
+                    number=child.number,
                     grpc_address=self._port.address,
                     work_threads=max(1, cores.usable_cores() // len(self._workers)),
-                    core=self._cores[place.number] if self._cores else None,
+                    core=self._cores[child.number] if self._cores else None,
                     control=theirs,
                     loop_factory=self._loop_factory,
                 )
             finally:
-                os._exit(1)  # nothing of what follows is the worker's
+                os._exit(1)  # the rest of this stack belongs to the supervisor
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
-        place.pid, place.control, place.started = pid, ours, loop.time()
+        child.pid, child.control, child.started = pid, ours, loop.time()
 
-    def _heard(self, place: _Worker) -> None:
-        assert place.control is not None  # it is what can be read
+    def _on_message(self, child: _Worker) -> None:
+        assert child.control is not None  # it became readable
         try:
-            said = place.control.recv(64)
+            received = child.control.recv(64)
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        if not said:
-            # It ends, which `_reap` notices.
-            asyncio.get_running_loop().remove_reader(place.control)
-        if worker.ALIVE in said:
-            place.answered.set()
-        if worker.SERVING in said:
-            place.serving = True
-            if not self._log_startd and all(each.serving for each in self._workers):
+            received = b""
+        if not received:
+            # It has closed its end; `_reap` collects the process.
+            asyncio.get_running_loop().remove_reader(child.control)
+        if worker.PING in received:
+            child.answered.set()
+        if worker.SERVING in received:
+            child.serving = True
+            if not self._start_logged and all(each.serving for each in self._workers):
                 self._log_start()
 
     def _reap(self) -> None:
-        for place in self._workers:
-            if place.pid:
-                pid, status = os.waitpid(place.pid, os.WNOHANG)
+        for child in self._workers:
+            if child.pid:
+                pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
-                    self._gone(place, os.waitstatus_to_exitcode(status))
+                    self._on_exit(child, os.waitstatus_to_exitcode(status))
         if self._draining and not self._pids():
             self._end(0)
 
-    def _gone(self, place: _Worker, status: int) -> None:
-        loop, served, pid = asyncio.get_running_loop(), place.serving, place.pid
-        assert place.control is not None  # it had a process
-        loop.remove_reader(place.control)
-        place.control.close()
-        place.pid, place.control, place.serving = 0, None, False
-        place.answered.set()
-        self._metrics.forget(place.block)
-        self._quota_store.forget(place.number)
+    def _on_exit(self, child: _Worker, status: int) -> None:
+        loop, served, pid = asyncio.get_running_loop(), child.serving, child.pid
+        assert child.control is not None  # it had a process
+        loop.remove_reader(child.control)
+        child.control.close()
+        child.pid, child.control, child.serving = 0, None, False
+        child.answered.set()
+        self._metrics.forget(child.block)
+        self._quota_store.forget(child.number)
         if self._draining:
             return
         self._metrics.workers_lost.labels().inc()
-        if served and loop.time() - place.started > STEADY_SECONDS:
-            place.deaths_in_a_row = 0
-        wait = self._next_wait(place)
-        # Before it is logged, because writing a line may take time.
-        loop.call_later(wait, self._start, place)
+        if served and loop.time() - child.started > STABLE_SECONDS:
+            child.consecutive_deaths = 0
+        wait = self._restart_delay(child)
+        # First, because writing a log line may take time.
+        loop.call_later(wait, self._start, child)
         self._log.error(
-            "a worker ended", worker=place.number, pid=pid, status=status, replaced_in_seconds=wait
+            "a worker ended", worker=child.number, pid=pid, status=status, replaced_in_seconds=wait
         )
-        if not self._log_startd and not any(each.serving for each in self._workers):
-            deaths = sum(each.deaths_in_a_row for each in self._workers)
+        if not self._start_logged and not any(each.serving for each in self._workers):
+            deaths = sum(each.consecutive_deaths for each in self._workers)
             if status == worker.EXIT_CONFIGURATION:
                 self._give_up(status)
                 return
-            if deaths >= MOST_EARLY_DEATHS:
+            if deaths >= MAX_EARLY_DEATHS:
                 self._log.critical("no worker could start: the server ends", deaths=deaths)
                 self._give_up(EXIT_WORKERS)
 
     @staticmethod
-    def _next_wait(place: _Worker) -> float:
-        """Count another death in a row; seconds until the place may be taken again."""
-        place.deaths_in_a_row += 1
-        return _wait_seconds(place.deaths_in_a_row - 1)
+    def _restart_delay(child: _Worker) -> float:
+        """Count a death; the seconds to wait before the next process starts."""
+        child.consecutive_deaths += 1
+        return _backoff_seconds(child.consecutive_deaths - 1)
 
     def _give_up(self, status: int) -> None:
         self._draining = True
@@ -288,16 +288,16 @@ class Supervisor:
         if not self._ended.done():
             self._ended.set_result(status)
 
-    # Draining
+    # Stopping
 
-    def _caught(self, number: signal.Signals) -> None:
+    def _on_signal(self, number: signal.Signals) -> None:
         self._log.info("caught a signal", signal=number.name)
         if self._draining:
-            # A terminal that closes may send several SIGHUP, none of which is in a hurry.
+            # A terminal that closes may send SIGHUP several times: that is one request to drain.
             if number != signal.SIGHUP:
-                self._say(worker.HURRY)
+                self._broadcast(worker.STOP)
             return
-        self._say(worker.DRAIN)
+        self._broadcast(worker.DRAIN)
         self._draining = True
         if not self._pids():
             self._end(0)
@@ -306,50 +306,50 @@ class Supervisor:
         asyncio.get_running_loop().call_later(grace + STOP_SECONDS, self._kill)
 
     def _kill(self) -> None:
-        for place in self._workers:
-            if place.pid:
-                self._log.warning("killed a worker that did not stop", worker=place.number)
-                os.kill(place.pid, signal.SIGKILL)
+        for child in self._workers:
+            if child.pid:
+                self._log.warning("killed a worker that did not stop", worker=child.number)
+                os.kill(child.pid, signal.SIGKILL)
 
-    # What the HTTP port shows
+    # Health
 
-    async def _ask(self) -> None:
-        """Ask all workers whether they answer; callers that ask meanwhile share the answers."""
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask_all())
-        await asyncio.shield(self._asking)
+    async def _check(self) -> None:
+        """Ping all workers. Concurrent callers share one round."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._ping_all())
+        await asyncio.shield(self._checking)
 
-    async def _ask_all(self) -> None:
-        asked = [place for place in self._workers if place.serving]
-        for place in asked:
-            place.answered.clear()
-            place.say(worker.ALIVE)
-        if asked:
-            waits = [asyncio.create_task(place.answered.wait()) for place in asked]
-            _, late = await asyncio.wait(waits, timeout=ANSWER_SECONDS)
+    async def _ping_all(self) -> None:
+        pinged = [child for child in self._workers if child.serving]
+        for child in pinged:
+            child.answered.clear()
+            child.send(worker.PING)
+        if pinged:
+            waits = [asyncio.create_task(child.answered.wait()) for child in pinged]
+            _, late = await asyncio.wait(waits, timeout=CHECK_SECONDS)
             for task in late:
                 task.cancel()
 
     def _is_healthy(self) -> tuple[bool, str]:
-        stuck = [place.number for place in self._workers if not self._answers(place)]
+        stuck = [child.number for child in self._workers if not self._answers(child)]
         if stuck:
             return False, f"the event loop of these workers does not answer: {stuck}"
         return True, "healthy"
 
     @staticmethod
-    def _answers(place: _Worker) -> bool:
-        return not place.serving or place.answered.is_set()
+    def _answers(child: _Worker) -> bool:
+        return not child.serving or child.answered.is_set()
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._draining:
             return False, "draining"
-        serving = any(place.serving for place in self._workers)
+        serving = any(child.serving for child in self._workers)
         return (True, self._loaded.readiness) if serving else (False, "no worker serves")
 
-    # Odds and ends
+    # Helpers
 
     def _log_start(self) -> None:
-        self._log_startd = True
+        self._start_logged = True
         log_start(
             self._log,
             self._configuration,
@@ -361,12 +361,12 @@ class Supervisor:
             workers=len(self._workers),
         )
 
-    def _say(self, what: bytes) -> None:
-        for place in self._workers:
-            place.say(what)
+    def _broadcast(self, message: bytes) -> None:
+        for child in self._workers:
+            child.send(message)
 
     def _pids(self) -> Sequence[int]:
-        return [place.pid for place in self._workers if place.pid]
+        return [child.pid for child in self._workers if child.pid]
 
 
 def supervise(configuration: Configuration, count: int, loop_factory: LoopFactory) -> int:
@@ -380,8 +380,8 @@ def supervise(configuration: Configuration, count: int, loop_factory: LoopFactor
         return runner.run(supervisor.run())
 
 
-def _wait_seconds(deaths_in_a_row: int) -> float:
-    """How long a worker's replacement waits, after this many deaths in a row before this one."""
-    if not deaths_in_a_row:
+def _backoff_seconds(consecutive_deaths: int) -> float:
+    """The wait before a restart, after a number of earlier consecutive deaths."""
+    if not consecutive_deaths:
         return 0.0
-    return min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(deaths_in_a_row - 1, 30))
+    return min(MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS * 2.0 ** min(consecutive_deaths - 1, 30))

@@ -1,7 +1,7 @@
 """One worker process, forked by the supervisor.
 
-The two have a pair of sockets, on which each says things of one byte. Where the socket ends
-the supervisor has ended, and the worker drains.
+Supervisor and worker exchange messages of one byte over a pair of sockets. When the supervisor's
+end closes, the supervisor has ended, and the worker drains.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bytepair_server.server import Inherited, Server
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
-#: The supervisor asks whether the event loop answers, and for the gauges of the moment; the
-#: worker says the same once they are written down.
-ALIVE: Final = b"a"
-#: The supervisor ends the worker, and then the time that its calls have to finish.
+#: From the supervisor: write the gauges to shared memory, and answer with the same message. It
+#: shows that the event loop runs.
+PING: Final = b"p"
+#: From the supervisor: finish running calls, then end; and: end without waiting for them.
 DRAIN: Final = b"d"
-HURRY: Final = b"h"
-#: The worker takes calls.
+STOP: Final = b"x"
+#: From the worker: it accepts calls.
 SERVING: Final = b"s"
 
 #: Exit status of a server that could not start, as of a wrong command line.
@@ -51,17 +51,17 @@ def run(
     control: socket.socket,
     loop_factory: LoopFactory,
 ) -> NoReturn:
-    """Be a worker, in a process that was just forked, until it has drained.
+    """Run a worker in a newly forked process, until it has drained.
 
     Args:
-        configuration: What was set.
-        loaded: The encodings, which nothing writes to.
-        metrics: Where this worker counts.
+        configuration: The settings and their source.
+        loaded: The encodings, loaded before the fork and shared.
+        metrics: The metrics of this worker's block.
         quotas: The quota use of all callers, shared by all workers.
-        number: Which one it is, from 0.
+        number: The worker's number, from 0.
         grpc_address: The port that all workers share.
-        work_threads: Its share of the cores.
-        core: Where alone it runs; None for wherever the kernel likes.
+        work_threads: Threads for large requests, where the setting is 0.
+        core: The core to pin it to; None for no pinning.
         control: This end of the pair of sockets.
         loop_factory: Makes the event loop.
     """
@@ -70,11 +70,11 @@ def run(
         settings = configuration.settings
         log = logs.configure(settings.log_format, settings.log_level, worker=number)
         _leave_supervisor(control.fileno(), *([] if quotas.lock is None else [quotas.lock]))
-        quotas.be(number)
+        quotas.set_process(number)
         if core is not None and not cores.pin(core):
             log.warning("the worker cannot be pinned to its core", core=core)
         inherited = Inherited(
-            grpc_address, loaded, metrics, quotas, work_threads, lambda: _say(control, SERVING)
+            grpc_address, loaded, metrics, quotas, work_threads, lambda: _send(control, SERVING)
         )
         server = Server(configuration, log, inherited)
         with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -86,18 +86,17 @@ def run(
     except BaseException as error:
         log.critical("the worker failed", error=logs.frames(error))
     finally:
-        # What lies above on the stack is the supervisor's, and must not run.
+        # The callers on the stack belong to the supervisor and must not run.
         os._exit(status)
 
 
 def _leave_supervisor(*kept: int) -> None:
-    """Keep nothing of the supervisor's but its memory, and these descriptors."""
-    # Objects of its event loop must not be finalised here: they would close descriptors by
-    # their numbers, which are this process's own from now on.
+    """Drop the supervisor's signal handlers and descriptors, apart from those that are kept."""
+    # Finalising objects of its event loop would close descriptors by number, and this process
+    # reuses those numbers.
     gc.freeze()
     signal.set_wakeup_fd(-1)
-    # Ctrl-C, and a terminal that closes, reach every process; what to do about it the
-    # supervisor says.
+    # Ctrl-C and a closing terminal signal every process; the supervisor decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -112,34 +111,34 @@ def _leave_supervisor(*kept: int) -> None:
 async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socket.socket) -> bool:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
-    def heard() -> None:
+    def on_message() -> None:
         try:
-            said = control.recv(64)
+            received = control.recv(64)
         except BlockingIOError:
             return
         except OSError:
-            said = b""  # the supervisor was killed before it had read all that was said to it
-        if not said:
+            received = b""  # the supervisor was killed before it had read all messages
+        if not received:
             loop.remove_reader(control)
             if not stopping.is_set():
                 log.error("the supervisor ended")
             stopping.set()
-        if ALIVE in said:
+        if PING in received:
             metrics.refresh()
-            _say(control, ALIVE)
-        if DRAIN in said:
+            _send(control, PING)
+        if DRAIN in received:
             stopping.set()
-        if HURRY in said:
-            server.hurry()
+        if STOP in received:
+            server.end_grace()
 
-    loop.add_reader(control, heard)
-    # A worker that is ended is replaced.
+    loop.add_reader(control, on_message)
+    # The supervisor replaces a worker that somebody ended.
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     return await server.run(stopping)
 
 
-def _say(control: socket.socket, what: bytes) -> None:
+def _send(control: socket.socket, message: bytes) -> None:
     try:
-        control.send(what)
+        control.send(message)
     except OSError:
-        """The supervisor has ended, which `heard` notices."""
+        """The supervisor has ended, and `on_message` sees it."""
