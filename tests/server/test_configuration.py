@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import Resources, get_encoding
-from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, load, prove
+from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, load, verified
 from bytepair_server.config import loader
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import FILE_ONLY, Settings
@@ -292,9 +292,9 @@ def test_every_encoding_uses_the_threads_and_memory_of_the_settings() -> None:
 def test_an_encoding_that_answers_wrongly_is_not_served() -> None:
     """A table, pattern or core that is not the published one's."""
     right = get_encoding("r50k_base")
-    assert prove(right, ["gpt2"]).aliases == ("gpt2",)
+    assert verified(right, ["gpt2"]).aliases == ("gpt2",)
     with pytest.raises(SelfTestFailed, match="cl100k_base: the self-test's text has the wrong ids"):
-        prove(replace(right, name="cl100k_base"), [])
+        verified(replace(right, name="cl100k_base"), [])
 
 
 @pytest.mark.slow

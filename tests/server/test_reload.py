@@ -138,16 +138,16 @@ def test_a_file_that_is_being_written_is_not_read_in_the_middle(tmp_path: Path) 
     async def write_slowly() -> None:
         for text in ("", "b", "bc"):
             file.write_text(text)
-            await reloader.look()
+            await reloader.check()
             assert texts == []
-        await reloader.look()
+        await reloader.check()
         assert texts == ["bc"]
-        await reloader.look()
+        await reloader.check()
         file.write_text("d")
-        await reloader.look()
+        await reloader.check()
         file.write_text("bc")  # as it was
         for _ in range(3):
-            await reloader.look()
+            await reloader.check()
         assert texts == ["bc"]
 
     asyncio.run(write_slowly())

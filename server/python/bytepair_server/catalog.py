@@ -30,7 +30,7 @@ from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import FingerprintMismatch
 
-#: What the self-test encodes: several scripts, digits, whitespace runs, an emoji.
+#: The text of the self-test: several scripts, digits, whitespace runs, an emoji.
 SELF_TEST_TEXT: Final = "Hello  world, 1234567 naïve cafés!\n\n\t日本語 🙂 don't\r\n"
 
 #: Its ids by the published tokenizers; the suite compares them with tiktoken's.
@@ -59,19 +59,19 @@ SELF_TEST_IDS: Final[Mapping[str, tuple[int, ...]]] = {
 
 
 class SelfTestFailed(Exception):
-    """An encoding that was loaded does not answer as it must."""
+    """A loaded encoding failed its self-test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One encoding that is served.
+    """A served encoding.
 
     Attributes:
         encoding: The engine's object.
         name: Its canonical name.
         fingerprint: Its fingerprint.
         aliases: Its other names and patterns of names, sorted.
-        is_pinned: Whether a replaced file would be rejected.
+        is_pinned: Whether a replaced vocabulary file would be rejected.
     """
 
     encoding: Encoding
@@ -82,12 +82,12 @@ class Entry:
 
 
 class Catalog:
-    """The encodings that are served. Immutable once loaded.
+    """The served encodings. Immutable.
 
     Attributes:
-        entries: What is served, by name.
-        failed: What the configuration names beside them, and why it is not served.
-        chat_formats: The chat formats that are served, by name.
+        entries: The encodings, sorted by name.
+        failed: Configured encodings that are not served, with the reason.
+        chat_formats: The served chat formats, by name.
     """
 
     def __init__(
@@ -97,14 +97,14 @@ class Catalog:
         aliases: Mapping[str, str],
         formats: Mapping[str, ChatFormat] | None = None,
     ) -> None:
-        """Hold what was loaded.
+        """Index encodings.
 
         Args:
-            entries: What is served.
-            failed: What was to be served too, by name, and why it is not.
-            aliases: Other names and patterns, and the canonical names that they stand for. Those
-                of encodings that are not served are unknown, whatever other patterns match them.
-            formats: The chat formats by name; None for those that need no configuration.
+            entries: The encodings.
+            failed: Encodings that are not served, by name, with the reason.
+            aliases: Canonical names by alias and pattern. An alias of an encoding that is not
+                served is unknown, even if another pattern matches it.
+            formats: The chat formats by name; None for the built-in ones.
         """
         self.failed: Final = failed
         if formats is None:
@@ -120,11 +120,11 @@ class Catalog:
         """Look up an encoding.
 
         Args:
-            name: Canonical name, alias, or what a pattern matches.
-            expected_fingerprint: What its fingerprint must be; "" for any.
+            name: A canonical name, an alias, or a name that a pattern matches.
+            expected_fingerprint: The required fingerprint; "" for any.
         Raises:
-            UnknownEncoding: There is none of that name.
-            FingerprintMismatch: It has another fingerprint.
+            UnknownEncoding: No encoding has this name.
+            FingerprintMismatch: The encoding has another fingerprint.
         """
         entry = self._by_name.get(name) or self._by_name.get(self._aliases.find(name) or "")
         if entry is None:
@@ -137,7 +137,7 @@ class Catalog:
         """Look up a chat format.
 
         Raises:
-            UnknownChatFormat: There is none of that name.
+            UnknownChatFormat: No chat format has this name.
         """
         try:
             return self.chat_formats[name]
@@ -146,12 +146,12 @@ class Catalog:
 
     @property
     def readiness(self) -> str:
-        """What `/readyz` says once the server serves."""
+        """The text of `/readyz` once the server serves."""
         return f"ready, without {', '.join(sorted(self.failed))}" if self.failed else "ready"
 
     @property
     def unpinned(self) -> Mapping[str, str]:
-        """For each encoding of whose vocabulary nothing says what it must be: what would."""
+        """For each encoding that is not pinned, the line of configuration that pins it."""
         return {
             entry.name: f'fingerprint = "{entry.fingerprint}"'
             for entry in self.entries
@@ -165,17 +165,17 @@ class Catalog:
 
 
 def load(settings: Settings, base_dir: Path) -> Catalog:
-    """Load and prove every configured encoding. Takes seconds: not for the event loop.
+    """Load and test every configured encoding. Takes seconds: not for the event loop.
 
     Args:
-        settings: What to load.
-        base_dir: What relative file names in declarations are relative to.
+        settings: The settings.
+        base_dir: The folder that relative paths of declarations start from.
     Raises:
-        ConfigurationError: A declaration or its file is refused, names clash, or the compiled
-            core is missing and the settings do not allow to go without. With
-            `serve_without_bad_encodings` a refused declaration or file is an error only where
-            nothing is left to serve.
-        SelfTestFailed: An encoding does not answer as it must; likewise.
+        ConfigurationError: A declaration or its file is invalid, names clash, or the compiled
+            core is missing and `allow_reference_backend` is off. With
+            `serve_without_bad_encodings`, an invalid declaration or file is an error only if no
+            encoding is left.
+        SelfTestFailed: An encoding failed its self-test; likewise.
     """
     if not settings.builtin_encodings and not settings.encodings:
         raise ConfigurationError("builtin_encodings: no encoding is configured; name at least one")
@@ -206,7 +206,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
 def _configured(
     settings: Settings, base_dir: Path, aliases: Mapping[str, str]
 ) -> dict[str, Callable[[], Entry]]:
-    """For each encoding, by its name, what loads it."""
+    """A loader for each configured encoding, by name."""
     other_names: dict[str, list[str]] = {}
     for alias, name in aliases.items():
         other_names.setdefault(name, []).append(alias)
@@ -223,7 +223,7 @@ def _configured(
 
 def _builtin(name: str, other_names: list[str], settings: Settings) -> Entry:
     try:
-        return prove(
+        return verified(
             get_encoding(name, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call),
             other_names,
         )
@@ -239,7 +239,7 @@ def _declared(
         encoding = load_encoding(
             spec, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call
         )
-        return replace(prove(encoding, other_names), is_pinned=_is_pinned(spec))
+        return replace(verified(encoding, other_names), is_pinned=_is_pinned(spec))
     except (VocabularyError, UnknownEncoding) as error:
         raise ConfigurationError(f"encodings.{name}: {error}") from error
 
@@ -247,23 +247,23 @@ def _declared(
 def _is_pinned(spec: EncodingSpec) -> bool:
     if spec.file is None or spec.fingerprint is not None:
         return True
-    return spec.sha256 is not None and spec.encoder_file is None  # which sha256 does not cover
+    return spec.sha256 is not None and spec.encoder_file is None  # sha256 does not cover the latter
 
 
-def prove(encoding: Encoding, other_names: list[str]) -> Entry:
-    """Hold an encoding to known text before it serves.
+def verified(encoding: Encoding, other_names: list[str]) -> Entry:
+    """Test an encoding on a known text before it is served.
 
     Args:
-        encoding: What was loaded.
+        encoding: The encoding.
         other_names: Its aliases.
     Raises:
-        SelfTestFailed: The text has other ids than the published ones of a built-in encoding,
-            does not come back unchanged, or is counted wrongly.
+        SelfTestFailed: The ids differ from the published ones of a built-in encoding, the text
+            does not round-trip, or its count is wrong.
     """
     ids = encoding.encode_ordinary(SELF_TEST_TEXT)
     if encoding.source == "builtin" and tuple(ids) != SELF_TEST_IDS[encoding.name]:
         raise SelfTestFailed(f"{encoding.name}: the self-test's text has the wrong ids")
-    # Not strictly: what is lost may be half of a character.
+    # Not strictly: the lost part may be half of a character.
     if encoding.decode(ids) != SELF_TEST_TEXT:
         raise SelfTestFailed(
             f"{encoding.name}: the self-test's text does not come back, as the vocabulary has no "

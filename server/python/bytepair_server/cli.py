@@ -12,8 +12,8 @@ def main() -> int:
     Returns:
         The exit status; see `command.run`.
     """
-    # gRPC's own log lines quote what a client sent, byte by byte, so that a client could write what
-    # looks like a line of ours. It reads the variable when it is imported.
+    # gRPC's log lines quote bytes of a client, which could forge a line of ours. gRPC reads the
+    # variable when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from bytepair_server import command
 

@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"bytepair-server: {error}\n")
         return EXIT_CONFIGURATION
     if not idle:
-        # The interpreter would wait for the threads, and the time to finish is over.
+        # Do not wait for threads that outlasted the grace time.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -73,7 +73,7 @@ def _check(configuration: Configuration) -> Catalog:
     known = callers.load(settings, base_dir)
     tls.load(settings, base_dir)
     playground.is_on(settings, known)
-    # --check-config reports every bad encoding, whatever the server would do.
+    # --check-config always reports a bad encoding.
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     loaded = catalog.load(strict, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)

@@ -46,7 +46,7 @@ from bytepair_server.transport.interface import (
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
-#: The loop that does not answer a probe for so long is stuck.
+#: An event loop that does not answer a probe within this time is unhealthy.
 HEALTHY_LOOP_SECONDS: Final = 2.0
 
 _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
@@ -55,17 +55,15 @@ _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
 @dataclass(frozen=True)
 class Inherited:
-    """What a server that is one of several workers has from its supervisor.
-
-    Its port is shared with the others, and the HTTP port is the supervisor's.
+    """What a worker gets from its supervisor, which also serves the HTTP port.
 
     Attributes:
-        grpc_address: Where all of them listen.
-        catalog: What was loaded for all of them.
-        metrics: Where this one counts.
-        quota_store: The quota use of all callers, shared by all of them.
-        work_threads: Its share of the cores, for the setting of that name where it is 0.
-        serving: Called once it takes calls.
+        grpc_address: The address that all workers share.
+        catalog: The encodings, loaded once for all workers.
+        metrics: The metrics of this worker's block.
+        quota_store: The quota use of all callers, shared by all workers.
+        work_threads: Number of threads if the setting `work_threads` is 0.
+        serving: Called once the server accepts calls.
     """
 
     grpc_address: str
@@ -80,21 +78,21 @@ class Server:
     """One server, for one event loop.
 
     Attributes:
-        grpc_address: Where gRPC is served, with the port that was bound; "" before `start`.
-        http_address: The same for HTTP; "" if there is none.
+        grpc_address: The address of gRPC with the bound port; "" before `start`.
+        http_address: The address of HTTP; "" if it is not served.
     """
 
     def __init__(
         self, configuration: Configuration, log: logs.Log, inherited: Inherited | None = None
     ) -> None:
-        """Bind nothing yet.
+        """Build the server; `start` binds its ports.
 
         Args:
-            configuration: What was set.
-            log: Where the server logs.
-            inherited: What it has from its supervisor; None for a server of its own.
+            configuration: The settings and their source.
+            log: The logger.
+            inherited: From the supervisor; None for a server of one process.
         Raises:
-            ConfigurationError: Keys or certificates are wrong.
+            ConfigurationError: The files of keys or certificates are invalid.
         """
         settings = configuration.settings
         self.grpc_address = ""
@@ -127,8 +125,8 @@ class Server:
         self._health: Final = Health(self._callers if settings.health_needs_caller else None)
         watched = credentials.watched(settings, base_dir, self._callers, self._tls)
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
-        self._beside: Final[list[asyncio.Task[None]]] = []
-        self._tracer: Final = _made_tracer(log)
+        self._background: Final[list[asyncio.Task[None]]] = []
+        self._tracer: Final = _make_tracer(log)
         shared: dict[str, Any] = {
             "limiter": self._limiter,
             "callers": self._callers,
@@ -169,7 +167,7 @@ class Server:
             methods += reflection.methods(names)
         address = settings.grpc_address if inherited is None else inherited.grpc_address
         if address.startswith("unix:") and _is_served(address):
-            # Otherwise the file would be taken from the other server, unnoticed.
+            # Binding would silently take the socket from the other server.
             raise ConfigurationError(
                 f"grpc_address {address}: cannot listen there: another process does; "
                 "stop it, or set another address"
@@ -179,7 +177,7 @@ class Server:
             self._http = HttpServer(settings.http_address, pages)
             self.http_address = self._http.address
             self._http.start()
-        self._transport = self._made_transport(methods, address)
+        self._transport = self._make_transport(methods, address)
         try:
             self._executor.start()
         except RuntimeError as error:
@@ -192,10 +190,10 @@ class Server:
             shares_port=inherited is not None,
             unix_socket_mode=settings.unix_socket_mode,
         )
-        self._beside.append(asyncio.create_task(self._reloader.run()))
+        self._background.append(asyncio.create_task(self._reloader.run()))
 
     async def load(self) -> Catalog:
-        """Load the encodings, then let calls in and report SERVING.
+        """Load the encodings, then accept calls and report SERVING.
 
         Raises:
             ConfigurationError, SelfTestFailed: See `catalog.load` and `Policy`.
@@ -214,8 +212,8 @@ class Server:
             self._executor.always_on_threads()
         self._metrics.show_encodings(loaded)
         self._ready_line = loaded.readiness
-        # What is there by now stays. Each full run of Python's collector would walk through it
-        # again, in the middle of some call: tenths of a second for the built-in encodings.
+        # Exclude the loaded objects, which stay, from garbage collection: a full collection would
+        # visit them during some call, for tenths of a second.
         gc.collect()
         gc.freeze()
         if not self._limiter.draining:
@@ -226,7 +224,7 @@ class Server:
         return loaded
 
     async def drain(self) -> None:
-        """Report NOT_SERVING, refuse new calls, and let those inside finish."""
+        """Report NOT_SERVING, reject new calls, and let running ones finish."""
         self._log.info(
             "draining",
             in_flight=self._limiter.in_flight,
@@ -252,12 +250,12 @@ class Server:
         self._limiter.end_grace()
 
     async def stop(self) -> bool:
-        """Close everything. May follow any stage.
+        """Close everything. May be called after any stage.
 
         Returns:
-            Whether no thread works any more.
+            Whether all threads have ended.
         """
-        for task in self._beside:
+        for task in self._background:
             task.cancel()
         if self._transport is not None:
             await self._transport.stop()
@@ -268,18 +266,18 @@ class Server:
         return self._executor.close()
 
     async def run(self, stopping: asyncio.Event) -> bool:
-        """Go through all stages.
+        """Run all stages.
 
         Args:
-            stopping: Set when the server is to drain and stop.
+            stopping: Set it to drain and stop.
         Returns:
-            Whether no thread works any more: a call that was cut off cannot be stopped.
+            Whether all threads have ended: a thread cannot be interrupted.
         Raises:
-            ConfigurationError, SelfTestFailed: It could not start.
+            ConfigurationError, SelfTestFailed: The server cannot start.
         """
         try:
             await self.start()
-            self._tell_serving(await self.load())
+            self._report_serving(await self.load())
             await stopping.wait()
             await self.drain()
         finally:
@@ -287,12 +285,12 @@ class Server:
         self._log.info("stopped")
         return idle
 
-    def _made_transport(self, methods: Sequence[Method], address: str) -> Transport:
+    def _make_transport(self, methods: Sequence[Method], address: str) -> Transport:
         settings, tls = self._settings, self._tls
         make = choice.choose(settings.transport, address)
         material = None if tls is None else tls.material
         overloaded = failure_of(Overloaded(RETRY_SECONDS, "calls and answers of this connection"))
-        assert overloaded is not None  # it is in the table
+        assert overloaded is not None  # the table has it
         tried = self._executor.tried_max_bytes
         limits = Limits.of(settings, tried, overloaded.for_transport())
         files = playground.files() if playground.is_on(settings, self._callers) else ()
@@ -322,7 +320,7 @@ class Server:
 
     def _is_healthy(self) -> tuple[bool, str]:
         async def nothing() -> None:
-            """Run on the event loop, which is what is asked."""
+            """Show that the event loop runs."""
 
         assert self._loop is not None  # HTTP starts after the loop is known
         answer = asyncio.run_coroutine_threadsafe(nothing(), self._loop)
@@ -332,7 +330,7 @@ class Server:
             return False, "the event loop does not answer"
         return True, "healthy"
 
-    def _tell_serving(self, loaded: Catalog) -> None:
+    def _report_serving(self, loaded: Catalog) -> None:
         if self._inherited is not None:
             self._inherited.serving()
             return
@@ -348,7 +346,7 @@ class Server:
         )
 
 
-def _made_tracer(log: logs.Log) -> traces.Tracer | None:
+def _make_tracer(log: logs.Log) -> traces.Tracer | None:
     if not traces.are_wanted(os.environ):
         return None
     try:
@@ -359,7 +357,7 @@ def _made_tracer(log: logs.Log) -> traces.Tracer | None:
 
 
 def _is_served(address: str) -> bool:
-    """Whether something listens on a Unix socket, given as gRPC's "unix:path" or "unix:///path"."""
+    """Whether a process listens on a Unix socket, named "unix:path" or "unix:///path"."""
     path = address.removeprefix("unix:")
     with socket.socket(socket.AF_UNIX) as client:
         try:
@@ -373,38 +371,38 @@ def _is_served(address: str) -> bool:
 def stop_signals(
     stopping: asyncio.Event, log: logs.Log, again: Callable[[], None]
 ) -> Iterator[None]:
-    """SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs; then they are as before.
+    """Let SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs.
 
     Args:
         stopping: Set by the first signal.
-        log: Where each signal is logged.
-        again: Called by every further signal, to end the grace time. But not by a SIGHUP,
-            of which a terminal that closes may send several.
+        log: The logger.
+        again: Called by every further SIGTERM or SIGINT, to end the grace time. A terminal that
+            closes may send several SIGHUP.
     """
     loop = asyncio.get_running_loop()
 
-    def caught(number: signal.Signals) -> None:
+    def on_signal(number: signal.Signals) -> None:
         log.info("caught a signal", signal=number.name)
         if stopping.is_set() and number != signal.SIGHUP:
             again()
         stopping.set()
 
-    caught_signals = [signal.SIGTERM, signal.SIGINT]
-    # A server started with nohup is to outlive the terminal.
+    signals = [signal.SIGTERM, signal.SIGINT]
+    # A server that nohup started outlives its terminal.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        caught_signals.append(signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in caught_signals}
-    for number in caught_signals:
-        loop.add_signal_handler(number, caught, number)
+        signals.append(signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in signals}
+    for number in signals:
+        loop.add_signal_handler(number, on_signal, number)
     try:
         yield
     finally:
-        for number in caught_signals:
+        for number in signals:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
 
 
 def _call_level(settings: Settings) -> str | None:
-    """The level of the line for each call; None where `log_level` would drop it anyway."""
+    """The level of the log line for each call; None if `log_level` drops it."""
     shown = settings.log_level == "debug" or settings.log_level == settings.log_calls == "info"
     return settings.log_calls if shown else None

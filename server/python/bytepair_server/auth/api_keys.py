@@ -1,7 +1,7 @@
 """The operator's file of API keys: callers, and the hashes of their keys.
 
-Each caller has one hash or several, so that a key can be exchanged without a gap, or none, so that
-the last one can be revoked:
+A caller may have several hashes, so that a key can be rotated without a gap, or none, so that the
+last one can be revoked:
 
     billing = ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
     chat = []
@@ -24,11 +24,11 @@ _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What the file says.
+    """The content of the file.
 
     Attributes:
         by_hash: Callers by the SHA-256 of each of their keys.
-        callers: All of them, those without a key too.
+        callers: All callers, including those without a key.
     """
 
     by_hash: Mapping[bytes, str]
@@ -36,8 +36,8 @@ class Keys:
 
 
 def hashed(key: str) -> bytes:
-    """What a key is stored and looked up by. Slow hashing is for passwords: a long random key
-    cannot be guessed from this one."""
+    """The SHA-256 of a key, which is stored and looked up. A slow hash is for passwords: a long random
+    key cannot be guessed from this one."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -45,11 +45,11 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     """Read the file.
 
     Args:
-        path: Where it is.
+        path: The file.
         reserved: Names that no caller may have.
     Raises:
-        ConfigurationError: The file is not what it must be. What it holds is never quoted: it
-            may be a key that was not hashed.
+        ConfigurationError: The file is invalid. Its values are never quoted: one may be a key
+            that was not hashed.
     """
     place = f"api_keys_file {path}"
     try:
@@ -61,7 +61,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     keys: dict[bytes, str] = {}
     for caller, hashes in table.items():
         if caller in reserved:
-            raise ConfigurationError(f"{place}: no caller may be called {caller!r}")
+            raise ConfigurationError(f"{place}: the name {caller!r} is reserved; choose another")
         if not caller.isprintable() or not caller:
             raise ConfigurationError(f"{place}: {caller!r} is not a printable name")
         if not isinstance(hashes, list):
@@ -84,6 +84,6 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
 
 
 def _where(error: tomllib.TOMLDecodeError) -> str:
-    """In which line, without a word of it."""
+    """The number of the line, without its content."""
     found = re.search(r"\(at line (\d+)", str(error))
     return f" in line {found[1]}" if found else ""

@@ -1,6 +1,6 @@
 """Identify the caller: by API key, by client certificate, or as `anonymous`.
 
-Only credentials count, never what a request says of itself.
+Only credentials identify a caller, never the content of a request.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import Unauthenticated
 from bytepair_server.rpc.call import ANONYMOUS
 
-#: In `ceiling` and `quotas`: callers without a table of their own or of their group.
+#: The table in `ceiling` and `quotas` for callers without their own or a group's table.
 DEFAULT_CALLER: Final = "default"
 
 _SCHEME: Final = "bearer "
 
 
 class Callers:
-    """The callers that this server knows.
+    """The configured callers.
 
     Args:
-        keys: The file of API keys; None where keys are not used.
+        keys: The API keys; None if no key file is configured.
         tables: The setting `callers`.
     """
 
@@ -50,19 +50,18 @@ class Callers:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every caller that a call can have now."""
+        """All callers that a call can be identified as."""
         if self.open:
             return frozenset({ANONYMOUS})
         return self._declared if self._keys is None else self._declared | self._keys.callers
 
     @property
     def groups(self) -> frozenset[str]:
-        """Every group that a caller is in."""
+        """All groups of callers."""
         return frozenset(self._groups.values())
 
     def ranks(self, caller: str) -> tuple[str, ...]:
-        """Whose tables in `ceiling` and `quotas` speak for a caller: the first that has an
-        answer wins."""
+        """The tables in `ceiling` and `quotas` that apply to a caller, the most specific first."""
         group = self._groups.get(caller)
         return (caller, DEFAULT_CALLER) if group is None else (caller, group, DEFAULT_CALLER)
 
@@ -75,11 +74,10 @@ class Callers:
                     f"{setting}.{name}: no such caller or group; known: {', '.join(sorted(known))}"
                 )
 
-    def take_keys(self, other: Callers) -> None:
-        """Take the keys of others, with the same tables, from now on. Calls that are inside
-        stay."""
-        assert self._keys is not None  # a server without keys stays without
-        self._keys = other._keys
+    def take_keys(self, reloaded: Callers) -> None:
+        """Use the reloaded keys from now on. Running calls are not affected."""
+        assert self._keys is not None  # a server without a key file has nothing to reload
+        self._keys = reloaded._keys
 
     def identify(self, authorization: str | None, peer: Peer) -> str:
         """Identify the caller: by its key if it sends one, else by its certificate. A key counts
@@ -87,9 +85,9 @@ class Callers:
 
         Args:
             authorization: The call's `authorization` metadata; None if it has none.
-            peer: The connection; its certificate is read only if it is needed.
+            peer: The connection. Its certificate is parsed only if needed.
         Returns:
-            The caller; ANONYMOUS where neither keys nor certificates are configured.
+            The caller; ANONYMOUS if neither keys nor certificates are configured.
         Raises:
             Unauthenticated: The key is unknown, or there is none and no known certificate.
         """
@@ -97,8 +95,8 @@ class Callers:
         if keys is not None and authorization is not None:
             if not authorization.lower().startswith(_SCHEME):
                 raise Unauthenticated
-            # A table lookup by the hash is safe against timing: what it compares is the hash,
-            # and a prefix of a hash does not help to find a key.
+            # Looking up a hash is safe against timing attacks: knowing a prefix of a hash does
+            # not help to find the key.
             caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
         elif self._certificates:
             caller = self._certificates.caller(peer.certificate)
@@ -115,11 +113,10 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     """Load the callers.
 
     Args:
-        settings: With the callers' tables and the file of keys.
-        base_dir: What relative paths are relative to.
+        settings: The settings.
+        base_dir: The folder that relative paths start from.
     Raises:
-        ConfigurationError: The settings contradict each other, or the file of API keys is not
-            what it must be.
+        ConfigurationError: The settings contradict each other, or the key file is invalid.
     """
     reserved, keys = _reserved(settings), None
     if settings.api_keys_file is not None:
@@ -128,8 +125,7 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     for name in settings.callers:
         if name in reserved:
             raise ConfigurationError(
-                f"callers.{name}: no caller may be called {name!r}, which is a group or stands for "
-                "others; choose another name"
+                f"callers.{name}: {name!r} is reserved or names a group; choose another name"
             )
     has_certificates = any(table.certificates for table in settings.callers.values())
     if has_certificates and settings.tls_client_ca_file is None:
@@ -141,9 +137,9 @@ def load(settings: Settings, base_dir: Path) -> Callers:
             "tls_client_ca_file: no caller has a certificate; list the names in it under "
             "certificates of [callers.<name>], or set api_keys_file"
         )
-    said = settings.ceiling.keys() | settings.quotas.keys()
+    tables = settings.ceiling.keys() | settings.quotas.keys()
     for name, table in settings.callers.items():
-        if table.group is not None and table.group not in said:
+        if table.group is not None and table.group not in tables:
             raise ConfigurationError(
                 f"callers.{name}.group: there is neither [ceiling.{table.group}] nor "
                 f"[quotas.{table.group}]"

@@ -1,11 +1,11 @@
 """Map the names in a client certificate to a caller.
 
-Only subject alternative names count, and of these host names ("dns:") and URIs ("uri:", such as
-SPIFFE ids); the subject's common name, addresses and e-mail addresses never do. A name must be
-equal to a configured one: no wildcards, no suffixes. Host names are compared without case.
+Only subject alternative names of two kinds are used: host names ("dns:") and URIs ("uri:", such as
+SPIFFE ids). The common name, addresses and e-mail addresses are ignored. A name must equal a
+configured one: no wildcards, no suffixes. Host names are compared case-insensitively.
 
-The names are read from the certificate itself: some libraries end them at the first NUL, so that
-"billing\\0.example.org" would be "billing".
+The names are parsed here: some libraries cut them at the first NUL, so that
+"billing\\0.example.org" would become "billing".
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final, Protocol
 from bytepair_server.config.callers import CallerTable
 from bytepair_server.config.loader import ConfigurationError
 
-#: Certificates are cached, because each call looks its own up.
-_REMEMBERED: Final = 1024
+#: Parsed certificates that are cached: each call looks up its certificate.
+_CACHED_CERTIFICATES: Final = 1024
 
 
 class Peer(Protocol):
@@ -26,14 +26,14 @@ class Peer(Protocol):
 
     @property
     def certificate(self) -> bytes | None:
-        """The client certificate that was verified, as DER; None without one."""
+        """The verified client certificate, as DER; None without one."""
 
 
 class Certificates:
-    """The names in certificates that stand for callers."""
+    """Callers by the names in their certificates."""
 
     def __init__(self, callers: Mapping[str, CallerTable]) -> None:
-        """Take them from the setting `callers`.
+        """Index the names of the setting `callers`.
 
         Raises:
             ConfigurationError: Two callers share a name.
@@ -46,34 +46,34 @@ class Certificates:
                 other = self._callers.setdefault(key, caller)
                 if other != caller:
                     raise ConfigurationError(
-                        f"callers.{caller}.certificates: {name!r} already stands for {other!r}"
+                        f"callers.{caller}.certificates: {name!r} already belongs to {other!r}"
                     )
 
     def __bool__(self) -> bool:
         return bool(self._callers)
 
     def caller(self, certificate: bytes | None) -> str | None:
-        """Find whose certificate it is.
+        """Find the caller of a certificate.
 
         Args:
-            certificate: As DER, verified by the transport; None where the connection has none.
+            certificate: The verified certificate, as DER; None without one.
         Returns:
-            The one caller that its names stand for; None if there is none, or more than one.
+            The only caller with a name in it; None if there is none or more than one.
         """
         names = () if certificate is None else _names(certificate)
         found = {self._callers.get(name) for name in names} - {None}
         return found.pop() if len(found) == 1 else None
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_CERTIFICATES)
 def _names(der: bytes) -> tuple[tuple[str, str], ...]:
-    """The names in a certificate, by their kinds; none where it has none that can be read."""
-    from cryptography import x509  # takes megabytes, needed only with certificates
+    """The kind and value of each name in a certificate; empty if it cannot be parsed."""
+    from cryptography import x509  # costs megabytes, and only certificates need it
 
     try:
         extensions = x509.load_der_x509_certificate(der).extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except Exception:  # the library has several for what it does not know, of no common kind
+    except Exception:  # the library raises errors without a common base class
         return ()
     of_hosts = names.get_values_for_type(x509.DNSName)
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)

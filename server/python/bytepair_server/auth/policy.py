@@ -1,7 +1,7 @@
 """Which special tokens a call may use: those that it requests, within its caller's ceiling.
 
-`Policy.permit` is the one place where that is decided. Whatever names special tokens,
-`allowed_special`, `special_token` segments and `add_special_tokens` alike, goes through it.
+Only `Policy.permit` decides it: for `allowed_special`, for segments of `special_token`, and for
+`add_special_tokens`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from bytepair_server.config.callers import Ceiling
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.errors import FormatNotPermitted, InvalidField, SpecialTokenNotPermitted
 
-#: In `allowed_special` and in the configured ceiling: every special token (within the ceiling).
+#: In `allowed_special`: every special token of the ceiling. In a ceiling: every special token.
 ALL: Final = "ALL"
 
-#: In a ceiling, beside encodings: the chat formats that may be encoded.
+#: The key of a ceiling, beside encodings, that lists the permitted chat formats.
 FORMATS: Final = "formats"
 
 REJECT: Final = text_pb2.DISALLOWED_SPECIAL_REJECT
@@ -35,9 +35,9 @@ class SpecialRule:
     """How special tokens in text are treated, in the engine's terms.
 
     Attributes:
-        allowed: These become control tokens.
-        disallowed: "all": any other is an error; empty: any other is ordinary text.
-        add_special_tokens: Whether the tokens of the encoding's template come around each text.
+        allowed: Special tokens that become control tokens.
+        disallowed: "all" if any other is an error; empty if any other is ordinary text.
+        add_special_tokens: Whether the encoding's template adds tokens around each text.
     """
 
     allowed: frozenset[str]
@@ -45,16 +45,16 @@ class SpecialRule:
     add_special_tokens: bool = False
 
     def for_segments(self) -> SpecialRule:
-        """The rule for the text of segments, where nothing ever becomes a control token."""
+        """The rule for text segments, in which no special token is ever allowed."""
         return _RULES[self.disallowed == "all"]
 
 
-#: The rules that allow nothing, by whether special tokens in the text are an error.
+#: The rules that allow no special token, by whether one in the text is an error.
 _RULES: Final = {True: SpecialRule(_NONE, "all"), False: SpecialRule(_NONE, _NONE)}
 
 
 class Policy:
-    """The ceilings that are configured."""
+    """The configured ceilings."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class Policy:
         callers: Callers,
         floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT",
     ) -> None:
-        """Resolve the setting `ceiling` against what is loaded.
+        """Resolve the setting `ceiling` against the loaded encodings.
 
         Args:
             ceilings: Special tokens by caller or group, and encoding.
-            catalog: What is loaded.
+            catalog: The loaded encodings.
             callers: The callers and their groups.
-            floor: The least strict action that a call gets.
+            floor: The least strict `disallowed_special` of any call.
         Raises:
-            ConfigurationError: It names an encoding or a special token that does not exist.
+            ConfigurationError: A ceiling names an unknown encoding, special token or chat format.
         """
         self._callers: Final = callers
         self._always_reject: Final = floor == "REJECT"
@@ -91,13 +91,13 @@ class Policy:
                         f"loaded: {', '.join(e.name for e in catalog.entries)}"
                     )
                 special = frozenset(entry.encoding.special_tokens)
-                wanted = special if tokens == ALL else frozenset(tokens)
-                if not wanted <= special:
+                requested = special if tokens == ALL else frozenset(tokens)
+                if not requested <= special:
                     raise ConfigurationError(
                         f"ceiling.{caller}.{name}: not special tokens of this encoding: "
-                        f"{', '.join(sorted(wanted - special))}"
+                        f"{', '.join(sorted(requested - special))}"
                     )
-                self._ceilings[caller, name] = wanted
+                self._ceilings[caller, name] = requested
 
     def ceiling(self, caller: str, entry: Entry) -> frozenset[str]:
         """The special tokens of an encoding that a caller may ever use."""
@@ -113,14 +113,14 @@ class Policy:
         """Decide which special tokens a call may use.
 
         Args:
-            caller: Who calls.
+            caller: The caller.
             entry: The encoding.
-            names: The special tokens that the call asks for.
-            field: Where it asks, for the error.
+            names: The requested special tokens.
+            field: The request's field, for the error.
         Returns:
-            `names`, all of them within the ceiling.
+            `names`, all within the ceiling.
         Raises:
-            SpecialTokenNotPermitted: A name is beyond the ceiling, or no special token.
+            SpecialTokenNotPermitted: A name is not in the ceiling, or is not a special token.
         """
         ceiling = self.ceiling(caller, entry)
         for name in names:
@@ -130,10 +130,10 @@ class Policy:
         return frozenset(names)
 
     def permit_format(self, caller: str, name: str) -> None:
-        """Let a chat format put its control tokens where structure says.
+        """Permit a chat format to add its control tokens.
 
         Raises:
-            FormatNotPermitted: The caller's ceiling does not name it.
+            FormatNotPermitted: The caller's ceiling does not list it.
         """
         for rank in self._callers.ranks(caller):
             found = self._formats.get(rank)
@@ -153,19 +153,19 @@ class Policy:
         *,
         add_special_tokens: bool,
     ) -> SpecialRule:
-        """Decide what becomes of special tokens in a call's text: what it says, its RPC's
-        default, or REJECT where the operator wants that always.
+        """Decide how special tokens in a call's text are treated: by its own action, its RPC's
+        default, or REJECT if the configuration requires that.
 
         Args:
-            caller: Who calls.
+            caller: The caller.
             entry: The encoding.
             allowed: The request's `allowed_special`.
             action: The request's `disallowed_special`.
-            default_action: What that is if unset: REJECT or AS_TEXT.
-            add_special_tokens: The request's.
+            default_action: The action if that is unset: REJECT or AS_TEXT.
+            add_special_tokens: The request's `add_special_tokens`.
         Raises:
             SpecialTokenNotPermitted: See `permit`.
-            InvalidField: `action` is no value of the enum.
+            InvalidField: `action` is not a value of the enum.
         """
         action = action or default_action
         if action not in (REJECT, AS_TEXT):
@@ -184,10 +184,10 @@ def _known_formats(
     caller: str, formats: Literal["ALL"] | tuple[str, ...], catalog: Catalog
 ) -> frozenset[str]:
     known = frozenset(catalog.chat_formats)
-    wanted = known if formats == ALL else frozenset(formats)
-    if not wanted <= known:
+    unknown = frozenset() if formats == ALL else frozenset(formats) - known
+    if unknown:
         raise ConfigurationError(
-            f"ceiling.{caller}.{FORMATS}: not chat formats: {', '.join(sorted(wanted - known))}; "
+            f"ceiling.{caller}.{FORMATS}: not chat formats: {', '.join(sorted(unknown))}; "
             f"known: {', '.join(sorted(known))}"
         )
-    return wanted
+    return known if formats == ALL else frozenset(formats)

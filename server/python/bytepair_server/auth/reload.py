@@ -1,7 +1,7 @@
-"""Reload files while the server runs: when one changes, and only if it is good.
+"""Reload files that change while the server runs.
 
-A bad one changes nothing: the previous files stay in use, the log says why, and
-`bytepair_reload_failed` is 1 until the file is good again.
+If the new files are invalid, the previous ones stay in use, the log says why, and
+`bytepair_reload_failed` is 1 until they are valid.
 """
 
 from __future__ import annotations
@@ -17,26 +17,25 @@ from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 
-#: How often is looked: a change is read once two looks have found the same, so that a file that
-#: is being written is not read in the middle, which may look whole. The files are small: reading
-#: them costs nothing to speak of, and no time of change, size or inode tells as surely as their
-#: content.
-LOOK_SECONDS: Final = 0.5
+#: Time between two checks. A change is loaded after two checks have found the same content, so that
+#: a file is not read while it is written. The content is compared, because times, sizes and inodes
+#: can stay the same; the files are small.
+CHECK_SECONDS: Final = 0.5
 
-#: What files hold, to be compared.
+#: Hashes of some files.
 Contents = tuple[bytes | None, ...]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Watched(Generic[T]):
-    """What is read from some files.
+    """Files that are loaded together.
 
     Attributes:
-        what: Its name in the log and in metrics.
+        what: Their name in the log and in metrics.
         paths: The files.
-        read: Reads them all; raises ConfigurationError. Runs on a thread.
-        use: Takes what was read. Runs on the event loop.
+        read: Loads them; raises ConfigurationError. Runs on a thread.
+        use: Takes the loaded value. Runs on the event loop.
     """
 
     what: str
@@ -46,7 +45,7 @@ class Watched(Generic[T]):
 
 
 class Reloader:
-    """Looks at files, for as long as `run` runs."""
+    """Checks files while `run` runs."""
 
     def __init__(
         self,
@@ -55,14 +54,14 @@ class Reloader:
         metrics: Metrics,
         log: logs.Log,
     ) -> None:
-        """Look at nothing yet.
+        """Prepare the checks.
 
         Args:
-            watched: What to read again.
-            seen: `contents` of the files of each, from before they were read first: a change
-                between the two is then seen too.
-            metrics: What is counted.
-            log: Where reloads are logged.
+            watched: The files to reload.
+            seen: The `contents` of each, taken before it was first loaded, so that no change is
+                missed.
+            metrics: Count reloads.
+            log: The logger.
         """
         self._watched: Final = watched
         self._metrics: Final = metrics
@@ -73,18 +72,18 @@ class Reloader:
             metrics.reload_failed.labels(each.what).set(0)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check regularly, until cancelled."""
         while self._watched:
-            await asyncio.sleep(LOOK_SECONDS)
-            await self.look()
+            await asyncio.sleep(CHECK_SECONDS)
+            await self.check()
 
-    async def look(self) -> None:
-        """Look once."""
+    async def check(self) -> None:
+        """Check all files once."""
         for each in self._watched:
-            await self._look(each)
+            await self._check(each)
 
-    async def _look(self, watched: Watched[Any]) -> None:
-        # Before they are read: what changes in between is seen the next time.
+    async def _check(self, watched: Watched[Any]) -> None:
+        # Before they are loaded: the next check sees a change that happens in between.
         found = await asyncio.to_thread(contents, watched.paths)
         is_steady, self._last[watched.what] = found == self._last[watched.what], found
         if not is_steady or found == self._seen[watched.what]:
@@ -93,7 +92,7 @@ class Reloader:
         try:
             watched.use(await asyncio.to_thread(watched.read))
         except Exception as error:
-            # Whatever is wrong with a file, the others are still to be looked at.
+            # An error in one file must not stop the checks of others.
             self._metrics.reloaded(watched.what, ok=False)
             known = isinstance(error, ConfigurationError)
             self._log.error(
@@ -102,7 +101,7 @@ class Reloader:
                 error=str(error) if known else logs.frames(error),
             )
         else:
-            # Before it is logged, so that a reader of the log finds the same in the metrics.
+            # Count first, so that the metrics are current when the line appears.
             self._metrics.reloaded(watched.what, ok=True)
             self._log.info("reloaded", what=watched.what)
 
@@ -114,7 +113,7 @@ def contents(paths: Sequence[Path]) -> Contents:
 
 def _hash(path: Path) -> bytes | None:
     try:
-        # A pipe would have its reader wait for ever.
+        # Reading a pipe may block forever.
         return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else None
     except OSError:
         return None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TlsPaths:
-    """Where the material is. A key and its certificate are two files, which cannot be replaced
-    in one step: what is read here fits together, or is refused."""
+    """The paths of the TLS files. A key and its certificate cannot be replaced in one step, so
+    `read` rejects files that do not belong together."""
 
     certificates: Path
     key: Path
@@ -30,14 +30,14 @@ class TlsPaths:
         """Read and check the files.
 
         Raises:
-            ConfigurationError: One cannot be read or is not what it must be, the key is not that
-                of the certificate, the certificate or every authority is not valid today, or a
-                file was being replaced.
+            ConfigurationError: A file cannot be read or parsed, the key does not belong to the
+                certificate, the certificate or every authority is not valid now, or a file
+                changed while it was read.
         """
         material = self._read()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            # Without a password of its own, OpenSSL would ask for one at the terminal.
+            # Without this, OpenSSL would prompt for a password on the terminal.
             context.load_cert_chain(self.certificates, self.key, password=lambda: "")
         except (ssl.SSLError, OSError) as error:
             raise ConfigurationError(
@@ -72,12 +72,11 @@ class TlsPaths:
 
 
 class Tls:
-    """The material in use. Handshakes that begin after `replace` use the new one; connections
-    that are open stay as they are.
+    """The TLS files in use. `replace` affects handshakes that start later; open connections stay.
 
     Attributes:
-        material: What is in use.
-        on_replace: Called with each replacement.
+        material: The content in use.
+        on_replace: Called with each new content.
     """
 
     def __init__(self, paths: TlsPaths) -> None:
@@ -87,22 +86,22 @@ class Tls:
         self.on_replace: Callable[[TlsFiles], None] | None = None
 
     def replace(self, material: TlsFiles) -> None:
-        """Use other material from now on."""
+        """Use reloaded files from now on."""
         self.material = material
         if self.on_replace is not None:
             self.on_replace(material)
 
 
 def load(settings: Settings, base_dir: Path) -> Tls | None:
-    """Read what the settings name.
+    """Read the TLS files.
 
     Args:
-        settings: The three settings `tls_…_file`.
-        base_dir: What relative paths are relative to.
+        settings: The settings `tls_…_file`.
+        base_dir: The folder that relative paths start from.
     Returns:
-        None where TLS is not used.
+        The files; None if TLS is not configured.
     Raises:
-        ConfigurationError: One is set without another that it needs, or see `TlsPaths.read`.
+        ConfigurationError: A setting lacks another that it needs, or see `TlsPaths.read`.
     """
     certificates, key = settings.tls_cert_file, settings.tls_key_file
     ca = settings.tls_client_ca_file
@@ -120,9 +119,8 @@ def _pem(setting: str, path: Path) -> bytes:
 
 
 def _check(place: str, chain: bytes) -> None:
-    """Raises ConfigurationError for a certificate that gRPC does not take, without a word, or with
-    which every client would hang up."""
-    from cryptography import x509  # takes megabytes, needed with TLS alone
+    """Raise ConfigurationError for a certificate that gRPC or all clients reject silently."""
+    from cryptography import x509  # costs megabytes, and only TLS needs it
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
     try:
@@ -143,15 +141,14 @@ def _check(place: str, chain: bytes) -> None:
 
 
 def _check_authorities(place: str, bundle: bytes) -> None:
-    """Raises ConfigurationError if no certificate of the bundle is valid now: gRPC would close the
-    connections of all clients without a message. Some may have expired, as while they are
-    replaced."""
-    from cryptography import x509  # as above
+    """Raise ConfigurationError if no certificate of the bundle is valid now: gRPC would close every
+    connection without a message. During a rotation some may have expired."""
+    from cryptography import x509  # imported late, see `_check`
 
     try:
         found = x509.load_pem_x509_certificates(bundle)
     except ValueError:
-        return  # OpenSSL has read what is there, and is less strict
+        return  # OpenSSL, which is less strict, has accepted it
     now = datetime.now(UTC)
     if not any(_is_valid(each, now) for each in found):
         raise ConfigurationError(
@@ -172,6 +169,6 @@ def _validity(certificate: x509.Certificate, now: datetime) -> str:
 
 
 def _problem(error: Exception) -> str:
-    """OpenSSL's own words, which quote nothing of a file."""
+    """OpenSSL's description of an error, which never quotes the file."""
     reason = getattr(error, "reason", None)
     return reason.lower().replace("_", " ") if reason else type(error).__name__

@@ -52,7 +52,7 @@ _INTERNAL: Final = grpc.StatusCode.INTERNAL.value[0]
 _DETAILS: Final = "grpc-status-details-bin"
 _TYPES: Final = "type.googleapis.com/"
 _CERTIFICATE: Final = "x509_pem_cert"
-_REMEMBERED: Final = 1024
+_CACHED_PEERS: Final = 1024
 
 
 class GrpcioTransport:
@@ -312,6 +312,6 @@ def _umask(mask: int | None) -> Iterator[None]:
         os.umask(before)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_PEERS)
 def _der(pem: bytes) -> bytes:
     return ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))
