@@ -36,8 +36,8 @@ class Keys:
 
 
 def hashed(key: str) -> bytes:
-    """The SHA-256 of a key, which is stored and looked up. A slow hash is for passwords: a long random
-    key cannot be guessed from this one."""
+    """The SHA-256 of a key, which is stored and looked up. A slow hash is for passwords: a long
+    random key cannot be guessed from this one."""
     return hashlib.sha256(key.encode()).digest()
 
 
