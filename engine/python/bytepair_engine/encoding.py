@@ -301,9 +301,9 @@ class Encoding(ContextMethods):
         total = count + len(self.template)
         return total if limit is None else min(total, limit + 1)
 
-    def spells_special(self, text: Text, *, allowed_special: SpecialTokens = frozenset()) -> bool:
-        """Whether a text contains a special token that is not allowed: one that `encode` takes as
-        text, or refuses, by `disallowed_special`. It is not encoded for that.
+    def contains_special(self, text: Text, *, allowed_special: SpecialTokens = frozenset()) -> bool:
+        """Whether a text contains a special token that is not allowed: `encode` would encode it as
+        text or raise, by `disallowed_special`. The text is not encoded.
 
         Args:
             text: Any text, or UTF-8 that may be cut within a character.

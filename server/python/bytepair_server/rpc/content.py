@@ -29,7 +29,7 @@ def utf8_size(content: Content) -> int:
     return sum(limits.utf8_size(part.text) for part in content if not part.is_special_token)
 
 
-def spell_special(
+def contains_special(
     encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
 ) -> bool:
     """Whether texts, or text of segments, contain a special token that is not allowed there."""
@@ -37,8 +37,8 @@ def spell_special(
     texts += [content.encode() for content in found if type(content) is str]
     parts = [part for content in found if type(content) is list for part in content]
     apart = [part.text.encode() for part in parts if not part.is_special_token]
-    return encoding.spells_special(_BORDER.join(texts), allowed_special=rule.allowed) or (
-        bool(apart) and encoding.spells_special(_BORDER.join(apart))
+    return encoding.contains_special(_BORDER.join(texts), allowed_special=rule.allowed) or (
+        bool(apart) and encoding.contains_special(_BORDER.join(apart))
     )
 
 

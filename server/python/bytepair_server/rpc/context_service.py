@@ -216,7 +216,7 @@ class ContextService:
 
     def _look(self, entry: Entry, utf8: bytes, rule: SpecialRule, call: Call) -> None:
         """Count special tokens in text that stay text."""
-        if not rule.disallowed and entry.encoding.spells_special(
+        if not rule.disallowed and entry.encoding.contains_special(
             utf8, allowed_special=rule.allowed
         ):
             call.policy["as_text"] = None

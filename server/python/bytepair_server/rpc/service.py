@@ -421,7 +421,7 @@ def _look(
     entry: Entry, found: Sequence[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
     """Count special tokens in text that stay text."""
-    if not rule.disallowed and contents.spell_special(entry.encoding, found, rule):
+    if not rule.disallowed and contents.contains_special(entry.encoding, found, rule):
         call.policy["as_text"] = None
 
 

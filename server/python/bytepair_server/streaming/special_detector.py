@@ -24,7 +24,7 @@ class SpecialTokenDetector:
         """Take the next piece, cut anywhere; whether it completes a special token."""
         data = self._tail + (piece if isinstance(piece, bytes) else piece.encode())
         self._tail = data[-self._kept :] if self._kept else b""
-        return self._encoding.spells_special(data, allowed_special=self._allowed)
+        return self._encoding.contains_special(data, allowed_special=self._allowed)
 
 
 @lru_cache(64)
