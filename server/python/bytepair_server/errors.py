@@ -1,4 +1,4 @@
-"""Every way a request can fail, as one tree of types.
+"""The errors of a request, as one tree of types.
 
     Refusal
     ├── Unauthenticated              no key or certificate, or an unknown one
@@ -8,13 +8,13 @@
     ├── StreamIdle                   a stream had no message for too long
     ├── FingerprintMismatch          the caller expects another vocabulary
     ├── FormatMismatch               the caller expects another chat format
-    ├── FormatNotPermitted           the caller's ceiling does not name the chat format
-    ├── SpecialTokenNotPermitted     beyond the caller's ceiling
-    ├── SpecialTokenInSegment        as the engine's SpecialTokenFound, in one of several texts
-    ├── InputTooLarge                a size limit
-    ├── InvalidField                 an option outside its domain, or bytes that are not a message
+    ├── FormatNotPermitted           the caller's ceiling does not list the chat format
+    ├── SpecialTokenNotPermitted     a special token is not in the caller's ceiling
+    ├── SpecialTokenInSegment        a segment's text contains a special token
+    ├── InputTooLarge                a size limit is exceeded
+    ├── InvalidField                 an option is invalid, or the bytes are not a message
     ├── InvalidText                  text that is not UTF-8
-    └── InConfig                     any of these, in the configuration of a stream
+    └── InConfig                     one of these in the configuration of a stream
 
 `rpc/status.py` turns them into statuses.
 """
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 
 class Refusal(Exception):
-    """Base of the errors that the server itself raises for a request."""
+    """Base class of the errors that the server raises for a request."""
 
 
 class Unauthenticated(Refusal):
@@ -35,7 +35,7 @@ class Overloaded(Refusal):
 
     Attributes:
         retry_seconds: Delay before a retry.
-        what: What the limit counts, plural, for people, such as "open streams".
+        what: The limited things, plural, for people, such as "open streams".
     """
 
     def __init__(self, retry_seconds: float, what: str) -> None:
@@ -65,7 +65,7 @@ class Draining(Refusal):
 
 
 class StreamIdle(Refusal):
-    """Nothing could be read from a stream, or written to it, for `seconds`."""
+    """No message was received from a stream or sent to it for `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -73,7 +73,7 @@ class StreamIdle(Refusal):
 
 
 class FingerprintMismatch(Refusal):
-    """`expected_fingerprint` is not the encoding's."""
+    """The encoding has another fingerprint than `expected_fingerprint`."""
 
     def __init__(self, encoding: str, expected: str, actual: str) -> None:
         super().__init__(encoding, expected, actual)
@@ -83,7 +83,7 @@ class FingerprintMismatch(Refusal):
 
 
 class FormatMismatch(Refusal):
-    """`expected_format_fingerprint` is not the chat format's."""
+    """The chat format has another fingerprint than `expected_format_fingerprint`."""
 
     def __init__(self, format_name: str, expected: str, actual: str) -> None:
         super().__init__(format_name, expected, actual)
@@ -93,7 +93,7 @@ class FormatMismatch(Refusal):
 
 
 class FormatNotPermitted(Refusal):
-    """A chat format that the caller's ceiling does not name."""
+    """The caller's ceiling does not list the chat format."""
 
     def __init__(self, format_name: str) -> None:
         super().__init__(format_name)
@@ -101,11 +101,11 @@ class FormatNotPermitted(Refusal):
 
 
 class SpecialTokenNotPermitted(Refusal):
-    """A special token beyond the caller's ceiling, or that the encoding does not have.
+    """A special token is not in the caller's ceiling, or not in the encoding.
 
     Attributes:
-        field: The request's field that asks for it.
-        is_token: Whether the encoding has it; if not, it may be any text.
+        field: The request's field that names it.
+        is_token: Whether the encoding has it; else it may be any text.
     """
 
     def __init__(self, token: str, encoding: str, field: str, *, is_token: bool) -> None:
@@ -117,12 +117,12 @@ class SpecialTokenNotPermitted(Refusal):
 
 
 class SpecialTokenInSegment(Refusal):
-    """The text of a segment contains a special token, which is an error by the call's rule.
+    """The text of a segment contains a special token, and the request rejects that.
 
     Attributes:
         token: The special token.
-        byte_offset: Where it starts, in the segments' texts as if joined.
-        index: Which segment it is in.
+        byte_offset: Its offset in the joined texts of all segments.
+        index: Index of its segment.
     """
 
     def __init__(self, token: str, byte_offset: int, index: int) -> None:
@@ -133,8 +133,8 @@ class SpecialTokenInSegment(Refusal):
 
 
 class InputTooLarge(Refusal):
-    """More than a limit allows; `size` and `limit` in the unit that `unit` names. A message that
-    was not read to its end has no known size."""
+    """A limit is exceeded. `size` and `limit` are in `unit`; `size` is None if the message was not
+    read to its end."""
 
     def __init__(self, field: str, size: int | None, limit: int, unit: str) -> None:
         super().__init__(field, size, limit, unit)
@@ -145,7 +145,7 @@ class InputTooLarge(Refusal):
 
 
 class InvalidField(Refusal):
-    """A field outside its domain; `field` is "request" if the bytes are no such message."""
+    """A field has an invalid value. `field` is "request" if the bytes are not such a message."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(field, problem)
@@ -154,8 +154,8 @@ class InvalidField(Refusal):
 
 
 class InvalidText(Refusal):
-    """A string field that is not UTF-8, or streamed `data`; `byte_offset` is where in that
-    field, or in the whole text that was streamed."""
+    """A string field, or streamed `data`, is not UTF-8 at `byte_offset` of the field or of the
+    whole streamed text."""
 
     def __init__(self, field: str, byte_offset: int) -> None:
         super().__init__(field, byte_offset)
@@ -163,17 +163,16 @@ class InvalidText(Refusal):
         self.byte_offset = byte_offset
 
     def in_item(self, index: int) -> InvalidText:
-        """The same of an item of a batch."""
+        """The same error for an item of a batch."""
         return InvalidText(f"items[{index}].{self.field}", self.byte_offset)
 
 
 class InConfig(Refusal):
-    """The configuration of a stream is refused.
+    """The configuration of a stream is invalid.
 
     Attributes:
-        cause: Why; an error of the table.
-        field: The field of the configuration that is at fault; "" for the one that the
-            table names.
+        cause: The error.
+        field: The invalid field of the configuration; "" for the one that the status table names.
     """
 
     def __init__(self, cause: Exception, field: str = "") -> None:

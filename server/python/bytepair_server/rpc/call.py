@@ -1,4 +1,4 @@
-"""One call: its caller, deadline and counts, apart from its request."""
+"""One call: its caller, times and counts, without its request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bytepair_server.rpc.status import Failure
 #: The metadata key of request ids, in requests and in answers.
 REQUEST_ID: Final = "x-request-id"
 AUTHORIZATION: Final = "authorization"
-#: The caller where neither keys nor certificates are configured.
+#: The caller if neither keys nor certificates are configured.
 ANONYMOUS: Final = "anonymous"
 
 _WELL_FORMED: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
@@ -23,7 +23,7 @@ _numbers: Final = itertools.count(1)
 
 
 class _Process:
-    """What the request ids of this process start with."""
+    """The prefix of this process's request ids."""
 
     def __init__(self) -> None:
         self.renew()
@@ -31,7 +31,7 @@ class _Process:
             os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
-        """Take another: workers that were forked must not share one."""
+        """Draw a new prefix: forked workers must not share one."""
         self.prefix = secrets.token_hex(4)
 
 
@@ -39,25 +39,25 @@ _process: Final = _Process()
 
 
 class Call:
-    """One call. The service fills in what metrics and logs tell of it.
+    """One call. The service records in it what metrics and logs report.
 
     Attributes:
-        request_id: The caller's own, if it sent a well-formed one; a new one otherwise.
+        request_id: The caller's request id if it is well-formed; else a new one.
         authorization: The call's `authorization` metadata, or None.
-        caller: Who calls; "" until that is known.
-        peer: Its connection, as gRPC named it at first: later it may know of none.
-        admitted: When it was admitted, by `perf_counter`, for traces; None if it was not, or
-            nothing is traced.
-        computed: When its answer was computed; of a stream the last one. Likewise.
-        stream_seconds: How long the messages of a stream were computed, in seconds; None for
-            unary calls, and where nothing is traced.
+        caller: The caller; "" until it is identified.
+        peer: The address of its connection.
+        admitted: Time of its admission, by `perf_counter`; None if it was not admitted, or traces
+            are off.
+        computed: Time when its answer (of a stream, the last one) was computed; likewise.
+        stream_seconds: Time that a stream's messages were computed, in seconds; None for unary
+            calls, or if traces are off.
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
         input_bytes: UTF-8 bytes of text in calls that were answered.
-        tokens: Ids that were answered, counted or decoded.
-        started: When it came, by `perf_counter`.
-        policy: What the special-token policy did: "allowed" where the call may use some, "as_text"
-            where some in the text stayed text, and for items of a batch "denied" and
-            "rejected", with the failure of the first such.
+        tokens: Ids that were returned, counted or decoded.
+        started: Time of its arrival, by `perf_counter`.
+        policy: Actions of the special-token policy: "allowed" if the call may use some, "as_text"
+            if some in the text stayed text, and for items of a batch "denied" and "rejected" with
+            the failure of the first such item.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Call:
     def __init__(
         self, peer: str = "", request_id: str | None = None, authorization: str | None = None
     ) -> None:
-        """Take what the call's headers say; the arguments as the attributes."""
+        """Start a call; the arguments are described by the attributes."""
         self.started: Final = perf_counter()
         self.peer: Final = peer
         self.authorization: Final = authorization
@@ -101,5 +101,5 @@ class Call:
 
     @property
     def seconds(self) -> float:
-        """How long ago it came."""
+        """Seconds since its arrival."""
         return perf_counter() - self.started

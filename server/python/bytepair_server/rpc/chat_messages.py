@@ -30,7 +30,7 @@ ACCURACY: Final = {
     "estimate": chat_pb2.ACCURACY_ESTIMATE,
 }
 _JOINING: Final = {"piecewise": chat_pb2.JOINING_PIECEWISE, "runs": chat_pb2.JOINING_RUNS}
-#: A count beyond this is no count of tokens, and sums must stay exact on the wire.
+#: Maximum of `counted_tokens`, so that sums stay exact on the wire.
 _MAX_COUNTED: Final = 1 << 40
 
 
@@ -44,14 +44,13 @@ HasChat = TypeVar(
 
 @dataclass(slots=True)
 class ParsedChat(Generic[HasChat]):
-    """A request of one chat, perhaps apart from its messages.
+    """A request of one chat with its messages.
 
     Attributes:
-        request: The rest; or all of it.
-        named: The role and the text of each message, where none has more; None where the messages
-            are in `request`.
-        parts: What it has of what costs by its number, however short it is.
-        size: In bytes.
+        request: The request; without its messages if `named` is set.
+        named: The role and the text of each message; None unless every message has only these.
+        parts: Number of messages, parts, calls and tools.
+        size: Size in bytes.
     """
 
     request: HasChat
@@ -60,7 +59,7 @@ class ParsedChat(Generic[HasChat]):
     size: int
 
     def texts(self) -> list[Named] | None:
-        """The role and the text of each message, where the chat has nothing else."""
+        """The role and the text of each message; None if the chat has anything else."""
         if self.request.tools or self.request.HasField("options"):
             return None
         return self.named
@@ -69,7 +68,7 @@ class ParsedChat(Generic[HasChat]):
         """The engine's messages.
 
         Raises:
-            InvalidChat: A part is none, or its JSON is none.
+            InvalidChat: A part is empty or unsupported, or its JSON is invalid.
         """
         if self.named is None:
             return messages_of(self.request.messages)
@@ -79,7 +78,7 @@ class ParsedChat(Generic[HasChat]):
 
 
 def take_chat(request_class: type[HasChat], raw: bytes) -> ParsedChat[HasChat]:
-    """Read a request. Raises what `wire.parse` does."""
+    """Parse a request. Raises like `wire.parse`."""
     taken = take_named_texts(raw, request_class.MESSAGES_FIELD_NUMBER)
     if taken is None:
         request = wire.parse(request_class, raw)
@@ -91,12 +90,12 @@ def take_chat(request_class: type[HasChat], raw: bytes) -> ParsedChat[HasChat]:
 
 
 def parts_of(request: chat_pb2.BatchCountChatRequest) -> int:
-    """What a batch has of what costs by its number, however short it is."""
+    """Number of items, messages, parts, calls and tools of a batch."""
     return len(request.items) + sum(map(parts_of_chat, request.items))
 
 
 def parts_of_chat(chat: Any) -> int:
-    """The messages, parts, calls and tools of one chat."""
+    """Number of messages, parts, calls and tools of one chat."""
     messages = list(chat.messages)
     inside = sum([len(message.content) + len(message.tool_calls) for message in messages])
     return len(chat.tools) + len(messages) + inside
@@ -106,7 +105,7 @@ def messages_of(messages: Any) -> list[Message]:
     """The engine's messages.
 
     Raises:
-        InvalidChat: A part is none, or its JSON is none.
+        InvalidChat: A part is empty or unsupported, or its JSON is invalid.
     """
     return [_message(index, message) for index, message in enumerate(messages)]
 
@@ -145,7 +144,7 @@ def _json(index: int, field: str, text: str) -> Any:
 
 
 def tools_of(tools: Any) -> list[str]:
-    """The tools' JSON, which the engine reads."""
+    """The JSON of each tool."""
     return [tool.json for tool in tools]
 
 
@@ -153,7 +152,7 @@ def options_of(request: HasChat | chat_pb2.BatchCountChatRequest) -> ChatOptions
     """The engine's options.
 
     Raises:
-        InvalidField, InvalidOption: A value is out of its domain.
+        InvalidField, InvalidOption: A value is invalid.
     """
     if not request.HasField("options"):
         return DEFAULT_OPTIONS
@@ -172,7 +171,7 @@ def options_of(request: HasChat | chat_pb2.BatchCountChatRequest) -> ChatOptions
 
 
 def described(chosen: ChatFormat, encodings: list[Encoding]) -> chat_pb2.ChatFormat:
-    """A format, and the loaded encodings that have what it needs, as answers describe it."""
+    """Describe a format and the loaded encodings that support it."""
     controls = chosen.controls | chosen.optional_controls
     for encoding in encodings:
         controls |= chosen.controls_in(encoding)

@@ -1,4 +1,4 @@
-"""The RPCs on chats: protobuf to the engine's chats, and back."""
+"""The RPCs of the chat service: protobuf to the engine's chats and back."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ SERVICE_NAME: Final = "bytepair.v1.ChatService"
 
 
 class ChatService:
-    """The RPCs of `bytepair.v1.ChatService`, from a request to the bytes of its answer.
-    Thread-safe."""
+    """The RPCs of `bytepair.v1.ChatService`: parsed request to serialised answer. Thread-safe."""
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self._options: Final = Options(settings, catalog, policy)
@@ -51,7 +50,7 @@ class ChatService:
             name: described(chosen, _fitting(chosen, catalog))
             for name, chosen in catalog.chat_formats.items()
         }
-        # How answers of CountChat end, which is the same for all of an encoding and a format.
+        # The serialised end of CountChat answers, constant for an encoding and a format.
         self._ends: Final = {
             (entry.name, chosen.name): chat_pb2.CountChatResponse(
                 **_naming(entry, chosen)
@@ -213,14 +212,14 @@ class ChatService:
         return entry, chosen, rule.disallowed
 
     def _check_size(self, field: str, parts: int, size: int, call: Call) -> None:
-        # The bytes of a request are those of its texts and a few more.
+        # The size of a request is slightly above that of its texts.
         limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
         call.input_bytes = size
 
 
 def _naming(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
-    """For whom a count is, by which rule, and the names."""
+    """The fields of answers that name audience, rule, encoding and format."""
     return {"audience": chosen.audience, "rule": chosen.source, **_names(entry, chosen)}
 
 
@@ -234,7 +233,7 @@ def _names(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
 
 
 def _fitting(chosen: ChatFormat, catalog: Catalog) -> list[Encoding]:
-    """The loaded encodings that have what a format needs."""
+    """The loaded encodings that have all tokens of a format."""
     found = []
     for entry in catalog.entries:
         try:

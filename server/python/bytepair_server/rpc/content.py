@@ -13,15 +13,15 @@ from bytepair_server.errors import InvalidText
 from bytepair_server.rpc import limits, segments, wire_fields
 from bytepair_server.rpc.segments import Part, Unit
 
-#: Keeps texts apart that are looked at as one: no UTF-8 holds it.
-_BORDER: Final = b"\xff"
+#: Separates joined texts: a byte that never occurs in UTF-8.
+_SEPARATOR: Final = b"\xff"
 
-#: A text or its UTF-8, or its parts where the request has segments.
+#: A text, its UTF-8, or the parts of a request with segments.
 Content = str | bytes | list[Part]
 
 
 def utf8_size(content: Content) -> int:
-    """The bytes of its text in UTF-8; special tokens by name are none."""
+    """The UTF-8 size of a content's text, without special tokens of segments."""
     if isinstance(content, bytes):
         return len(content)
     if isinstance(content, str):
@@ -32,23 +32,23 @@ def utf8_size(content: Content) -> int:
 def contains_special(
     encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
 ) -> bool:
-    """Whether texts, or text of segments, contain a special token that is not allowed there."""
+    """Whether any text contains a special token that is not allowed in it."""
     texts = [content for content in found if type(content) is bytes]
     texts += [content.encode() for content in found if type(content) is str]
     parts = [part for content in found if type(content) is list for part in content]
     apart = [part.text.encode() for part in parts if not part.is_special_token]
-    return encoding.contains_special(_BORDER.join(texts), allowed_special=rule.allowed) or (
-        bool(apart) and encoding.contains_special(_BORDER.join(apart))
+    return encoding.contains_special(_SEPARATOR.join(texts), allowed_special=rule.allowed) or (
+        bool(apart) and encoding.contains_special(_SEPARATOR.join(apart))
     )
 
 
 def encode(
     encoding: Encoding, content: Content, rule: SpecialRule, unit: Unit | None
 ) -> tuple[bytes, int]:
-    """The fields `ids` and `offsets` of an answer, and how many ids there are.
+    """The serialised fields `ids` and `offsets` of an answer, and the number of ids.
 
     Raises:
-        InvalidText: Bytes are not UTF-8; its field is "text".
+        InvalidText: The bytes are not UTF-8; its field is "text".
         SpecialTokenFound: The text contains a special token that is an error by `rule`.
     """
     if isinstance(content, list):
@@ -68,7 +68,7 @@ def encode(
 def count(
     encoding: Encoding, content: Content, rule: SpecialRule, limit: int | None
 ) -> tuple[int, bool]:
-    """The count and whether it is over `limit`; then it is `limit` + 1. Raises as `encode`."""
+    """The count, at most `limit` + 1, and whether it exceeds `limit`. Raises like `encode`."""
     if isinstance(content, list):
         tokens = segments.count(encoding, content, rule, limit)
     else:
@@ -82,7 +82,7 @@ def count(
 def count_texts(
     encoding: Encoding, texts: Sequence[bytes], rule: SpecialRule, limit: int | None
 ) -> list[int]:
-    """The count of each text, at most `limit` + 1. Raises as `encode`, of the first bad item."""
+    """The count of each text, at most `limit` + 1. Raises like `encode` for the first bad item."""
     try:
         return segments.count_texts(encoding, texts, rule, limit)
     except InvalidUnicode:

@@ -14,7 +14,7 @@ from bytepair_server.catalog import Entry
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options
 
-#: A longer token is not merged: its parts would have the square of its size.
+#: Maximum bytes of a token whose merges are shown: their size grows with its square.
 MAX_BYTES: Final = 1024
 
 _KINDS: Final = {
@@ -31,7 +31,7 @@ _ORDERS: Final = {
 
 
 def encoding(entry: Entry) -> encoding_pb2.Encoding:
-    """An encoding, as GetEncoding shows it."""
+    """Describe an encoding for GetEncoding."""
     loaded = entry.encoding
     special = sorted(loaded.special_tokens.items(), key=lambda pair: (pair[1], pair[0]))
     template = loaded.template
@@ -58,8 +58,8 @@ class TokenService:
 
     def __init__(self, options: Options) -> None:
         self._options: Final = options
-        # Kept: that of a vocabulary with a list of merges reads all of it, and no caller may cause
-        # that again and again.
+        # Kept, because making one may read the whole vocabulary, and callers must not be able to
+        # repeat that.
         self._describers: Final[dict[str, Describer]] = {}
 
     def get(self, request: token_pb2.GetTokenRequest, call: Call) -> bytes:

@@ -1,10 +1,10 @@
-"""Fields taken out of requests in Rust; where that part is not built, protobuf reads all."""
+"""Extract fields of requests in Rust; without the native transport, protobuf parses everything."""
 
 from __future__ import annotations
 
 __all__ = ["Named", "take_field", "take_named_texts"]
 
-#: A name, and the UTF-8 of a text, or None where there is none.
+#: A name, and the UTF-8 of a text; None if there is no text.
 Named = tuple[str, bytes | None]
 
 try:
@@ -14,11 +14,11 @@ except ImportError:
     def take_field(
         message: bytes, number: int, inner: int | None = None
     ) -> tuple[bytes, list[bytes]] | None:
-        """Leave all to protobuf."""
+        """Return None: protobuf parses the message."""
         del message, number, inner
         return None
 
     def take_named_texts(message: bytes, number: int) -> tuple[bytes, list[Named]] | None:
-        """Leave all to protobuf."""
+        """Return None: protobuf parses the message."""
         del message, number
         return None

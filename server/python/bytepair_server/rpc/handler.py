@@ -1,8 +1,8 @@
-"""The one wrapper around every unary RPC: bytes in, bytes or a status out.
+"""The wrapper around every unary RPC: bytes in, bytes or a status out.
 
-It authenticates the caller, admits the call and picks where to compute; `outcome.py` counts, logs
-and answers. These are functions and no chain of interceptors, each of which would cost every call
-several Python frames.
+It authenticates the caller, admits the call and decides where to compute it; `outcome.py` counts,
+logs and answers. It is not a chain of interceptors, because each would cost every call several
+Python frames.
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from bytepair_server.rpc.service import RPCS, Service
 from bytepair_server.rpc.service import Method as Rpc
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
-#: Items, segments and allowed special tokens of a request that is computed on the event loop: each
-#: costs up to some 25 µs (an item that fails), in as few as two bytes.
+#: Maximum elements (see `Method.parts`) of a request that is computed on the event loop. One can
+#: cost 25 µs (an item that fails), in as few as two bytes.
 INLINE_MAX_PARTS: Final = 64
-#: A request in JSON counts as this many times its bytes: it takes longer to read, and its answer to
-#: write.
+#: JSON counts as this many times its bytes: parsing it and writing the answer take longer.
 JSON_COST: Final = 4
 
 Handling = Coroutine[Any, Any, None]
 
 
 class UnaryHandlers:
-    """The unary RPCs, as a transport calls them."""
+    """The unary RPCs for a transport."""
 
     def __init__(
         self,
@@ -55,19 +54,19 @@ class UnaryHandlers:
         log_denials: bool,
         tracer: traces.Tracer | None = None,
     ) -> None:
-        """Answer nothing until `service` is set and the limiter opens.
+        """Make the handlers. Calls wait until `service` is set and the limiter opens.
 
         Args:
             limiter: Admits calls.
-            callers: Who may call.
-            quotas: How much each caller may ask for.
-            executor: Where requests are computed.
-            max_message_bytes: The largest request.
-            metrics: What is counted.
-            log: Where calls and faults are logged.
-            log_calls: The level of the line for each call; None for no such lines.
-            log_denials: Log what is denied, for audits.
-            tracer: Makes spans of calls; None for none.
+            callers: Identifies callers.
+            quotas: The callers' quotas.
+            executor: Computes large requests.
+            max_message_bytes: Maximum size of a request.
+            metrics: The metrics.
+            log: The logger of calls and errors.
+            log_calls: The level of the line for each call; None for no lines.
+            log_denials: Whether to log denials, for audits.
+            tracer: Makes spans of calls; None for no traces.
         """
         self.service: Service | None = None
         self._limiter: Final = limiter
@@ -87,7 +86,7 @@ class UnaryHandlers:
         self._compute: Final = self._computed if tracer is None else self._timed
 
     def methods(self) -> list[Method]:
-        """Every RPC, for a transport. None of them has side effects."""
+        """All unary RPCs. None has side effects."""
         return [
             Method(
                 f"{service}/{rpc}",
@@ -123,7 +122,7 @@ class UnaryHandlers:
                     return self._admit(incoming, call, method, outcomes)
                 quota = quota_of(call.caller)
                 if not is_small:
-                    # A caller with quotas would be charged again where the time is over.
+                    # A caller with quotas would be charged twice if the time runs out.
                     if quota is not None:
                         return self._admit(incoming, call, method, outcomes)
                     try:
@@ -154,11 +153,11 @@ class UnaryHandlers:
     async def _admit(
         self, incoming: UnaryCall, call: Call, method: Rpc, outcomes: Outcomes
     ) -> None:
-        """Answer a call that has to wait: for a slot, for its message, for a thread."""
-        limiter, raw, most = self._limiter, incoming.message, self._max_message_bytes
+        """Answer a call that has to wait for admission, for its message or for a thread."""
+        limiter, raw, limit = self._limiter, incoming.message, self._max_message_bytes
         try:
-            if incoming.size > most:
-                raise InputTooLarge("message", incoming.size, most, "bytes")
+            if incoming.size > limit:
+                raise InputTooLarge("message", incoming.size, limit, "bytes")
             slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
             try:
                 if raw is None:

@@ -1,7 +1,7 @@
-"""proto3 JSON for callers of the Connect protocol, from and to protobuf bytes.
+"""Translate between proto3 JSON, for the Connect protocol, and protobuf bytes.
 
-Most messages hold nothing but strings, integers and lists of them. Those are translated here, at a
-third of what protobuf's own translation costs; it does the rest, and says what is wrong.
+Most messages hold only strings, integers and lists of them. They are translated here, in a third of
+the time of protobuf's own translation, which does the rest and reports errors.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from google.protobuf.message import Message
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import limits
 
-#: JSON costs several times what the same message costs in binary form.
+#: Maximum size of a request in JSON, which costs several times the binary form.
 MAX_BYTES: Final = 1 << 20
 
-#: What a value of a plain field is in JSON. A 64-bit integer may be a string there.
+#: The JSON types of plain fields. A 64-bit integer may be a string in JSON.
 _READ: Final = {
     FieldDescriptor.CPPTYPE_STRING: str,
     FieldDescriptor.CPPTYPE_UINT32: int,
@@ -41,14 +41,14 @@ _WRITTEN_AS_STRING: Final = frozenset(
 
 
 def read(raw: bytes, request_class: type[Message]) -> bytes:
-    """A request in binary form.
+    """Convert a request from JSON to protobuf bytes.
 
     Args:
-        raw: JSON; empty for a request without fields.
-        request_class: What it is to be.
+        raw: The JSON; empty for a request without fields.
+        request_class: The class of the request.
     Raises:
-        InputTooLarge: There is more than `MAX_BYTES` of it.
-        InvalidField: It is no such request; a field that the request does not have is named.
+        InputTooLarge: It has more than `MAX_BYTES`.
+        InvalidField: It is not such a request; the error names an unknown field.
     """
     limits.check("request", len(raw), MAX_BYTES, "bytes of JSON")
     message = _read_plain(raw, request_class)
@@ -65,7 +65,7 @@ def read(raw: bytes, request_class: type[Message]) -> bytes:
 
 
 def write(raw: bytes, response_class: type[Message]) -> bytes:
-    """A response as JSON, with fields that have their default value left out."""
+    """Convert a response to JSON, without fields that have their default value."""
     message = response_class.FromString(raw)
     plain = _write_plain(message)
     if plain is not None:
@@ -74,7 +74,7 @@ def write(raw: bytes, response_class: type[Message]) -> bytes:
 
 
 def _read_plain(raw: bytes, request_class: type[Message]) -> Message | None:
-    """None where a value is not plain, or anything is wrong."""
+    """The request; None if a value is not plain or invalid."""
     try:
         pairs = json.loads(raw.decode(), object_pairs_hook=_Pairs)
         if type(pairs) is not _Pairs:
@@ -93,15 +93,14 @@ def _read_plain(raw: bytes, request_class: type[Message]) -> Message | None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON, in which a key may be there twice."""
+    """A JSON object, which may repeat a key."""
 
 
 @cache
 def _plain_fields(descriptor: Descriptor) -> dict[str, tuple[str, type, bool]]:
-    """By each name that JSON may have: the field's name, the type of its values, whether it is a
-    list."""
+    """For each JSON name: the field's name, the type of its values, and whether it is repeated."""
     declared = DescriptorProto()
-    descriptor.CopyToProto(declared)  # descriptors themselves say it by version in different ways
+    descriptor.CopyToProto(declared)  # versions of protobuf differ in how descriptors say it
     lists = {field.name for field in declared.field if field.label == field.LABEL_REPEATED}
     plain = [
         field
@@ -118,7 +117,7 @@ def _plain_fields(descriptor: Descriptor) -> dict[str, tuple[str, type, bool]]:
 
 
 def _write_plain(message: Message) -> dict[str, Any] | None:
-    """None where a value is not plain."""
+    """The JSON object; None if a value is not plain."""
     found: dict[str, Any] = {}
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_BYTES:
@@ -134,9 +133,9 @@ def _write_plain(message: Message) -> dict[str, Any] | None:
 
 
 def _problem(error: json_format.ParseError) -> str:
-    """What is wrong, without the text of the request."""
-    said = str(error)
-    if 'no field named "' in said:
-        name = said.partition('no field named "')[2].partition('"')[0][:64]
+    """A description of the error that does not quote the request."""
+    message = str(error)
+    if 'no field named "' in message:
+        name = message.partition('no field named "')[2].partition('"')[0][:64]
         return f"unknown field {name!r}"
-    return "this is not JSON of such a request"
+    return "not the JSON of such a request"

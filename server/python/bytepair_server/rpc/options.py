@@ -1,4 +1,4 @@
-"""Options that requests share: encoding, special tokens, decoding, limit."""
+"""The options that requests share: encoding, special tokens, decoding, limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
     text_pb2.DECODE_ERRORS_STRICT: "strict",
 }
 
-#: No text has this many tokens; the engine counts in machine words.
+#: Above any possible count; the engine counts in machine words.
 _BEYOND_ANY_COUNT: Final = sys.maxsize
 
 _HasLimit = (
@@ -55,7 +55,7 @@ class _HasDecode(_NamesEncoding, Protocol):
 
 
 class Options:
-    """Reads the options of requests against what is configured and loaded. Thread-safe."""
+    """Validates the options of requests. Thread-safe."""
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.settings: Final = settings
@@ -63,7 +63,7 @@ class Options:
         self._policy: Final = policy
 
     def entry(self, name: str, expected_fingerprint: str, call: Call) -> Entry:
-        """The encoding of a call; `Catalog.get` says what can be wrong with it."""
+        """The encoding of a call. Raises like `Catalog.get`."""
         try:
             entry = self._catalog.get(name, expected_fingerprint)
         except UnknownEncoding:
@@ -76,7 +76,7 @@ class Options:
         return entry
 
     def text(self, request: _HasRule, call: Call, default_action: int) -> tuple[Entry, SpecialRule]:
-        """The encoding, and what becomes of special tokens in text; see `Policy.rule`."""
+        """The encoding, and how special tokens in text are treated; see `Policy.rule`."""
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
         allowed = request.allowed_special
         if allowed:
@@ -97,7 +97,7 @@ class Options:
     def decode(
         self, request: _HasDecode, call: Call
     ) -> tuple[Entry, Literal["replace", "strict"] | None]:
-        """The encoding, and what to do about bytes that are not UTF-8; None for raw bytes."""
+        """The encoding, and the handling of bytes that are not UTF-8; None for raw bytes."""
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
         errors = _DECODE_ERRORS.get(request.errors)
         if errors is None:
@@ -110,7 +110,7 @@ class Options:
 
 
 def limit_of(request: _HasLimit) -> int | None:
-    """The limit of a count; None for none."""
+    """The limit of a count; None if it has none."""
     if not request.HasField("limit") or request.limit >= _BEYOND_ANY_COUNT:
         return None
     return request.limit

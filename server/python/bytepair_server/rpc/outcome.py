@@ -16,12 +16,12 @@ from bytepair_server.transport.interface import Trailers
 
 
 def trailers(call: Call) -> Trailers:
-    """What every answer ends with."""
+    """The trailing metadata of every answer."""
     return ((REQUEST_ID, call.request_id),)
 
 
 class Outcomes:
-    """The ends of the calls of one RPC."""
+    """Ends the calls of one RPC."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Outcomes:
         self._log_denials: Final = log_denials
 
     def begin(self, incoming: Incoming) -> Call:
-        """A call has come; `answered` or `failed` must follow."""
+        """Start a call; `answered` or `failed` must follow."""
         return Call(incoming.peer, incoming.header(REQUEST_ID), incoming.header(AUTHORIZATION))
 
     def answered(self, incoming: Incoming, call: Call) -> None:
-        """A call is done; its answer is yet to be sent."""
+        """Record a successful call, before its answer is sent."""
         metrics = self._metrics
         metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
         self._used(call.caller, call.input_bytes, call.tokens)
@@ -65,7 +65,7 @@ class Outcomes:
         """End a call with the status for an error.
 
         Raises:
-            BaseException: The error, where the caller is gone or the process ends.
+            BaseException: The error, if the caller has cancelled or the process ends.
         """
         if call.caller:
             self._used(call.caller, call.input_bytes, call.tokens)
@@ -77,7 +77,7 @@ class Outcomes:
             error = Draining()
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
-        # Anything else, for a panic of the compiled core is no Exception.
+        # Everything else: a panic of the compiled core is not an Exception.
         failure = failure_of(error) or self._unexpected(incoming, call, error)
         code = failure.code.name
         self._metrics.failed(call.encoding, call.seconds, code, failure.reason)
@@ -87,7 +87,7 @@ class Outcomes:
         elif failure.reason == "QUOTA_EXCEEDED":
             self._metrics.quota_exceeded(call.caller, failure.metadata["quota"])
         elif failure.reason == "UNKNOWN_ENCODING":
-            self._tell_unknown(call, failure)
+            self._count_unknown(call, failure)
         if action is not None or failure.reason == "UNAUTHENTICATED":
             self._audit(incoming, call, failure)
         self._end(incoming, call, code, failure.reason)
@@ -105,7 +105,7 @@ class Outcomes:
         )
         return internal(call.request_id)
 
-    def _tell_unknown(self, call: Call, failure: Failure) -> None:
+    def _count_unknown(self, call: Call, failure: Failure) -> None:
         """Count the name that a call has for its encoding, and log a new one."""
         name = self._unknown_encoding(failure.metadata["encoding"])
         if name is not None:

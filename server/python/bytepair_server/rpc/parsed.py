@@ -1,6 +1,6 @@
-"""Parsed requests, whose large fields (text or ids) stay bytes.
+"""Parsed requests, whose large fields (text or ids) are not copied into protobuf messages.
 
-Requests that are not simple are read by protobuf as a whole.
+protobuf parses the whole request if it is not a simple one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.B
 
 @dataclass(slots=True)
 class ParsedText(Generic[HasText]):
-    """A request apart from its text.
+    """A request with its text.
 
     Attributes:
-        request: The rest.
-        text: The text; as bytes, which need not be UTF-8, where protobuf did not read it.
+        request: The request without its text.
+        text: The text; if bytes, not yet verified to be UTF-8.
     """
 
     request: HasText
@@ -33,17 +33,18 @@ class ParsedText(Generic[HasText]):
 
     @property
     def parts(self) -> int:
-        """What it has of what costs by its number, however short it is."""
+        """Number of segments and allowed special tokens."""
         return len(self.request.segments) + len(self.request.allowed_special)
 
 
 @dataclass(slots=True)
 class ParsedTexts(Generic[HasTexts]):
-    """A request of a batch apart from its items, where each is a text and nothing else.
+    """A batch request with its texts.
 
     Attributes:
-        request: The rest; or all of it.
-        texts: Those of the items, which need not be UTF-8; None where the items are in `request`.
+        request: The request; without its items if `texts` is set.
+        texts: The items' texts, not yet verified to be UTF-8; None unless every item is a plain
+            text.
     """
 
     request: HasTexts
@@ -51,7 +52,7 @@ class ParsedTexts(Generic[HasTexts]):
 
     @property
     def parts(self) -> int:
-        """As of `ParsedText`."""
+        """Number of items, segments and allowed special tokens."""
         own = len(self.request.allowed_special)
         if self.texts is not None:
             return own + len(self.texts)
@@ -60,30 +61,30 @@ class ParsedTexts(Generic[HasTexts]):
 
 @dataclass(slots=True)
 class ParsedIds:
-    """A request apart from its ids."""
+    """A request with its ids."""
 
     request: tokenizer_pb2.DecodeRequest
     ids: Sequence[int]
 
-    #: As of `ParsedText`.
+    #: No elements that cost time by their number.
     parts: ClassVar[int] = 0
 
 
 @dataclass(slots=True)
 class ParsedItems:
-    """A request of a batch apart from the ids of its items."""
+    """A batch request with the ids of its items."""
 
     request: tokenizer_pb2.BatchDecodeRequest
     items: Sequence[Sequence[int]]
 
     @property
     def parts(self) -> int:
-        """As of `ParsedText`."""
+        """Number of items."""
         return len(self.items)
 
 
 def take_text(request_class: type[HasText], raw: bytes) -> ParsedText[HasText]:
-    """Read a request. Raises what `wire.parse` does, except for a text that is not UTF-8."""
+    """Parse a request. Raises like `wire.parse`, except for a text that is not UTF-8."""
     taken = take_field(raw, request_class.TEXT_FIELD_NUMBER)
     if taken is None or len(taken[1]) != 1:
         request = wire.parse(request_class, raw)
@@ -93,7 +94,7 @@ def take_text(request_class: type[HasText], raw: bytes) -> ParsedText[HasText]:
 
 
 def take_texts(request_class: type[HasTexts], raw: bytes) -> ParsedTexts[HasTexts]:
-    """Read a request. Raises what `wire.parse` does, except for texts that are not UTF-8."""
+    """Parse a request. Raises like `wire.parse`, except for texts that are not UTF-8."""
     text = text_pb2.TextItem.TEXT_FIELD_NUMBER
     taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, text)
     if taken is None:
@@ -103,18 +104,20 @@ def take_texts(request_class: type[HasTexts], raw: bytes) -> ParsedTexts[HasText
 
 
 def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> ParsedIds:
-    """Read a request. Raises what `wire.parse` does."""
+    """Parse a request. Raises like `wire.parse`."""
     taken = take_field(raw, request_class.IDS_FIELD_NUMBER)
     if taken is not None and len(taken[1]) <= 1:
         ids = unpack(b"".join(taken[1]))
         if ids is not None:
             return ParsedIds(wire.parse(request_class, taken[0]), ids)
     request = wire.parse(request_class, raw)
-    return ParsedIds(request, request.ids[:])  # a list is read far faster than protobuf's own
+    return ParsedIds(
+        request, request.ids[:]
+    )  # reading a list is far faster than reading protobuf's container
 
 
 def take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> ParsedItems:
-    """Read a request. Raises what `wire.parse` does."""
+    """Parse a request. Raises like `wire.parse`."""
     inner = tokenizer_pb2.IdsItem.IDS_FIELD_NUMBER
     taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, inner)
     if taken is not None:

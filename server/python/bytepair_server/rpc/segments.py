@@ -1,7 +1,7 @@
 """The parts of a request's `text` or `segments`, apart from protobuf.
 
-Parts are encoded one by one and their ids joined: nothing merges across two of them. Offsets, of
-tokens and of faults, count as if the parts were joined, special tokens by their spelling.
+Each part is encoded separately, so no token spans two parts. Offsets of tokens and errors refer to
+the joined parts, with special tokens by their spelling.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Keywords(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of text, or one special token by its spelling."""
+    """A text, or one special token by its spelling."""
 
     text: str
     is_special_token: bool = False
@@ -41,11 +41,11 @@ def encode(
 
     Args:
         encoding: The encoding.
-        parts: In order; special tokens among them are permitted already.
-        rule: Whether special tokens in text are an error; it allows none of them here.
-        unit: Of the offsets; None for none.
+        parts: The parts in order. Their special tokens are already permitted.
+        rule: Whether special tokens in text are an error. None is allowed in text parts.
+        unit: The unit of offsets; None for no offsets.
     Returns:
-        Ids, and the offset of each; no offsets if `unit` is None.
+        The ids and their offsets; no offsets if `unit` is None.
     Raises:
         SpecialTokenInSegment: Text contains a special token that is an error by `rule`.
     """
@@ -78,17 +78,17 @@ def encode(
 
 
 def count(encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: int | None) -> int:
-    """Count what `encode` gives.
+    """Count the ids of `encode`.
 
     Args:
         encoding: The encoding.
-        parts: As for `encode`.
-        rule: As for `encode`.
-        limit: Counting may stop beyond it; None for no limit.
+        parts: See `encode`.
+        rule: See `encode`.
+        limit: Counting may stop above it; None for no limit.
     Returns:
-        The count, or `limit` + 1 where there are more than `limit`.
+        The count, at most `limit` + 1.
     Raises:
-        SpecialTokenInSegment: As for `encode`, wherever in the parts it is.
+        SpecialTokenInSegment: See `encode`; raised even if it follows the limit.
     """
     total = sum(map(len, _template(encoding, rule)))
     rule = rule.for_segments()
@@ -110,14 +110,14 @@ def encode_text(encoding: Encoding, text: str, rule: SpecialRule) -> list[int]:
 
 
 def encode_text_packed(encoding: Encoding, text: str | bytes, rule: SpecialRule) -> bytes:
-    """As `encode_text`, of a text or its UTF-8, as what a packed field of ids holds on the wire."""
+    """Encode one text, or its UTF-8, to the content of a packed protobuf field of ids."""
     return encoding.encode_packed(text, **_keywords(rule))
 
 
 def encode_text_with_offsets(
     encoding: Encoding, text: str, rule: SpecialRule, unit: Unit
 ) -> tuple[list[int], list[int]]:
-    """Encode one text by a rule, and say where each token starts."""
+    """Encode one text by a rule, with the start of each token."""
     return encoding.encode_with_offsets(text, unit=unit, **_keywords(rule))
 
 

@@ -1,4 +1,4 @@
-"""The RPCs: protobuf to Python, and back. Nothing here knows gRPC, threads or statuses."""
+"""The RPCs: protobuf to Python and back. Independent of gRPC, threads and statuses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SERVICE_NAME: Final = _SERVICE.full_name
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
 
-#: Answers whose last fields say which encoding it was.
+#: Answers that end with the name and the fingerprint of the encoding.
 _NAMING: Final = (
     tokenizer_pb2.EncodeResponse,
     tokenizer_pb2.BatchEncodeResponse,
@@ -64,8 +64,10 @@ _NAMING: Final = (
 
 
 class Service:
-    """The RPCs of `bytepair.v1.TokenizerService`, from a request to the bytes of its answer.
-    Thread-safe."""
+    """The RPCs of `bytepair.v1.TokenizerService`: parsed request to serialised answer.
+
+    Thread-safe.
+    """
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.options: Final = Options(settings, catalog, policy)
@@ -77,7 +79,7 @@ class Service:
         self._described: Final = {
             entry.name: describing.encoding(entry) for entry in catalog.entries
         }
-        # How answers end, which is the same for all of an encoding.
+        # The serialised end of answers, which is constant for an encoding.
         self._names: Final = {
             (answer, entry.name): answer(
                 encoding=entry.name, fingerprint=entry.fingerprint
@@ -94,7 +96,7 @@ class Service:
         unit = _unit(request.offsets)
         content = self._content(request, parsed.text, entry, call)
         self._check_size("text", contents.utf8_size(content), call)
-        _look(entry, [content], rule, call)
+        _record_special(entry, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
@@ -106,10 +108,10 @@ class Service:
         unit = _unit(request.offsets)
         parts = []
         found = self._contents(parsed, entry, call)
-        _look(entry, found, rule, call)
+        _record_special(entry, found, rule, call)
         for index, content in enumerate(found):
             try:
-                fields, tokens = contents.encode(entry.encoding, _good(content), rule, unit)
+                fields, tokens = contents.encode(entry.encoding, _valid(content), rule, unit)
             except InvalidText as error:
                 raise error.in_item(index) from None
             except Exception as error:
@@ -126,7 +128,7 @@ class Service:
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, parsed.text, entry, call)
         self._check_size("text", contents.utf8_size(content), call)
-        _look(entry, [content], rule, call)
+        _record_special(entry, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
         answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
@@ -139,9 +141,9 @@ class Service:
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
         found = self._contents(parsed, entry, call)
-        _look(entry, found, rule, call)
+        _record_special(entry, found, rule, call)
         if parsed.texts is not None and not rule.disallowed:
-            # None of them can fail by itself.
+            # No item can fail on its own.
             counts = contents.count_texts(entry.encoding, parsed.texts, rule, limit)
             call.tokens = sum(counts)
             parts = [_count_result(each, limit is not None and each > limit) for each in counts]
@@ -149,7 +151,7 @@ class Service:
             parts = []
             for index, content in enumerate(found):
                 try:
-                    count, exceeded = contents.count(entry.encoding, _good(content), rule, limit)
+                    count, exceeded = contents.count(entry.encoding, _valid(content), rule, limit)
                 except InvalidText as error:
                     raise error.in_item(index) from None
                 except Exception as error:
@@ -245,7 +247,7 @@ class Service:
     def _contents(
         self, parsed: ParsedTexts[Any], entry: Entry, call: Call
     ) -> Sequence[Content | Exception]:
-        """The contents of a batch, and for a bad item why it is bad."""
+        """The content of each item, or its error."""
         settings = self._settings
         if parsed.texts is not None:
             limits.check("items", len(parsed.texts), settings.max_batch_items, "items")
@@ -280,8 +282,12 @@ def _response_class(request: str) -> type[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One RPC: what it takes, what reads that, and what computes the answer. Nearly all work of
-    a count is the engine's, which can be stopped."""
+    """One RPC: its request class, its parser and the function that computes its answer.
+
+    Attributes:
+        is_count: Whether it only counts. Nearly all of its work is then in the engine, which a
+            `CancelScope` can stop.
+    """
 
     request_class: type[Message]
     function: Callable[[Service, Any, Call], bytes]
@@ -292,16 +298,16 @@ class Method:
     is_count: bool = False
 
     def read(self, raw: bytes) -> Any:
-        """What `function` takes. Raises what `wire.parse` does."""
+        """Parse a request for `function`. Raises like `wire.parse`."""
         return self._read(self.request_class, raw)
 
     @property
     def response_class(self) -> type[Message]:
-        """What it gives."""
+        """The class of its answer."""
         return _response_class(self.request_class.DESCRIPTOR.full_name)
 
     def parts(self, request: Any) -> int:
-        """What a request that `read` gave has of what costs by its number, however short it is."""
+        """Number of a request's elements (items, segments, …), which cost time even if short."""
         return self._parts(request)
 
 
@@ -332,7 +338,7 @@ def _context(
 
 
 def _as_field(error: InvalidOption) -> InvalidField:
-    """The engine's options have the names of the request's fields."""
+    """Convert the engine's error: its options have the names of the request's fields."""
     return InvalidField(error.option, error.problem)
 
 
@@ -366,11 +372,11 @@ METHODS: Final = {
         Service.list_encodings,
     ),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
-    # Never on the event loop: the first one of a vocabulary reads all of it.
+    # Never on the event loop: the first call for a vocabulary reads all of it.
     "GetToken": Method(token_pb2.GetTokenRequest, Service.get_token, _parts=lambda _: sys.maxsize),
 }
 
-#: Those of the service on chats.
+#: Every RPC of the chat service.
 CHAT_METHODS: Final = {
     "CountChat": _chat(chat_pb2.CountChatRequest, ChatService.count, _read=take_chat),
     "BatchCountChat": _chat(
@@ -382,7 +388,7 @@ CHAT_METHODS: Final = {
     "GetChatFormat": _chat(chat_pb2.GetChatFormatRequest, ChatService.get_format),
 }
 
-#: All of them, by service.
+#: All RPCs by service.
 RPCS: Final = {SERVICE_NAME: METHODS, _CHAT_SERVICE.full_name: CHAT_METHODS}
 
 
@@ -394,8 +400,7 @@ def _unit(value: int) -> Unit | None:
 
 @lru_cache(1 << 12)
 def _count_result(count: int, exceeded: bool) -> bytes:
-    """One of the results of BatchCount, as bytes of its answer. Most counts are small numbers that
-    come again."""
+    """A serialised result of BatchCount. Cached, because most counts are small numbers."""
     result = tokenizer_pb2.CountResult(count=count, limit_exceeded=exceeded)
     return wire_fields.element(wire_fields.RESULTS, result.SerializeToString())
 
@@ -413,26 +418,26 @@ def _decode(
             return encoding.decode_bytes(kept)
         return encoding.decode(kept, errors=errors)
     except UnknownTokenId as error:
-        # Its index counts what was kept; the caller knows what it sent.
+        # Its index refers to the ids that were kept; report the index in the request.
         raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
 
 
-def _look(
+def _record_special(
     entry: Entry, found: Sequence[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
-    """Count special tokens in text that stay text."""
+    """Record in the call's policy if text contains special tokens that stay text."""
     if not rule.disallowed and contents.contains_special(entry.encoding, found, rule):
         call.policy["as_text"] = None
 
 
-def _good(content: Content | Exception) -> Content:
+def _valid(content: Content | Exception) -> Content:
     if isinstance(content, Exception):
         raise content
     return content
 
 
 def _item_failure(error: Exception, call: Call) -> Failure:
-    """The error of one item; an unexpected error is the whole call's."""
+    """The failure of one item. An unexpected error is raised: it fails the whole call."""
     failure = failure_of(error)
     if failure is None:
         raise error

@@ -1,7 +1,7 @@
-"""The one table that turns every error into a status, with its reason and details.
+"""The table that maps every error to a status with its reason and details.
 
-Engine and server raise types; `failure_of` is the table; nothing else builds a status. The
-rows are documented in `docs/errors.md` and in the proto.
+The engine and the server raise typed errors; only `failure_of` maps them. `docs/errors.md` and the
+proto document the reasons.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from bytepair_server.transport.interface import Status
 
 DOMAIN: Final = "bytepair"
 
-#: Characters of a caller's own name (encoding, token, fingerprint) that an error quotes:
-#: metadata travels in HTTP/2 headers, which are bounded.
+#: Maximum characters of a name in the request (encoding, token, fingerprint) that an error quotes:
+#: it travels in HTTP/2 headers, which are bounded.
 MAX_QUOTED_CHARACTERS: Final = 128
 
 
@@ -49,13 +49,12 @@ class Failure:
 
     Attributes:
         code: The gRPC status.
-        reason: Machine-readable; a row of `docs/errors.md`.
-        message: For people; holds no input text.
-        metadata: Every value that the message quotes.
-        field: The request's field at fault; None where no field is.
-        retry_seconds: When to try again; None where trying again is no remedy.
-        token: The special token of the encoding that the policy refused, for the log; "" for
-            none.
+        reason: The machine-readable reason; see `docs/errors.md`.
+        message: The message for people, without input text.
+        metadata: All values in the message.
+        field: The invalid field of the request; None if there is none.
+        retry_seconds: Suggested delay before a retry; None if a retry does not help.
+        token: The special token that the policy rejected, for the log; "" for none.
     """
 
     code: grpc.StatusCode
@@ -84,7 +83,7 @@ class Failure:
         return status
 
     def for_transport(self) -> Status:
-        """The failure as a transport sends it."""
+        """The failure in the form that a transport sends."""
         details = [(each.type_url.rpartition("/")[2], each.value) for each in self.status().details]
         return Status(self.number, self.message, details)
 
@@ -101,7 +100,7 @@ class Failure:
         return number
 
 
-#: How similar a known name is that is suggested for an unknown one, by difflib's measure.
+#: Minimum similarity of a suggested name, by difflib's ratio.
 NEAR: Final = 0.7
 
 
@@ -231,7 +230,7 @@ def _special_token_in_text(error: engine.SpecialTokenFound | SpecialTokenInSegme
 
 
 def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
-    if error.index is None:  # of GetToken, which takes one
+    if error.index is None:  # from GetToken, which takes a single id
         return Failure(
             grpc.StatusCode.INVALID_ARGUMENT,
             "UNKNOWN_TOKEN_ID",
@@ -359,7 +358,7 @@ def _stream_idle(error: StreamIdle) -> Failure:
 
 def _in_config(error: InConfig) -> Failure:
     failure = failure_of(error.cause)
-    assert failure is not None  # what else goes wrong is not wrapped
+    assert failure is not None  # only errors of the table are wrapped
     path = f"config.{error.field or failure.field}"
     if "field" not in failure.metadata:
         return replace(failure, field=path)
@@ -370,7 +369,7 @@ def _in_config(error: InConfig) -> Failure:
     )
 
 
-#: The table. A row for each type; a subclass needs a row of its own.
+#: A row for each type; subclasses need their own.
 TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
     engine.UnknownEncoding: _unknown_encoding,
     FingerprintMismatch: _fingerprint_mismatch,
@@ -402,17 +401,16 @@ def failure_of(error: BaseException) -> Failure | None:
     """The status for an error.
 
     Args:
-        error: Anything that came out of handling a request.
+        error: Any exception.
     Returns:
-        The failure by the table; None for an error that is not in it, which is a fault of
-        the server's own: see `internal`.
+        The failure; None for an unexpected error, which is reported by `internal`.
     """
-    row = TABLE.get(type(error))  # type: ignore[arg-type]  # a BaseException is simply no key
+    row = TABLE.get(type(error))  # type: ignore[arg-type]  # a BaseException is not in the table
     return None if row is None else row(error)
 
 
 def internal(request_id: str) -> Failure:
-    """The failure for an unexpected error: all of it is in the log, under `request_id`."""
+    """The failure for an unexpected error. The log has its details under `request_id`."""
     return Failure(
         grpc.StatusCode.INTERNAL,
         "INTERNAL",

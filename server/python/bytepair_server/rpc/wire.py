@@ -1,8 +1,8 @@
-"""Parse request bytes to a protobuf message, or say exactly what is wrong with them.
+"""Parse request bytes to a protobuf message, with exact errors.
 
-protobuf refuses a string field that is not UTF-8, but says neither which nor where. To find
-out, the bytes are read again with a twin of the message in which every `string` is `bytes`:
-the two have the same wire format. This happens only after a failure, so it costs nothing.
+protobuf rejects a string field that is not UTF-8 without naming the field or the offset. After such
+a failure the bytes are parsed again as a twin of the message in which every `string` is `bytes`:
+both have the same wire format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Message)
 
 
 def parse(request_class: type[M], raw: bytes) -> M:
-    """Read a request.
+    """Parse a request.
 
     Raises:
         InvalidText: A string field is not UTF-8.
@@ -81,7 +81,7 @@ def _twins() -> descriptor_pool.DescriptorPool:
 
 
 def _with_dependencies(file: FileDescriptor) -> dict[str, FileDescriptor]:
-    """A file of the API and what it imports, by name, each after what it imports itself."""
+    """A file of the API and its imports by name, in order of dependency."""
     files: dict[str, FileDescriptor] = {}
     for imported in file.dependencies:
         files |= _with_dependencies(imported)

@@ -1,4 +1,4 @@
-"""DecodeStream: token ids to text, as far as it is certain."""
+"""DecodeStream: token ids to text. Text is sent once it is certain."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bytepair_server.rpc.options import Options
 from bytepair_server.streaming.session import Session, check_config, in_config
 from bytepair_server.streaming.wire import read_one_id, write_text
 
-#: Stop strings are looked for in Python, and a message has up to 64
-#: times its size in text.
+#: Maximum size of a message with stop strings on the event loop: the search is in Python, and the
+#: text may have 64 times the size of the message.
 _STOP_INLINE_MAX_BYTES: Final = 256
 
 _Request: Final = stream_pb2.DecodeStreamRequest
@@ -82,7 +82,7 @@ class DecodeSession(Session):
         with in_config():
             encoding = self._open(request.config)
         limits.check("ids", len(request.ids), self._max_ids, "ids")
-        assert self._decoder is not None  # it is what was opened
+        assert self._decoder is not None  # `_open` made it
         answer = self._maybe_last(self._decoder.feed(request.ids[:]), flush=request.flush)
         answer.encoding, answer.fingerprint = encoding.name, encoding.fingerprint
         return answer.SerializeToString()
@@ -109,7 +109,7 @@ class DecodeSession(Session):
         return b"" if self._as_bytes else ""
 
     def _maybe_last(self, delta: Any, *, flush: bool) -> stream_pb2.DecodeStreamResponse:
-        """The answer with `delta`; the last one if it is."""
+        """The answer with `delta`, marked as the last one if it is."""
         decoder = self._decoder
         assert decoder is not None  # messages come after the first
         stopped = decoder.stop_matched is not None

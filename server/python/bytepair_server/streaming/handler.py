@@ -1,7 +1,7 @@
-"""The streaming RPCs, as a transport calls them: read a message, compute, write the answer.
+"""The handlers of streaming RPCs: read a message, compute, write the answer.
 
-One message is in hand at a time, and the next is read when the answer is written: flow
-control holds a client that sends faster than it reads, and the server keeps nothing for it.
+A stream processes one message at a time and reads the next after writing the answer. Flow control
+slows a client that sends faster than it reads; the server buffers nothing for it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from bytepair_server.streaming.split import SplitSession
 from bytepair_server.streaming.text import CountSession, EncodeSession
 from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
 
-#: gRPC's number for a message over the limit.
+#: gRPC's status code for a message over the limit.
 RESOURCE_EXHAUSTED: Final = 8
 
 Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
 
-#: An answer has at most about this many times the bytes of its message: ids of long tokens as text.
+#: Upper bound of an answer's size in relation to its message: ids of long tokens become text.
 GROWTH: Final = 64
 #: Every streaming RPC by its name in the proto.
 SESSIONS: Final[dict[str, type[Session]]] = {
@@ -48,7 +48,7 @@ _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
 class StreamHandlers:
-    """The streaming half of the service, as a transport calls it."""
+    """The streaming RPCs for a transport."""
 
     def __init__(
         self,
@@ -65,20 +65,20 @@ class StreamHandlers:
         idle_seconds: float,
         tracer: traces.Tracer | None = None,
     ) -> None:
-        """Serve nothing until `options` is set and the limiter opens.
+        """Make the handlers. Streams wait until `options` is set and the limiter opens.
 
         Args:
             limiter: Admits streams.
-            callers: Who may call.
-            quotas: How much each caller may ask for.
-            max_message_bytes: The largest message.
-            executor: Where messages are computed.
-            metrics: What is counted.
-            log: Where calls and faults are logged.
-            log_calls: The level of the line for each call; None for no such lines.
-            log_denials: Log what is denied, for audits.
-            idle_seconds: A stream without a message for so long is ended; 0: never.
-            tracer: Makes spans of streams; None for none.
+            callers: Identifies callers.
+            quotas: The callers' quotas.
+            max_message_bytes: Maximum size of a message.
+            executor: Computes large messages.
+            metrics: The metrics.
+            log: The logger of calls and errors.
+            log_calls: The level of the line for each call; None for no lines.
+            log_denials: Whether to log denials, for audits.
+            idle_seconds: A stream without a message for this time is ended; 0: never.
+            tracer: Makes spans of streams; None for no traces.
         """
         self.options: Options | None = None
         self._limiter: Final = limiter
@@ -99,7 +99,7 @@ class StreamHandlers:
         )
 
     def methods(self) -> list[Method]:
-        """Every RPC, for a transport."""
+        """All streaming RPCs."""
         return [
             Method(f"{SERVICE_NAME}/{rpc}", _KINDS.get(rpc, Kind.BIDI_STREAM), self._handler(rpc))
             for rpc in SESSIONS
@@ -133,8 +133,8 @@ class StreamHandlers:
                     outcomes.answered(incoming, call)
                 except BaseException as error:
                     outcomes.failed(incoming, call, error)
-                # The stream counts until its caller has its status: one that reads nothing would
-                # otherwise leave behind what it did not read, and open the next.
+                # The stream counts as open until its caller has received the status. Otherwise a
+                # caller that reads nothing could open one stream after another.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._idle_seconds or None):
                         await incoming.close()
@@ -146,14 +146,14 @@ class StreamHandlers:
 
     @contextmanager
     def _watched(self) -> Iterator[OpenStream]:
-        """Watch over the stream of the current task; errors say why it was cancelled."""
+        """Track the stream of the current task, and raise the reason if it is cancelled."""
         stream = OpenStream(self._limiter, self._idle_seconds)
         try:
             yield stream
         except BrokenStream as error:
             if error.code == RESOURCE_EXHAUSTED:
-                most = self._max_message_bytes
-                raise InputTooLarge("message", None, most, "bytes") from None
+                limit = self._max_message_bytes
+                raise InputTooLarge("message", None, limit, "bytes") from None
             raise InvalidField("message", str(error)) from None
         except asyncio.CancelledError:
             if stream.idle:
@@ -169,16 +169,16 @@ class StreamHandlers:
         stream: OpenStream,
         quota: Quota | None,
     ) -> None:
-        """Take messages until the stream is over, no faster than the quota lets: a stream is not
-        ended for its bytes, but flow control holds its caller."""
+        """Process messages until the stream is over. A byte quota does not end the stream: reading
+        pauses, so that flow control slows the caller."""
         read, write, take = incoming.read, incoming.write, session.take
         now = asyncio.get_running_loop().time
         small = self._executor.inline_max_bytes
-        #: What came of a message that was taken at once, and that this task has to go on with.
+        #: The result of a message that `at_once` processed and this task must continue with.
         taken: list[bytes | Exception | None] = []
 
         def at_once(raw: bytes) -> bytes | None:
-            """Most messages of most streams: they and their answers are small."""
+            """Answer a small message with a small answer, without waking the task."""
             size = len(raw)
             if size * GROWTH > small or size > session.inline_max_bytes:
                 return None
@@ -228,7 +228,7 @@ class StreamHandlers:
             raise session.fault
 
     def _at_once(self, session: Session, raw: bytes) -> bytes | None:
-        """Feed a small message whose answer may be large, unless the streams hold too much."""
+        """Process a small message whose answer may be large, unless streams hold too much."""
         try:
             self._limiter.check_held()
         except Overloaded as error:
@@ -237,7 +237,7 @@ class StreamHandlers:
         return session.take(raw)
 
     async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
-        """The answer once the caller has sent everything."""
+        """The answer after the caller's last message."""
         if session.inline_max_bytes >= 0:
             return session.end()
         return await self._on_thread(stream, session, session.end)
@@ -269,7 +269,7 @@ class StreamHandlers:
         stream: OpenStream,
         taken: list[bytes | Exception | None],
     ) -> None:
-        """Deliver what is certain, if it is the server that ends the stream."""
+        """Deliver the certain output if the server ends the stream."""
         if stream.idle or self._limiter.is_cutting_off:
             for answer in (*taken, None if session.over else session.abandon()):
                 if isinstance(answer, bytes):

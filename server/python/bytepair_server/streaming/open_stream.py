@@ -12,12 +12,11 @@ T = TypeVar("T")
 
 
 class OpenStream:
-    """One open stream: when something last came through it, and what it holds.
+    """One open stream: the time of its last message, and the bytes that it holds.
 
     Attributes:
-        active_at: The event loop's time of the last message. The reader sets it: the
-            look at the clock is all that a message costs here.
-        idle: It is being cancelled for having been idle.
+        active_at: The event loop's time of the last message, set by the handler.
+        idle: Whether it is being cancelled because it was idle.
     """
 
     __slots__ = (
@@ -33,11 +32,11 @@ class OpenStream:
     )
 
     def __init__(self, limiter: Limiter, idle_seconds: float) -> None:
-        """Watch over the current task; `close` must follow.
+        """Track the current task; `close` must follow.
 
         Args:
-            limiter: Counts what all streams hold, and may cut this one off.
-            idle_seconds: The task is cancelled when no message came for so long; 0: never.
+            limiter: Counts the bytes of all streams, and may cancel this one.
+            idle_seconds: The task is cancelled after this time without a message; 0: never.
         """
         self._limiter: Final = limiter
         self._idle_seconds: Final = idle_seconds
@@ -48,10 +47,10 @@ class OpenStream:
         self._is_working = self.idle = False
         self._timer: asyncio.TimerHandle | None = None
         if idle_seconds:
-            self._timer = self._loop.call_later(idle_seconds, self._look)
+            self._timer = self._loop.call_later(idle_seconds, self._check_idle)
 
     async def working(self, work: Awaitable[T]) -> T:
-        """Await what the server does for the stream, which is not idle meanwhile."""
+        """Await work of the server, during which the stream is not idle."""
         self._is_working = True
         try:
             return await work
@@ -60,33 +59,33 @@ class OpenStream:
             self.active_at = self._loop.time()
 
     def hold(self, size: int) -> None:
-        """Say how many bytes the stream holds now."""
+        """Set the number of bytes that the stream holds."""
         self._limiter.hold(size - self._held)
         self._held = size
 
     def take_in(self, size: int) -> None:
-        """As `hold`, before a large message is computed.
+        """Call `hold` before a large message is computed.
 
         Raises:
-            Overloaded: All streams together hold as much as they may.
+            Overloaded: All streams together hold the maximum.
         """
         self.hold(size)
         self._limiter.check_held()
 
     def close(self) -> None:
-        """Give back what is held, and look no more."""
+        """Release the held bytes and stop the timer."""
         self._limiter.untrack(self._task)
         self.hold(0)
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
-        # One timer that is set again when it fires. Setting it at each message would cost more
-        # than decoding the message.
+    def _check_idle(self) -> None:
+        # The timer is renewed when it fires, not at each message: that would cost more than
+        # decoding the message.
         now = self._loop.time()
         left = self._idle_seconds if self._is_working else self.active_at + self._idle_seconds - now
         if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
+            self._timer = self._loop.call_later(left, self._check_idle)
             return
         self.idle = True
         self._task.cancel()

@@ -1,4 +1,4 @@
-"""What the sessions of all streaming RPCs share. It knows neither gRPC nor threads."""
+"""The base of the sessions of all streaming RPCs. Independent of gRPC and threads."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
 
-#: Most configurations are shorter. A longer one may name many special tokens or stop
-#: strings that compiling them takes milliseconds.
+#: Maximum size of a first message that the event loop computes: compiling many special tokens or
+#: stop strings takes milliseconds.
 _CONFIG_INLINE_MAX_BYTES: Final = 1024
 
 
 class Session(ABC):
-    """One stream: messages in, answers out. Used by one thread at a time.
+    """One stream: messages in, answers out. Not thread-safe.
 
     Attributes:
-        call: Which; it collects the encoding, the bytes of text and the number of ids.
-        held: How many bytes of text wait for more.
-        over: The stream has ended: after the answer at hand nothing is read any more.
-        fault: Why it has; None where it ended well.
-        inline_max_bytes: The largest next message that is cheap enough for the event loop.
+        call: The call, which records the encoding, the bytes of text and the number of ids.
+        held: Bytes of text that are buffered until more arrives.
+        over: Whether the stream has ended. The current answer is its last.
+        fault: The error that ended it; None if it ended normally.
+        inline_max_bytes: Maximum size of a next message that the event loop may compute.
     """
 
     __slots__ = (
@@ -40,12 +40,12 @@ class Session(ABC):
     )
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
-        """Wait for the first message.
+        """Start a session; the first message configures it.
 
         Args:
-            options: Reads the configuration.
-            call: Which it is.
-            inline_max_bytes: The largest message that the server computes on the event loop.
+            options: Validates the configuration.
+            call: The call.
+            inline_max_bytes: The setting of that name.
         """
         self.call: Final = call
         self._options: Final = options
@@ -57,42 +57,41 @@ class Session(ABC):
 
     @abstractmethod
     def take(self, raw: bytes) -> bytes | None:
-        """Take a message.
+        """Process a message.
 
         Returns:
-            The answer to it; None for none. If there is a fault then, it comes after the
-            answer.
+            Its answer; None if it has none. If `fault` is set, it follows the answer.
         Raises:
-            Exception: What is wrong, where there is nothing to answer.
+            Exception: The message is invalid and there is nothing to answer.
         """
 
     @abstractmethod
     def end(self) -> bytes | None:
-        """Record that no message follows. As `take`."""
+        """Process the end of the messages. Returns and raises like `take`."""
 
     def abandon(self) -> bytes | None:
-        """Record that the stream is cut off.
+        """End the stream early.
 
         Returns:
-            An answer with what is certain now; None for nothing.
+            An answer with the output that is already certain; None if there is none.
         """
         self.over = True
         return None
 
 
 def timed(session_class: type[Session]) -> type[Session]:
-    """The same sessions, which note in their call when and how long messages are computed."""
+    """A session class that records in the call how long messages are computed, and when."""
 
     class Timed(session_class):  # type: ignore[misc, valid-type]
         __slots__ = ()
 
         def take(self, raw: bytes) -> bytes | None:
-            with _noted(self.call):
+            with _recorded(self.call):
                 answer: bytes | None = super().take(raw)
                 return answer
 
         def end(self) -> bytes | None:
-            with _noted(self.call):
+            with _recorded(self.call):
                 answer: bytes | None = super().end()
                 return answer
 
@@ -100,7 +99,7 @@ def timed(session_class: type[Session]) -> type[Session]:
 
 
 @contextmanager
-def _noted(call: Call) -> Iterator[None]:
+def _recorded(call: Call) -> Iterator[None]:
     started = perf_counter()
     try:
         yield
@@ -110,7 +109,7 @@ def _noted(call: Call) -> Iterator[None]:
 
 
 def check_config(has_config: bool, is_first: bool) -> None:
-    """Raises InvalidField unless the first message, and no other one, has a configuration."""
+    """Raise InvalidField unless only the first message has a configuration."""
     if is_first and not has_config:
         raise InvalidField("config", "the first message must set it")
     if has_config and not is_first:
@@ -119,7 +118,7 @@ def check_config(has_config: bool, is_first: bool) -> None:
 
 @contextmanager
 def in_config() -> Iterator[None]:
-    """Where fields of `config` are read: errors name them by their path."""
+    """Let errors name fields of `config` by their path."""
     try:
         yield
     except InConfig:

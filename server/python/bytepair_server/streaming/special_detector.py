@@ -9,19 +9,19 @@ from bytepair_engine import Encoding
 
 
 class SpecialTokenDetector:
-    """Looks at a text piece by piece; what is found in it is still encoded as text."""
+    """Detects special tokens in a text that arrives in pieces."""
 
     __slots__ = ("_allowed", "_encoding", "_kept", "_tail")
 
     def __init__(self, encoding: Encoding, allowed: frozenset[str]) -> None:
-        """Look for the special tokens that are not allowed."""
+        """Detect the special tokens that are not in `allowed`."""
         self._encoding: Final = encoding
         self._allowed: Final = allowed
         self._kept: Final = _longest(encoding) - 1
         self._tail = b""
 
     def finds(self, piece: str | bytes) -> bool:
-        """Take the next piece, cut anywhere; whether it completes a special token."""
+        """Whether the next piece, cut anywhere, completes a special token."""
         data = self._tail + (piece if isinstance(piece, bytes) else piece.encode())
         self._tail = data[-self._kept :] if self._kept else b""
         return self._encoding.contains_special(data, allowed_special=self._allowed)
@@ -29,5 +29,5 @@ class SpecialTokenDetector:
 
 @lru_cache(64)
 def _longest(encoding: Encoding) -> int:
-    """The bytes of the longest special token, at least 1."""
+    """The size of the longest special token in bytes, at least 1."""
     return max((len(name.encode()) for name in encoding.special_tokens), default=1)

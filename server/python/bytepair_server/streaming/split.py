@@ -1,4 +1,4 @@
-"""SplitStream: text in pieces of any size, to chunks."""
+"""SplitStream: text in pieces of any size to chunks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SplitSession(TextSession):
         return answer.SerializeToString()
 
     def _answer(self, step: Callable[[], list[Chunk]]) -> context_pb2.SplitStreamResponse:
-        """The chunks of a step; a fault comes after those before it."""
+        """The chunks of a step. An error follows the chunks before it."""
         try:
             chunks = step()
         except (BudgetTooSmall, PieceTooLong) as error:

@@ -1,4 +1,4 @@
-"""EncodeStream and CountStream: text in pieces of any size, to ids or to their number."""
+"""EncodeStream and CountStream: text in pieces of any size to ids or to their count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class TextSession(Session):
-    """What streams of text have in common. Nothing that is held is certain."""
+    """The base of streams of text. Buffered text is never certain output."""
 
     __slots__ = ("_detector", "_stream")
 
@@ -43,16 +43,16 @@ class TextSession(Session):
         super().__init__(options, call, inline_max_bytes)
         self._stream: Any = None  # StreamEncoder, StreamCounter or StreamChunker
         self._detector: SpecialTokenDetector | None = None
-        # The first message may need a pattern of a thousand special tokens: not on the loop.
+        # Not on the event loop: the first message may compile a thousand special tokens.
         self.inline_max_bytes = -1
 
     @abstractmethod
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> Any:
-        """The engine's side of the stream."""
+        """Make the engine's stream."""
 
     @abstractmethod
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
-        """The answer to a piece; `entry` to be named in it, in the first one."""
+        """The answer to a piece. The first one names `entry`."""
 
     @abstractmethod
     def _finish(self) -> bytes:
@@ -73,7 +73,7 @@ class TextSession(Session):
             self._detector = None
         answer = self._guarded(lambda: self._feed(piece, entry))
         self.held = self._stream.pending_bytes
-        # What comes next can set free what is held.
+        # The next message may release the buffered text.
         self.inline_max_bytes = self._inline_max_bytes - self.held
         return answer
 
@@ -99,7 +99,7 @@ class TextSession(Session):
         return entry
 
     def _guarded(self, step: Callable[[], T]) -> T:
-        """Do a step of the engine, whose errors become those of the request."""
+        """Run a step of the engine, with its errors as errors of the request."""
         try:
             return step()
         except InvalidUnicode as error:
@@ -156,7 +156,7 @@ class EncodeSession(TextSession):
 
 
 class CountSession(TextSession):
-    """One CountStream: the only answer is the last one."""
+    """One CountStream. Its only answer is the last one."""
 
     __slots__ = ("_answer",)
 
@@ -177,7 +177,7 @@ class CountSession(TextSession):
         )
 
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
-        del entry  # it is in the answer already
+        del entry  # the answer already names it
         self._stream.feed(piece)
         if not self._stream.limit_exceeded:
             return None
