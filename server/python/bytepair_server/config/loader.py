@@ -20,6 +20,7 @@ from bytepair_server import __version__
 from bytepair_server.config.callers import CallerTable, QuotaTable
 from bytepair_server.config.chat_formats import ChatFormatTable
 from bytepair_server.config.settings import FILE_ONLY, Settings
+from bytepair_server.config.types import problem
 
 PREFIX: Final = "BYTEPAIR_"
 CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
@@ -159,7 +160,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
     lines = []
-    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+    for fault in error.errors(include_url=False):
         name = str(fault["loc"][0])
         place = ".".join(str(part) for part in fault["loc"])
         source = origin.get(name, "default")
@@ -169,9 +170,8 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
             hint = _hint(str(fault["loc"][-1]), known)
             lines.append(f"{place} (from {source}): no such setting{hint}")
             continue
-        problem = fault["msg"].removeprefix("Value error, ")
-        field = Settings.model_fields[name]
-        lines.append(f"{place} (from {source}): {problem}. The setting: {field.description}")
+        setting = Settings.model_fields[name].description
+        lines.append(f"{place} (from {source}): {problem(fault)}. The setting: {setting}")
     return lines
 
 

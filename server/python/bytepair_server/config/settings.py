@@ -21,6 +21,7 @@ from bytepair_server.config.types import (
     Whole,
     checked_grpc_address,
     checked_http_address,
+    checked_origins,
 )
 
 DEFAULT_GRPC_ADDRESS: Final = "0.0.0.0:50051"
@@ -115,7 +116,7 @@ class Settings(CallerSettings):
         "port) or grpcio (only gRPC, slower; run it behind a proxy). auto: native, except on a "
         "Unix socket or where native is not built.",
     )
-    cors_origins: Names = Field(
+    cors_origins: Annotated[Names, AfterValidator(checked_origins)] = Field(
         default=(),
         description="Origins of web pages that may call, separated by commas; * for any. "
         "Native transport only.",

@@ -1,4 +1,4 @@
-"""Types of settings, each with the error for a wrong value."""
+"""Types of settings, and the words for a wrong value."""
 
 from __future__ import annotations
 
@@ -6,10 +6,35 @@ import re
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator
+from pydantic_core import ErrorDetails
 
 #: In the place of an address: there is none.
 NO_ADDRESS: Final = "none"
 
+#: Where pydantic's own words do not say it to an operator.
+_ALLOWED: Final = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "int_type": "a whole number",
+    "less_than_equal": "at most {le}",
+    "literal_error": "{expected}",
+    "mapping_type": "a table",
+    "missing": "given",
+    "model_type": "a table",
+    "string_too_short": "a string that is not empty",
+    "string_type": "a string",
+    "tuple_type": "a list",
+}
+# RFC 6454, section 6.2; browsers write it in lower case.
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\sA-Z]+")
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
 
 
@@ -49,9 +74,31 @@ def split_address(address: str) -> tuple[str, int]:
     return found["ipv6"] or found["host"], int(found["port"])
 
 
+def checked_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises ValueError unless each is "*" or as browsers write the origin of a page."""
+    for origin in origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} must be *, or an origin such as https://app.example:8443")
+    return origins
+
+
+def problem(fault: ErrorDetails) -> str:
+    """What is wrong with a value: what it must be, and what it is."""
+    allowed = _ALLOWED.get(fault["type"])
+    if allowed is None:
+        return fault["msg"].removeprefix("Value error, ")
+    must = allowed.format(**fault.get("ctx", {}))
+    given = fault["input"]
+    return (
+        f"must be {must}, not {given!r}"
+        if isinstance(given, str | int | float)
+        else f"must be {must}"
+    )
+
+
 def _not_bool(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("Input should be a number")
+        raise ValueError(f"must be a number, not {str(value).lower()}")
     return value
 
 
