@@ -191,7 +191,8 @@ def test_tls_trusts_the_roots_it_is_given(
             (Tls(root_certificates=roots, server_name="other.example"), "is for another name"),
             (False, "speaks TLS on this port: give tls=True"),
         ):
-            client = clients(server.target, encoding="e", tls=other, max_attempts=1)
+            # Whose other address, ::1, refuses connections.
+            client = clients(f"localhost:{server.port}", encoding="e", tls=other, max_attempts=1)
             with pytest.raises(Unavailable, match=fault):
                 client.count("text")
             with pytest.raises(Unavailable, match=fault):
@@ -203,7 +204,8 @@ def test_tls_where_there_is_none(clients: Clients, authority: trustme.CA) -> Non
     with ScriptedServer() as server:
         tls = Tls(root_certificates=authority.cert_pem.bytes())
         with pytest.raises(Unavailable, match="does not speak TLS on this port"):
-            clients(server.target, encoding="e", tls=tls, max_attempts=1).count("text")
+            target = f"localhost:{server.port}"
+            clients(target, encoding="e", tls=tls, max_attempts=1).count("text")
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """The base of both clients: their options, and every decision of a call.
 
 A decision that needs I/O in the middle is written once, as a generator: it yields a Send, Sleep,
-Collect or AskTls, is sent what came of it, and returns the answer. The clients only carry these
+Collect or Probe, is sent what came of it, and returns the answer. The clients only carry these
 steps out, by waiting or by awaiting.
 """
 
@@ -58,11 +58,11 @@ class Collect:
 
 
 @dataclass(frozen=True, slots=True)
-class AskTls:
-    """Find out whether the target speaks TLS."""
+class Probe:
+    """Find out what is wrong with the connection."""
 
 
-Step = Send | Sleep | Collect | AskTls
+Step = Send | Sleep | Collect | Probe
 #: A call on its way: yields steps, and returns R.
 Flow = Generator[Step, Any, R]
 
@@ -140,7 +140,7 @@ class BaseClient(ABC):
         self._rate_limiter = RateLimiter(rate)
         self._tls = Tls() if tls is True else tls or None
         self._credentials = None if self._tls is None else self._tls.credentials()
-        self._speaks_tls: bool | None = None  # the target; None until that was asked
+        self._context = None if self._tls is None else self._tls.context()
         self._arguments = _channel.channel_arguments(
             self.target,
             max_request_bytes=max_request_bytes,
@@ -230,20 +230,16 @@ class BaseClient(ABC):
         """Add to a failure what is wrong with the connection, where gRPC does not say it."""
         if not isinstance(failure, Unavailable) or failure.reason is not None:
             return
-        fault: str | None = None
-        if self._tls is not None:
-            shows = self._tls.client_certificate is not None
-            fault = _channel.tls_fault(failure.message, shows_certificate=shows)
-        elif "refused" not in failure.message:
-            if self._speaks_tls is None:
-                self._speaks_tls = yield AskTls()
-            if self._speaks_tls:
-                fault = (
-                    "the server speaks TLS on this port: give tls=True, or "
-                    "tls=Tls(root_certificates=…) for authorities of your own"
-                )
+        fault = yield Probe()
+        is_closed = fault is None and "Socket closed" in failure.message
+        if is_closed and self._tls is not None and self._tls.client_certificate is None:
+            fault = _channel.CLOSED
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
+
+    def _connection_fault(self) -> str | None:
+        name = None if self._tls is None else self._tls.server_name
+        return _channel.connection_fault(self.target, self._context, name)
 
     def _payload(self, request: Message) -> bytes:
         """The bytes of a request, if it may be sent."""

@@ -18,8 +18,27 @@ RECONNECT_INITIAL_BACKOFF_S: Final = 0.1
 RECONNECT_MAX_BACKOFF_S: Final = 2.0
 
 _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
-#: For one connection that only asks whether a port speaks TLS.
 _PROBE_S: Final = 1.0
+#: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
+_NAME_MISMATCHES: Final = (62, 64)
+_SPEAKS_TLS: Final = (
+    "the server speaks TLS on this port: give tls=True, or tls=Tls(root_certificates=…) for "
+    "authorities of your own"
+)
+_NO_TLS: Final = "the server does not speak TLS on this port: leave out tls"
+_UNTRUSTED: Final = (
+    "the server's certificate is not trusted: it is not issued by the given authorities. Give "
+    "those that issued it, by Tls(root_certificates=…)"
+)
+_OTHER_NAME: Final = (
+    "the server's certificate is for another name than the target's: give that name, by "
+    "Tls(server_name=…)"
+)
+#: What gRPC calls "Socket closed".
+CLOSED: Final = (
+    "the server closed the connection. If it asks for client certificates, give one by "
+    "Tls(client_certificate=…, client_key=…)"
+)
 _HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)")
 
 
@@ -76,55 +95,47 @@ def _authority(target: str) -> str | None:
     return None
 
 
-def tls_fault(details: str, *, shows_certificate: bool) -> str | None:
-    """What is wrong with a TLS connection, by what gRPC says of it.
+def connection_fault(
+    target: str, context: ssl.SSLContext | None, server_name: str | None
+) -> str | None:
+    """What is wrong with the connection to a target, by one connection more, for a second at most.
+
+    gRPC names the error of one address only: of `localhost` often ::1, where nothing listens.
 
     Args:
-        details: The details of the UNAVAILABLE status.
-        shows_certificate: Whether the client has a certificate of its own.
+        target: The client's.
+        context: Trusts what the client trusts, without authorities those of the system; None if
+            the client does not encrypt.
+        server_name: The name that the certificate must have; None for the target's host.
     Returns:
-        The fault and its remedy; None if the details name none.
-    """
-    if "CERTIFICATE_VERIFY_FAILED" in details:
-        return (
-            "the server's certificate is not trusted: it is not issued by the given "
-            "authorities. Give those that issued it, by Tls(root_certificates=…)"
-        )
-    if "Hostname Verification Check failed" in details:
-        return (
-            "the server's certificate is for another name than the target's: give that name, by "
-            "Tls(server_name=…)"
-        )
-    if "WRONG_VERSION_NUMBER" in details:
-        return "the server does not speak TLS on this port: leave out tls"
-    if not shows_certificate and "Socket closed" in details:
-        return (
-            "the server closed the connection. If it asks for client certificates, give one by "
-            "Tls(client_certificate=…, client_key=…)"
-        )
-    return None
-
-
-def speaks_tls(target: str) -> bool:
-    """Whether TLS is spoken at a target. Asks by one connection, for at most a second.
-
-    Returns:
-        False also where no server answers, and for a target that names no single host and port.
+        The fault and its remedy. None if no server answers, if all is well, and for a target that
+        names no single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:
-        return False
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is sent; only the protocol is requested
-    context.set_alpn_protocols(["h2"])
+        return None
+    if context is None:
+        asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        asking.check_hostname = False
+        asking.verify_mode = ssl.CERT_NONE  # nothing is sent; only the protocol is requested
+    else:
+        asking = context
+        if not asking.cert_store_stats()["x509_ca"]:
+            asking.load_default_certs()
     try:
         with (
             socket.create_connection((named[1], int(named[2])), _PROBE_S) as connection,
-            context.wrap_socket(connection, server_hostname=named[1]),
+            asking.wrap_socket(connection, server_hostname=server_name or named[1]),
         ):
-            return True
+            return _SPEAKS_TLS if context is None else None
+    except ssl.SSLCertVerificationError as error:
+        return _OTHER_NAME if error.verify_code in _NAME_MISMATCHES else _UNTRUSTED
+    except ssl.SSLEOFError:
+        return None
     except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")  # such as one that asks for a certificate
+        speaks = "ALERT" in (error.reason or "")  # such as one that asks for a certificate
+        if context is None:
+            return _SPEAKS_TLS if speaks else None
+        return None if speaks else _NO_TLS
     except OSError:
-        return False
+        return None

@@ -12,8 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client import _channel
-from bytepair_client._base import AskTls, BaseClient, Collect, Flow, Send, Sleep, Step
+from bytepair_client._base import BaseClient, Collect, Flow, Probe, Send, Sleep, Step
 from bytepair_client._call import Call, Method, StreamCall, prepared
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
@@ -70,8 +69,8 @@ class ClientIO(BaseClient):
             case Collect():
                 with self._stream(step.stream) as answers:
                     return list(answers)
-            case AskTls():
-                return _channel.speaks_tls(self.target)
+            case Probe():
+                return self._connection_fault()
 
     def _run_batch(self, batch: Batch[Any, Any], *, raises: bool) -> None:
         """Send a batch and gather its answers, with several requests under way."""

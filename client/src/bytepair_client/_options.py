@@ -69,26 +69,35 @@ class Tls:
         """Read the files.
 
         Raises:
-            InvalidOption: One cannot be read, the authorities are not in PEM, a certificate comes
-                without its key, or (where both are files) with another.
+            InvalidOption: One cannot be read, a certificate comes without its key, or (where both
+                are files) with another.
         """
         if (self.client_certificate is None) != (self.client_key is None):
             raise invalid("tls", "client_certificate and client_key need each other")
         roots = _pem("root_certificates", self.root_certificates)
-        if roots is not None:
-            try:
-                # gRPC would fail each call, as if there were no server.
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(
-                    cadata=roots.decode("ascii", "ignore")
-                )
-            except (ssl.SSLError, ValueError):
-                raise invalid("tls", "root_certificates holds no certificates in PEM") from None
         key = _pem("client_key", self.client_key)
         chain = _pem("client_certificate", self.client_certificate)
         self._check_pair()
         return grpc.ssl_channel_credentials(
             root_certificates=roots, private_key=key, certificate_chain=chain
         )
+
+    def context(self) -> ssl.SSLContext:
+        """For a connection of the standard library that trusts the given authorities.
+
+        Returns:
+            One without authorities if none are given.
+        Raises:
+            InvalidOption: They cannot be read, or are not in PEM.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        roots = _pem("root_certificates", self.root_certificates)
+        try:
+            if roots is not None:  # gRPC would fail each call, as if there were no server
+                context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
+        except (ssl.SSLError, ValueError):
+            raise invalid("tls", "root_certificates holds no certificates in PEM") from None
+        return context
 
     def _check_pair(self) -> None:
         chain, key = self.client_certificate, self.client_key
