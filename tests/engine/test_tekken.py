@@ -122,7 +122,7 @@ def edit(*path: Any, value: Any = None) -> Callable[[dict[str, Any]], None]:
         (edit("vocab", 7, "token_bytes", value="eA=="), r"vocab\[7\]: the token of rank 7 must be"),
         (edit("vocab", 700, "token_bytes", value="e*=="), r"vocab\[700\].token_bytes: it is not"),
         (edit("vocab", 700, "token_bytes", value=""), "line 701: the token has no bytes"),
-        (edit("vocab", 700, "token_bytes", value="AA=="), "the token stands in an earlier line"),
+        (edit("vocab", 700, "token_bytes", value="AA=="), "the token is in an earlier line"),
         (edit("vocab", 700, value=[]), r"vocab\[700\]: it must be an object"),
         (
             edit("special_tokens", value=[{"rank": 1, "token_str": "a"}]),

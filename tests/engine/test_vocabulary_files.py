@@ -140,7 +140,7 @@ def test_gzip(tmp_path: Path) -> None:
     whole = gzip.compress(WHOLE)
     for damaged, problem in (
         (whole[:-9], "it is cut off"),
-        (whole[:40] + bytes(100), "it is gzip, and damaged"),
+        (whole[:40] + bytes(100), "it is damaged gzip"),
     ):
         file.write_bytes(damaged)
         with pytest.raises(VocabularyError, match=f"{file}: {problem}"):

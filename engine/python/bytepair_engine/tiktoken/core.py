@@ -1,4 +1,4 @@
-"""tiktoken's `Encoding` on this engine: its methods, its errors, its treatment of surrogates."""
+"""tiktoken's `Encoding` on this engine: the same methods, errors and handling of surrogates."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ class Encoding:
         special_tokens: dict[str, int],
         explicit_n_vocab: int | None = None,
     ) -> None:
-        """Make an encoding from ranks.
+        """Create an encoding from ranks.
 
         Args:
-            name: Its name.
+            name: The name.
             pat_str: The split pattern.
-            mergeable_ranks: Bytes to rank; every single byte is among them.
+            mergeable_ranks: Bytes to rank, including every single byte.
             special_tokens: Spelling to id.
-            explicit_n_vocab: If given, how many tokens there are, with no gap between ids.
+            explicit_n_vocab: The expected number of tokens, without gaps between ids; None for
+                no check.
         Raises:
-            VocabularyError: The parts make no encoding (a ValueError).
-            AssertionError: `explicit_n_vocab` is another number than that of the tokens.
+            VocabularyError: An argument is invalid (a ValueError).
+            AssertionError: `explicit_n_vocab` is not the number of tokens, or an id is unused.
         """
         core = resolve(None)
         encoding = build_encoding(
@@ -74,7 +75,7 @@ class Encoding:
 
     @classmethod
     def of(cls, name: str, encoding: engine.Encoding) -> Encoding:
-        """An encoding of this engine under tiktoken's interface."""
+        """Wrap an encoding of this engine in tiktoken's interface."""
         self = cls.__new__(cls)
         self._take(name, encoding)
         return self
@@ -106,7 +107,7 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> list[int]:
-        """Encode text. Surrogate pairs become their character, lone surrogates U+FFFD.
+        """Encode text. A surrogate pair becomes its character, a lone surrogate U+FFFD.
 
         Raises:
             ValueError: The text contains a disallowed special token.
@@ -119,7 +120,7 @@ class Encoding:
         )
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """As `encode`, with every special token as ordinary text."""
+        """Encode text, treating all special tokens in it as ordinary text."""
         return self._on_text(text, self._encoding.encode_ordinary)
 
     def encode_to_numpy(
@@ -129,7 +130,7 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> npt.NDArray[np.uint32]:
-        """As `encode`, as a numpy array, which shares the engine's array.
+        """Encode into a numpy array, which shares the engine's memory.
 
         Raises:
             UnicodeEncodeError: The text holds a surrogate, as in tiktoken.
@@ -144,7 +145,7 @@ class Encoding:
         except SpecialTokenFound as found:
             raise_disallowed_special_token(found.token)
         except InvalidUnicode:
-            text.encode()  # raises the error of Python
+            text.encode()  # raises UnicodeEncodeError
             raise
         return np.frombuffer(ids, dtype=np.uint32)
 
@@ -156,7 +157,7 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> list[list[int]]:
-        """As `encode` for each text; the engine shares a large batch out over its own threads."""
+        """Encode each text as `encode` does. The engine uses its own threads for a large batch."""
         _check_threads(num_threads)
         texts = list(text)
         options: Any = {
@@ -169,7 +170,7 @@ class Encoding:
             return [self.encode(one, **options) for one in texts]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
-        """As `encode_ordinary` for each text."""
+        """Encode each text as `encode_ordinary` does."""
         return self.encode_batch(text, num_threads=num_threads, disallowed_special=())
 
     def encode_with_unstable(
@@ -179,7 +180,7 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """The ids that no continuation of the text changes, and the possible next ones.
+        """Return the ids that no continuation of the text changes, and the possible next ones.
 
         Raises:
             UnicodeEncodeError: The text holds a surrogate, as in tiktoken.
@@ -193,10 +194,10 @@ class Encoding:
         return unstable.completions(self, text, ids, names & self.special_tokens_set)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """The id of exactly one token, ordinary or special.
+        """Return the id of a token, ordinary or special.
 
         Raises:
-            KeyError: It is not one token.
+            KeyError: It is not exactly one token.
         """
         token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
         try:
@@ -220,7 +221,7 @@ class Encoding:
     # Ids to text
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes of the tokens.
+        """Return the joined bytes of the tokens.
 
         Raises:
             KeyError: No token has one of the ids.
@@ -229,13 +230,13 @@ class Encoding:
         return self._on_ids(lambda: self._encoding.decode_bytes(tokens))
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """Decode ids; `errors` is a handler of `bytes.decode`."""
+        """Decode ids; `errors` is an error handler of `bytes.decode`."""
         if errors == "replace":
             return self._on_ids(lambda: self._encoding.decode(tokens))
         return self.decode_bytes(tokens).decode(errors=errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one token.
+        """Return the bytes of one token.
 
         Raises:
             KeyError: No token has the id.
@@ -243,11 +244,11 @@ class Encoding:
         return self._on_ids(lambda: self._encoding.decode_single_token_bytes(token))
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
-        """The bytes of each token."""
+        """Return the bytes of each token."""
         return [self.decode_single_token_bytes(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
-        """The text, and for each token the index of the first character that it has bytes of.
+        """Return the text, and for each token the index of the first character that it is part of.
 
         Raises:
             KeyError: No token has one of the ids.
@@ -265,21 +266,21 @@ class Encoding:
     def decode_batch(
         self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
     ) -> list[str]:
-        """As `decode` for each list."""
+        """Decode each list as `decode` does."""
         _check_threads(num_threads)
         return [self.decode(tokens, errors) for tokens in batch]
 
     def decode_bytes_batch(
         self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
     ) -> list[bytes]:
-        """As `decode_bytes` for each list."""
+        """Decode each list as `decode_bytes` does."""
         _check_threads(num_threads)
         return [self.decode_bytes(tokens) for tokens in batch]
 
     # The vocabulary
 
     def token_byte_values(self) -> list[bytes]:
-        """The bytes of every ordinary token, sorted."""
+        """Return the bytes of every ordinary token, sorted."""
         return self._encoding.token_byte_values()
 
     @property
@@ -338,5 +339,5 @@ def raise_disallowed_special_token(token: str) -> NoReturn:
     """Raise tiktoken's error for a disallowed special token."""
     raise ValueError(
         f"the text contains the disallowed special token {token!r}: allow it by "
-        f"allowed_special={{{token!r}}}, or take it as text by disallowed_special=()"
+        f"allowed_special={{{token!r}}}, or encode it as text by disallowed_special=()"
     ) from None

@@ -1,4 +1,4 @@
-"""Rank files in tiktoken's format, read and written."""
+"""Read and write rank files in tiktoken's format, as `tiktoken.load`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
     """Read a rank file.
 
     Args:
-        tiktoken_bpe_file: A path, or the URL of a published table that ships with this engine:
-            nothing is fetched from the network.
-        expected_hash: If given, the SHA-256 of the file in hexadecimal digits.
+        tiktoken_bpe_file: A path, or the URL of a published table that is included in this
+            package: nothing is fetched from the network.
+        expected_hash: The SHA-256 of the file in hexadecimal digits; None for no check.
     Raises:
-        ValueError: The hash is another, the file is damaged, or the URL is none of these.
+        ValueError: The hash differs, the file is damaged, or the URL is unknown.
     """
     core = resolve(None)
     name = tiktoken_bpe_file.rpartition("/")[2].removesuffix(".tiktoken")
     if "://" in tiktoken_bpe_file:
         if name not in SHA256 or expected_hash not in (None, SHA256[name]):
             raise ValueError(
-                "nothing is fetched from the network: download the file, give its path"
+                "nothing is fetched from the network: download the file and pass its path"
             )
         return dict(builtin_table(core, name).items())
     data = read_vocabulary_file(Path(tiktoken_bpe_file))
@@ -35,7 +35,7 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
 
 
 def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) -> None:
-    """Write a rank file, by rank."""
+    """Write a rank file in order of ranks."""
     with Path(tiktoken_bpe_file).open("wb") as file:
         file.writelines(
             base64.b64encode(token) + b" %d\n" % rank

@@ -1,4 +1,4 @@
-"""Which encoding a model has, by tiktoken's published names and prefixes."""
+"""The encoding of a model, by tiktoken's published names and prefixes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from bytepair_engine.tiktoken.core import Encoding
 from bytepair_engine.tiktoken.registry import get_encoding
 from bytepair_engine.vocabulary.aliases import MODELS, PREFIXES
 
-#: Start of a model's name to the name of its encoding; the first that fits counts.
+#: Prefix of a model name to the name of its encoding; the first match is used.
 MODEL_PREFIX_TO_ENCODING: Final[dict[str, str]] = dict(PREFIXES)
 
-#: A model's name to the name of its encoding.
+#: Model name to the name of its encoding.
 MODEL_TO_ENCODING: Final[dict[str, str]] = {**MODELS, "gpt2": "gpt2", "gpt-2": "gpt2"}
 
 
 def encoding_name_for_model(model_name: str) -> str:
-    """The name of a model's encoding.
+    """Return the name of a model's encoding.
 
     Raises:
-        KeyError: The name is unknown and starts with none of the prefixes.
+        KeyError: The model name is unknown and has no known prefix.
     """
     if model_name in MODEL_TO_ENCODING:
         return MODEL_TO_ENCODING[model_name]
@@ -30,5 +30,5 @@ def encoding_name_for_model(model_name: str) -> str:
 
 
 def encoding_for_model(model_name: str) -> Encoding:
-    """The encoding of a model; raises as `encoding_name_for_model` does."""
+    """Return the encoding of a model; errors are those of `encoding_name_for_model`."""
     return get_encoding(encoding_name_for_model(model_name))

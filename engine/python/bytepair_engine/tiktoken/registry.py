@@ -1,4 +1,4 @@
-"""tiktoken's encodings by name, each made once."""
+"""tiktoken's encodings by name, cached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bytepair_engine.tiktoken.core import Encoding
 #: Name in tiktoken to name in this engine.
 _NAMES: Final = {"gpt2": "r50k_base"} | {name: name for name in registry.list_encodings()}
 
-#: The encodings that were made, by name.
+#: The encodings created so far, by name.
 ENCODINGS: Final[dict[str, Encoding]] = {}
 
 
@@ -18,12 +18,12 @@ def get_encoding(encoding_name: str) -> Encoding:
     """Get an encoding.
 
     Returns:
-        The same object at each call.
+        The same object for the same name.
     Raises:
-        ValueError: There is none of that name, or the name is no string.
+        ValueError: The name is unknown or not a string.
     """
     if not isinstance(encoding_name, str):
-        raise ValueError(f"the name of an encoding is a string, and not {type(encoding_name)}")
+        raise ValueError(f"encoding_name must be a string, not {type(encoding_name)}")
     found = ENCODINGS.get(encoding_name)
     if found is not None:
         return found
@@ -32,10 +32,10 @@ def get_encoding(encoding_name: str) -> Encoding:
             f"unknown encoding {encoding_name!r}; known: {', '.join(list_encoding_names())}"
         )
     encoding = Encoding.of(encoding_name, registry.get_encoding(_NAMES[encoding_name]))
-    # Of two threads one wins, and both return its object.
+    # If two threads create it, both return the first object.
     return ENCODINGS.setdefault(encoding_name, encoding)
 
 
 def list_encoding_names() -> list[str]:
-    """The names that `get_encoding` takes."""
+    """Return the names that `get_encoding` accepts."""
     return list(_NAMES)

@@ -1,4 +1,4 @@
-"""What may still change at the end of a text or of bytes: tiktoken's rules for unstable tokens."""
+"""tiktoken's rules for unstable tokens: those that more text or bytes at the end may change."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from bytepair_engine.backends.reference import split
 if TYPE_CHECKING:
     from bytepair_engine.tiktoken.core import Encoding
 
-#: Tokens of these bytes alone belong to the last pre-token: later text may join them otherwise.
+#: Tokens of only these bytes count as part of the last pre-token: later text may change them.
 _SPACES = frozenset(b" \n\t")
 
 
 def completions(
     encoding: Encoding, text: str, ids: list[int], allowed: AbstractSet[str]
 ) -> tuple[list[int], list[list[int]]]:
-    """Split the ids of a text into stable ones and what may come in place of the rest.
+    """Split the ids of a text into stable ones and the possible replacements of the rest.
 
     Args:
         encoding: The encoding.
         text: The text.
-        ids: Its ids.
+        ids: The ids of the text.
         allowed: The special tokens that became their ids.
     Returns:
         The stable ids, and the sequences that may follow them, in no particular order.
@@ -39,7 +39,7 @@ def completions(
 
 
 def encode_bytes(encoding: Encoding, data: bytes) -> list[int]:
-    """Encode bytes; those from the first fault of UTF-8 on are merged with the last pre-token."""
+    """Encode bytes. Those from the first invalid UTF-8 on are merged with the last pre-token."""
     try:
         return encoding.encode_ordinary(data.decode())
     except UnicodeDecodeError as error:
@@ -55,7 +55,7 @@ def encode_bytes(encoding: Encoding, data: bytes) -> list[int]:
 def _last_piece_tokens(
     encoding: Encoding, text: str, ids: list[int], allowed: AbstractSet[str]
 ) -> int:
-    """How many ids are those of the last pre-token, and of spaces before one of spaces."""
+    """Return the number of ids of the last pre-token, and of spaces before it if it is spaces."""
     if allowed:
         by_length = sorted(allowed, key=len, reverse=True)
         text = regex.split("|".join(map(regex.escape, by_length)), text)[-1]
@@ -90,7 +90,7 @@ def _tails(encoding: Encoding, tail: bytes) -> Iterator[list[int]]:
 
 
 def _covering(encoding: Encoding, data: bytes, length: int) -> list[int]:
-    """The first ids of some bytes, as many as cover `length` of them."""
+    """Return the first ids of `data`, up to the one that covers byte `length`."""
     try:
         ids = encoding.encode_ordinary(data.decode())
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def _covering(encoding: Encoding, data: bytes, length: int) -> list[int]:
 
 
 def _space_apart(merged: Callable[[bytes], list[int]], tail: bytes) -> Iterator[list[int]]:
-    """A last space may belong to the next pre-token: then it is merged apart from the rest."""
+    """Merge a final space separately from the rest: it may belong to the next pre-token."""
     last = tail.decode(errors="replace")[-1:]
     rest = tail[: len(tail) - len(last.encode())]
     if rest and last.isspace():

@@ -1,1 +1,1 @@
-"""What a vocabulary consists of: rank tables, patterns, special tokens, names, fingerprints."""
+"""The parts of a vocabulary: rank tables, patterns, special tokens, names, fingerprints."""

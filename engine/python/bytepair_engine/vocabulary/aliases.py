@@ -1,7 +1,7 @@
-"""Which model names stand for which built-in encoding: tiktoken's published table.
+"""Model names as aliases of built-in encodings: tiktoken's published table.
 
-`tiktoken.model` of this package shows the same two tables, so that a name has one encoding in
-the library, in the server and in programs that were written for tiktoken.
+`bytepair_engine.tiktoken.model` uses the same tables, so that a model name has the same encoding
+in the library, in the server and in programs written for tiktoken.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from bytepair_engine.vocabulary.names import Names
 
-#: A model's name to its encoding.
+#: Model name to encoding.
 MODELS: Final[dict[str, str]] = {
     "o1": "o200k_base",
     "o3": "o200k_base",
@@ -59,7 +59,7 @@ MODELS: Final[dict[str, str]] = {
     "gpt-2": "r50k_base",
 }
 
-#: The start of a model's name to its encoding, in tiktoken's order.
+#: Prefix of a model name to encoding, in tiktoken's order.
 PREFIXES: Final[dict[str, str]] = {
     "o1-": "o200k_base",
     "o3-": "o200k_base",
@@ -80,13 +80,13 @@ PREFIXES: Final[dict[str, str]] = {
     "ft:babbage-002": "cl100k_base",
 }
 
-#: Every other name of a built-in encoding, where `*` stands for any characters. tiktoken has no
-#: prefix for models that were tuned from gpt-4.1, and by "ft:gpt-4" gives them GPT-4's encoding.
+#: All aliases of built-in encodings; `*` matches any characters. tiktoken has no prefix for models
+#: tuned from gpt-4.1, and wrongly gives them GPT-4's encoding by its prefix "ft:gpt-4".
 ALIASES: Final[dict[str, str]] = {
     **MODELS,
     **{f"{prefix}*": encoding for prefix, encoding in PREFIXES.items()},
     "ft:gpt-4.1*": "o200k_base",
 }
 
-#: Finds the canonical name for a model's.
+#: Looks up the encoding of a model name.
 MODEL_NAMES: Final = Names(ALIASES)

@@ -1,6 +1,6 @@
-"""The built-in encodings: which table, pattern and special tokens each one has.
+"""The built-in encodings: the table, pattern and special tokens of each.
 
-The facts are those of tiktoken_ext/openai_public.py; the tables ship in `data/`, see its
+The definitions are those of tiktoken_ext/openai_public.py. The tables are in `data/`; see its
 NOTICE.
 """
 
@@ -22,11 +22,11 @@ from bytepair_engine.vocabulary.rank_table import TableFault
 
 @dataclass(frozen=True)
 class Builtin:
-    """One built-in encoding.
+    """The definition of a built-in encoding.
 
     Attributes:
-        table: The name of its rank file, a key of `SHA256`.
-        pattern: Its split pattern.
+        table: The name of the rank file, a key of `SHA256`.
+        pattern: The split pattern.
         special_tokens: Spelling to id.
     """
 
@@ -94,14 +94,14 @@ BUILTINS: Final[dict[str, Builtin]] = {
 
 @cache
 def builtin_table(core: Core, name: str) -> Any:
-    """The rank table that ships under `name`, read once for each backend and shared by the
-    encodings that have it.
+    """Return the installed rank table `name`. Each backend loads it once and shares it between
+    encodings.
 
     Raises:
         VocabularyError: The installed file is not the official one.
     """
     resource = files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"
-    remedy = "reinstall bytepair-engine: its files were damaged"
+    remedy = "reinstall bytepair-engine: its files are damaged"
     try:
         data = zlib.decompress(resource.read_bytes(), wbits=zlib.MAX_WBITS | 16)
     except (OSError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""Vocabulary files: from untrusted bytes to a rank table, or a clear refusal."""
+"""Read vocabulary files, which are untrusted, and report their errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID, TableFault
 
-#: No published vocabulary file is a fifth as large; what is larger, compressed or not, is refused.
+#: Larger files, compressed or not, are rejected. The largest published one has less than a fifth.
 MAX_FILE_BYTES: Final = 256 * 2**20
 
 _GZIP: Final = b"\x1f\x8b"
@@ -26,7 +26,7 @@ _FAULTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "malformed_line": (
         "the line is not a token in base64, one space and a rank",
-        "check that this is a rank file in tiktoken's format, and that it is whole",
+        "check that this is a rank file in tiktoken's format, and that it is complete",
     ),
     "not_base64": (
         "the token is not canonical base64",
@@ -45,21 +45,21 @@ _FAULTS: Final[dict[str, tuple[str, str]]] = {
         "check that this is a rank file in tiktoken's format",
     ),
     "duplicate_token": (
-        "the token stands in an earlier line too",
+        "the token is in an earlier line too",
         "keep one of the two: fetch the original file to see which",
     ),
     "duplicate_rank": (
-        "the rank stands in an earlier line too",
+        "the rank is in an earlier line too",
         "keep one of the two: fetch the original file to see which",
     ),
 }
 
 
 def read_vocabulary_file(path: Path) -> bytes:
-    """Read a file; one that is gzip, whatever its name is, is uncompressed.
+    """Read a file, and decompress it if it is gzip, whatever its name.
 
     Raises:
-        VocabularyError: It cannot be read, is too large, or is gzip that is cut off or damaged.
+        VocabularyError: The file cannot be read, is too large, or is truncated or damaged gzip.
     """
     if "\0" in str(path):
         raise VocabularyError(repr(str(path)), "a file name holds no NUL character", "correct it")
@@ -76,9 +76,7 @@ def read_vocabulary_file(path: Path) -> bytes:
             str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
         ) from None
     except zlib.error as error:
-        raise VocabularyError(
-            str(path), f"it is gzip, and damaged: {error}", "fetch it again"
-        ) from None
+        raise VocabularyError(str(path), f"it is damaged gzip: {error}", "fetch it again") from None
     if len(data) > MAX_FILE_BYTES:
         raise VocabularyError(
             str(path),
@@ -89,21 +87,18 @@ def read_vocabulary_file(path: Path) -> bytes:
 
 
 def refusal(fault: TableFault, source: str) -> VocabularyError:
-    """Say of a fault in a table which file it is in and what to do about it."""
+    """Return the error for an invalid table, with its file and how to fix it."""
     problem, remedy = _FAULTS[fault.kind]
     return VocabularyError(source, problem, remedy, line=fault.line)
 
 
 def check_sha256(data: bytes, expected: str | None, source: str) -> None:
-    """Refuse a file whose hash is not the expected one.
+    """Raise VocabularyError if a file does not have the expected hash.
 
     Args:
-        data: The whole file, uncompressed.
-        expected: 64 hexadecimal digits, with or without "sha256:" before them; None for no
-            check.
-        source: What to blame.
-    Raises:
-        VocabularyError: It is another.
+        data: The content of the file, uncompressed.
+        expected: 64 hexadecimal digits, optionally after "sha256:"; None for no check.
+        source: The source that the error names.
     """
     if expected is None:
         return
@@ -112,6 +107,6 @@ def check_sha256(data: bytes, expected: str | None, source: str) -> None:
         raise VocabularyError(
             source,
             f"its sha256 is {actual}, and {expected} was expected",
-            "restore the original file, or correct sha256 in the declaration if the new "
-            "content is meant",
+            "restore the original file, or update sha256 in the declaration if the change is "
+            "intended",
         )

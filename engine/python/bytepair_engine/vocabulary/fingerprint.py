@@ -1,4 +1,4 @@
-"""The fingerprint of an encoding: a hash of everything that decides ids."""
+"""The fingerprint of an encoding: a hash of everything that determines ids."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def fingerprint(
     merge_rule: str = "rank",
     normaliser: str = "none",
 ) -> str:
-    """Hash the content of an encoding: not its name, its file or its format.
+    """Hash the content of an encoding, without its name, file or format.
 
-    The hash runs over a text that can be read in one way only. Integers are little-endian;
-    a field is its length in 8 bytes and then its bytes:
+    The hashed data are unambiguous. Integers are little-endian; a field is its length in 8 bytes,
+    followed by its bytes:
 
         "bytepair fingerprint 1\\n"
         field: merge rule    field: normaliser    field: split pattern
         the number of ordinary tokens in 8 bytes; for each, by id:
             its id in 4 bytes, its length in 4 bytes, its bytes
         the number of special tokens in 8 bytes; for each, by id and then by spelling:
-            the same three, its spelling in UTF-8
+            the same three, with its spelling in UTF-8 as bytes
 
     Args:
         ranks: Ordinary token to id.
-        pattern: The split pattern, as it is written: two spellings of one language differ.
-        special_tokens: Spelling to id; several may share one.
-        merge_rule: How a pre-token becomes tokens; "rank" is step 3 of `reference`.
-        normaliser: What is done to text before it is split; "none" for nothing.
+        pattern: The split pattern as written: equivalent regular expressions differ.
+        special_tokens: Spelling to id; several may share an id.
+        merge_rule: The rule that converts a pre-token to tokens; "rank" is step 3 of `reference`.
+        normaliser: The processing of text before it is split; "none" for none.
     Returns:
         "sha256:" and 64 hexadecimal digits.
     """
@@ -52,16 +52,15 @@ def fingerprint(
 
 
 def with_template(plain: str, template: Template) -> str:
-    """The fingerprint of an encoding whose file says what frames a text: with
-    `add_special_tokens` that decides ids as well.
+    """Include a template in a fingerprint, because `add_special_tokens` adds its ids.
 
     Args:
         plain: The fingerprint of the same content without a template.
-        template: What frames a text.
+        template: The template.
     Returns:
-        `plain` where the template is empty. Otherwise the hash of "bytepair template 1\\n",
-        `plain`, and the ids before the text and those after it: for each of the two their
-        number in 8 bytes, then each in 4 bytes, little-endian.
+        `plain` if the template is empty. Otherwise the hash of "bytepair template 1\\n", `plain`,
+        the ids before the text and those after it: each list as its length in 8 bytes, then each
+        id in 4 bytes, little-endian.
     """
     if not template:
         return plain

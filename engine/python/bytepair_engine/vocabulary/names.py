@@ -1,4 +1,4 @@
-"""Names with patterns: exact names first, then the pattern with the most characters of its own."""
+"""Aliases with patterns: exact names first, then the pattern with the most literal characters."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
-#: In a name: any characters, or none.
+#: Matches any number of characters in a pattern.
 STAR: Final = "*"
 #: Longer names match no pattern.
 MAX_CHARACTERS: Final = 256
-#: Names whose pattern is remembered.
-_REMEMBERED: Final = 1024
+#: Number of names whose match is cached.
+_CACHED_NAMES: Final = 1024
 
 
 class Names:
-    """What names stand for. Immutable."""
+    """A table of aliases. Immutable."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
-        """Take the names.
+        """Compile the table.
 
         Args:
-            table: Names and patterns, each with what it stands for. Of patterns that match the
-                same name with equally many characters of their own, the first counts: see `tie`.
+            table: Names and patterns to their targets. If several patterns with the same number
+                of literal characters match a name, the first is used: see `tie`.
         """
         self._exact: Final = {name: table[name] for name in table if STAR not in name}
         patterns = sorted((name for name in table if STAR in name), key=_weight, reverse=True)
         self._patterns: Final = [(pattern.split(STAR), table[pattern]) for pattern in patterns]
-        self._by_pattern: Final = lru_cache(_REMEMBERED)(self._search)
+        self._by_pattern: Final = lru_cache(_CACHED_NAMES)(self._search)
 
     def find(self, name: str) -> str | None:
-        """What a name stands for; None if no name or pattern is it."""
+        """Return the target of a name; None if no name or pattern matches."""
         found = self._exact.get(name)
         if found is not None or len(name) > MAX_CHARACTERS:
             return found
@@ -42,9 +42,8 @@ class Names:
 
 
 def tie(table: Mapping[str, str]) -> tuple[str, str] | None:
-    """Two patterns between which `Names` could not choose: some name matches both, they have
-    equally many characters of their own, and they stand for different things. None if there are
-    no such two."""
+    """Find two ambiguous patterns: some name matches both, they have the same number of literal
+    characters, and their targets differ. None if there are none."""
     patterns = [name for name in table if STAR in name]
     for one, other in combinations(patterns, 2):
         if table[one] != table[other] and _weight(one) == _weight(other) and _overlap(one, other):
@@ -57,8 +56,8 @@ def _weight(pattern: str) -> int:
 
 
 def _matches(parts: list[str], name: str) -> bool:
-    """Whether a name has the parts of a pattern in order, the first and the last at its ends.
-    Taking each part at its first place is enough, so that the cost is linear in the name."""
+    """Whether a name contains the parts of a pattern in order, the first and the last at its
+    ends. The first position of each part is always good enough, so the cost is linear."""
     first, *middle, last = parts
     if len(name) < len(first) + len(last):
         return False
@@ -76,11 +75,11 @@ def _matches(parts: list[str], name: str) -> bool:
 def _overlap(one: str, other: str) -> bool:
     """Whether some name matches both patterns.
 
-    Row i of the table says for each j whether one[i:] and other[j:] do.
+    Row i of the table holds, for each j, whether one[i:] and other[j:] overlap.
     """
     heads = sorted((one.partition(STAR)[0], other.partition(STAR)[0]), key=len)
     if not heads[1].startswith(heads[0]):
-        return False  # of most patterns, without the table
+        return False  # avoids the table for most patterns
     row = [not other[j:].strip(STAR) for j in range(len(other) + 1)]
     for i in range(len(one) - 1, -1, -1):
         below, row = row, [False] * len(other) + [not one[i:].strip(STAR)]

@@ -1,10 +1,9 @@
-"""Split patterns that have a name.
+"""Split patterns with a name.
 
-A rank file does not carry its pattern; the name or the regular expression that goes with
-it decides how text is split, and nothing is guessed. A pattern of several lines is several
-splits, each applied to the pieces of the one before it. docs/patterns.md states the syntax that
-the native core runs: the patterns below by scanners written for them, any other by its regex
-engine, in bounded time.
+A rank file does not contain its pattern, so the declaration must give a name or a regular
+expression; nothing is guessed. A pattern with several lines is a sequence of splits, each applied
+to the pieces of the previous one. The native core runs the patterns below by hand-written
+scanners, and any other by its regex engine, in bounded time; docs/patterns.md has the syntax.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _O200K: Final = "|".join(
 )
 
 # Llama-3's tokenizer.json; Qwen 2, 2.5 and 3 differ in splitting every digit. Qwen's tokenizer
-# turns text into NFC first, which a rank file with this pattern does not: its ids are Qwen's for
-# text that is in NFC.
+# normalises text to NFC first, and a rank file with this pattern does not: the ids are the same
+# only for text in NFC.
 _LLAMA3: Final = (
     r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"""
     r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
@@ -68,8 +67,8 @@ _DEEPSEEK_V3: Final = "\n".join(
     ]
 )
 
-# Kimi K2's tokenization_kimi.py. It writes "these, but no Han" as an intersection of two sets, which
-# the syntax here lacks: a character of the first before which no Han character stands is the same.
+# Kimi K2's tokenization_kimi.py. It excludes Han by an intersection of two sets, which the syntax
+# here lacks; a negative lookahead for Han before the character is equivalent.
 _NO_HAN: Final = (
     r"(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
     r"(?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])",
@@ -87,7 +86,7 @@ _KIMI_K2: Final = "|".join(
     ]
 )
 
-#: Name to pattern, each pattern once, of those that have a scanner and known split points.
+#: Name to pattern, for patterns with a scanner and known split points. Each pattern occurs once.
 PATTERNS: Final[dict[str, str]] = {
     "gpt2": _GPT2,
     "cl100k_base": _CL100K,
@@ -98,14 +97,14 @@ PATTERNS: Final[dict[str, str]] = {
     "deepseek_v3": _DEEPSEEK_V3,
 }
 
-#: Name to pattern, of those that run on the regex engine: no text can be streamed into them.
+#: Name to pattern, for patterns that run on the regex engine: text cannot be streamed into them.
 GENERAL_PATTERNS: Final[dict[str, str]] = {"kimi_k2": _KIMI_K2}
 
-#: The patterns whose matches leave nothing of any text.
+#: The patterns whose matches cover every text completely.
 COVERING: Final = frozenset(PATTERNS.values()) - {PATTERNS["deepseek_v3"]}
 
-#: Encodings that split as another one does; their names may be given too. Llama-4's is in its
-#: tokenizer.py: it is o200k_base's, character by character.
+#: Further names for the pattern of another encoding. Llama-4's, in its tokenizer.py, is identical
+#: to o200k_base's.
 _SPLIT_AS: Final = {
     "llama4": "o200k_base",
     "r50k_base": "gpt2",
@@ -114,24 +113,24 @@ _SPLIT_AS: Final = {
     "o200k_harmony": "o200k_base",
 }
 _NAMED: Final = PATTERNS | GENERAL_PATTERNS
-#: The names that `resolve_pattern` knows, for people.
+#: The names that `resolve_pattern` knows, for error messages.
 PATTERN_NAMES: Final = ", ".join([*_NAMED, *_SPLIT_AS])
 
-# As a regular expression it would match nothing but itself, and every id would be wrong.
+# A mistyped name: as a regular expression it would match only itself, and all ids would be wrong.
 _MEANT_AS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
 
 
 def resolve_pattern(pattern: str, source: str) -> str:
-    """Turn a pattern's name, or a regular expression, into a regular expression.
+    """Resolve the name of a pattern to its regular expression, and check regular expressions.
 
     Args:
-        pattern: A key of `PATTERNS` or `GENERAL_PATTERNS` or the name of a built-in encoding,
-            or a regular expression in the syntax of the `regex` package, one for each line.
-        source: What to blame in an error.
+        pattern: A key of `PATTERNS` or `GENERAL_PATTERNS`, the name of a built-in encoding, or
+            regular expressions in the syntax of the `regex` package, one per line.
+        source: The source that errors name.
     Returns:
-        The regular expression.
+        The regular expressions, one per line.
     Raises:
-        VocabularyError: It is empty or does not compile, or it is a word that is no name.
+        VocabularyError: The pattern is empty, does not compile, or looks like an unknown name.
     """
     name = _SPLIT_AS.get(pattern, pattern)
     if name in _NAMED:
@@ -140,18 +139,18 @@ def resolve_pattern(pattern: str, source: str) -> str:
         raise VocabularyError(
             source,
             f"no split pattern has the name {pattern!r}",
-            f"give one of the names {PATTERN_NAMES}, or a regular expression",
+            f"use one of the names {PATTERN_NAMES}, or a regular expression",
         )
     for line in pattern.split("\n"):
         if not line:
             raise VocabularyError(
                 source,
                 "the split pattern is empty or has an empty line",
-                f"give a regular expression, or one of the names {PATTERN_NAMES}",
+                f"use a regular expression, or one of the names {PATTERN_NAMES}",
             )
         try:
             regex.compile(line)
-        except Exception as error:  # `regex` raises others too: AttributeError on (?i)\p{L}|\P{L}
+        except Exception as error:  # not only `regex.error`: AttributeError on (?i)\p{L}|\P{L}
             raise VocabularyError(
                 source,
                 f"the split pattern {line!r} does not compile: {error}",

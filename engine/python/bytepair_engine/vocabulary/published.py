@@ -1,6 +1,7 @@
-"""Published rank files, which carry no split pattern: the one that goes with each.
+"""The split patterns of published rank files, which do not contain them.
 
-A file is known by its hash; by its size alone a pattern is only proposed, for a person to check.
+The hash of a file identifies its pattern. The number of its lines only suggests one, which the
+operator must check.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from typing import Final
 from bytepair_engine.vocabulary.builtin import SHA256
 from bytepair_engine.vocabulary.patterns import PATTERN_NAMES
 
-#: SHA-256 of the file, uncompressed, to what it is and the name of its pattern. That of an encoding
-#: is also the name of its pattern.
+#: SHA-256 of the file, uncompressed, to a description and the name of the pattern.
 _BY_HASH: Final = {
     **{sha256: (f"the table of {name}", name) for name, sha256 in SHA256.items()},
-    # Of the package llama-models 0.3.0.
+    # From the package llama-models 0.3.0.
     "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": ("Llama 3's", "llama3"),
     "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed": ("Llama 4's", "llama4"),
-    # As LiteLLM 1.106 pins it.
+    # Pinned by LiteLLM 1.106.
     "b6c497a7469b33ced9c38afb1ad6e47f03f5e5dc05f15930799210ec050c5103": ("Kimi K3's", "kimi_k2"),
 }
-#: Lines of the file to whose table has as many tokens, or merges, and the name of its pattern.
+#: Number of lines to a vocabulary with that many tokens or merges, and the name of its pattern.
 _BY_LINES: Final = {
     50_000: ("GPT-2's merges have", "gpt2"),
     50_001: ("GPT-2's merges have", "gpt2"),  # with a line for the version
@@ -37,7 +37,7 @@ _BY_LINES: Final = {
 
 
 def known_pattern(data: bytes) -> str | None:
-    """The name of the pattern that goes with a rank file; None for a file that is not known.
+    """Return the name of the pattern of a published rank file; None for any other file.
 
     Args:
         data: The file, uncompressed.
@@ -47,7 +47,7 @@ def known_pattern(data: bytes) -> str | None:
 
 
 def proposed_pattern(data: bytes) -> str:
-    """What to say about the pattern that a rank file needs: which one, or which it could be.
+    """Return advice on the pattern of a rank file: the known one, or candidates.
 
     Args:
         data: The file, uncompressed.

@@ -1,7 +1,7 @@
-"""A rank table: ordinary tokens and their ids, read strictly from a rank file.
+"""A rank table: ordinary tokens and their ids, and a strict parser of rank files.
 
-This is the reference's own; the native core has a twin of the same interface, which finds
-the same faults on the same lines.
+This is the table of the reference. The native core has a twin with the same interface, which
+reports the same errors on the same lines.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final
 
 from bytepair_engine.errors import BytepairError
 
-#: The largest token id: ids travel as signed 32-bit integers in much of the field's code.
+#: The largest token id: many libraries store ids as signed 32-bit integers.
 MAX_TOKEN_ID: Final = 2**31 - 1
 
 
 class TableFault(BytepairError, ValueError):
-    """Why bytes are not a rank table; `vocabulary_file` turns it into a `VocabularyError`.
+    """An invalid rank table; `file.refusal` converts it to a `VocabularyError`.
 
     Attributes:
         kind: One of "empty_file", "crlf", "malformed_line", "not_base64", "empty_token",
             "rank_not_a_number", "rank_too_large", "duplicate_token", "duplicate_rank".
-        line: 1-based line, or 1-based item where the table does not come from a file.
+        line: 1-based line of the file, or 1-based index of the item.
     """
 
     def __init__(self, kind: str, line: int) -> None:
@@ -34,7 +34,7 @@ class TableFault(BytepairError, ValueError):
 
 
 class RankTable:
-    """Token bytes to id, and the other way one to one."""
+    """A one-to-one mapping between token bytes and ids."""
 
     def __init__(self, ranks: Mapping[bytes, int]) -> None:
         #: Token to id, in the order of the file.
@@ -46,7 +46,7 @@ class RankTable:
         """Build a table from (token, id) pairs.
 
         Raises:
-            TableFault: A token is empty or stands twice, or an id does or is out of range.
+            TableFault: A token is empty or a duplicate, or an id is a duplicate or out of range.
         """
         ranks: dict[bytes, int] = {}
         seen: set[int] = set()
@@ -65,12 +65,12 @@ class RankTable:
 
     @classmethod
     def parse_tiktoken(cls, data: bytes) -> RankTable:
-        r"""Read a rank file: a line for each token, its bytes in base64, a space, its id.
+        r"""Parse a rank file. Each line is the bytes of a token in base64, a space, and its id.
 
         Args:
-            data: The file. Lines end in "\n"; the last one may lack it.
+            data: The file. Lines end in "\n", which is optional after the last one.
         Raises:
-            TableFault: The first line that is not so.
+            TableFault: A line is invalid; the error describes the first such line.
 
         >>> RankTable.parse_tiktoken(b"YQ== 0\nYWI= 1\n").items()
         [(b'a', 0), (b'ab', 1)]
@@ -81,11 +81,11 @@ class RankTable:
         return cls.from_items(_parse_line(line, number) for number, line in enumerate(lines, 1))
 
     def items(self) -> list[tuple[bytes, int]]:
-        """Every (token, id), by id."""
+        """Return all (token, id) pairs in order of ids."""
         return sorted(self.ranks.items(), key=lambda item: item[1])
 
     def missing_byte(self) -> int | None:
-        """The smallest byte that is no token by itself; None if each one is."""
+        """Return the smallest byte that is not a token; None if every byte is one."""
         return next((byte for byte in range(256) if bytes([byte]) not in self.ranks), None)
 
     def has_id(self, token_id: int) -> bool:
@@ -93,7 +93,7 @@ class RankTable:
         return token_id in self._ids
 
     def max_id(self) -> int:
-        """The largest id; -1 for an empty table."""
+        """Return the largest id; -1 for an empty table."""
         return max(self._ids, default=-1)
 
     def __len__(self) -> int:
@@ -111,10 +111,10 @@ def _parse_line(line: bytes, number: int) -> tuple[bytes, int]:
     except binascii.Error:
         raise TableFault("not_base64", number) from None
     if base64.b64encode(decoded) != token:
-        raise TableFault("not_base64", number)  # not the one canonical spelling
+        raise TableFault("not_base64", number)  # not canonical
     if not rank.isdigit():
         raise TableFault("rank_not_a_number", number)
-    # A number of ten digits at the most, so that no line costs more than its length.
+    # At most ten digits, so that `int` is not quadratic in the length of the line.
     if len(rank) > 10:
         raise TableFault("rank_too_large", number)
     return decoded, int(rank)

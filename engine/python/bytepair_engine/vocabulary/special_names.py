@@ -1,4 +1,4 @@
-"""Special tokens in text that arrives in pieces: where one may still follow."""
+"""Search for special tokens in text that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 
 
 class SpecialNames:
-    """A set of strings to look for: the leftmost match, the longest at the same place.
+    """A set of strings to search for: the leftmost match, and the longest at a position.
 
     Attributes:
-        longest: The length of the longest in characters; 0 for none.
+        longest: Length of the longest string in characters; 0 if the set is empty.
     """
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -26,8 +26,8 @@ class SpecialNames:
         self._any: Final = re.compile("|".join(map(re.escape, longest_first)))
 
     def unfinished(self, text: str) -> int:
-        """Where the first suffix of `text` starts that more text could make a name, or a
-        longer one; the length of `text` if there is none."""
+        """Return the start of the first suffix of `text` that more text could complete to a name,
+        or to a longer one; the length of `text` if there is none."""
         for start in self._starts(text, len(text)):
             suffix = text[start:]
             after = bisect_right(self._sorted, suffix)
@@ -36,8 +36,8 @@ class SpecialNames:
         return len(text)
 
     def across(self, text: str, point: int) -> int | None:
-        """Where the first name starts that stands on both sides of `point`, which is not
-        beyond `unfinished`; None if there is none."""
+        """Return the start of the first name that extends across `point`; None if there is none.
+        `point` is at most `unfinished(text)`."""
         for start in self._starts(text, point):
             match = self._any.match(text, start)
             if match and match.end() > point:
@@ -45,22 +45,22 @@ class SpecialNames:
         return None
 
     def _starts(self, text: str, end: int) -> Iterator[int]:
-        """Where names may start that go up to `end` or beyond."""
+        """Yield the positions where a name that extends to `end` or beyond may start."""
         if self._first is not None:
             first = max(0, end - self.longest + 1)
             yield from (match.start() for match in self._first.finditer(text, first, end))
 
     def finditer(self, text: str, end: int) -> Iterator[re.Match[str]]:
-        """The matches that do not overlap and start before `end`, in order."""
+        """Yield the matches that start before `end`, in order and without overlaps."""
         if self.longest:
             yield from takewhile(lambda match: match.start() < end, self._any.finditer(text))
 
     def search(self, text: str, end: int) -> re.Match[str] | None:
-        """The first match that starts before `end`; None if there is none."""
+        """Return the first match that starts before `end`; None if there is none."""
         return next(self.finditer(text, end), None)
 
 
 @lru_cache(64)
 def special_names(names: frozenset[str]) -> SpecialNames:
-    """The names, compiled; kept for streams to come with the same ones."""
+    """Compile a set of names; cached for further streams with the same names."""
     return SpecialNames(names)

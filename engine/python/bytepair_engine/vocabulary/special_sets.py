@@ -1,4 +1,4 @@
-"""From `allowed_special` and `disallowed_special` to the two sets that a backend looks for."""
+"""Compile `allowed_special` and `disallowed_special` into sets for a backend."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bytepair_engine.errors import InvalidOption
 
 SpecialTokens = Literal["all"] | Collection[str]
 
-#: Compiled sets that an encoding keeps, so that callers that vary the options without end cost
-#: time and not memory.
-_KEPT_SETS: Final = 256
+#: Number of compiled sets that an encoding caches: callers that vary the options without end cost
+#: time but not memory.
+_MAX_CACHED_SETS: Final = 256
 
 
 class SpecialSets:
@@ -21,17 +21,17 @@ class SpecialSets:
 
     def __init__(self, backend: Backend[Any], special_tokens: Mapping[str, int]) -> None:
         self._names: Final = frozenset(special_tokens)
-        self._compiled: Final = lru_cache(_KEPT_SETS)(backend.special_set)
+        self._compiled: Final = lru_cache(_MAX_CACHED_SETS)(backend.special_set)
         self._every: Final = backend.special_set(self._names)
         self.none: Final = backend.special_set(frozenset())
         self._default: Final = (self.none, self._every)
         self._nothing: Final = (self.none, self.none)
 
     def resolve(self, allowed: SpecialTokens, disallowed: SpecialTokens) -> tuple[Any, Any]:
-        """The allowed and the disallowed set, by tiktoken's meaning of the two options.
+        """Return the allowed and the disallowed set, with tiktoken's meaning of the options.
 
         Raises:
-            InvalidOption: One is a string other than "all", or holds "".
+            InvalidOption: An option is a string other than "all", or contains "".
         """
         if disallowed == "all":
             if not allowed:
@@ -47,8 +47,8 @@ class SpecialSets:
         return self._compiled(names), self._compiled(rejected)
 
     def _allowed(self, names: Collection[str]) -> frozenset[str]:
-        # As in tiktoken, a name that is no special token allows nothing; left in, it could
-        # take the text of one that is.
+        # As in tiktoken, a name that is not a special token allows nothing. If it were kept, it
+        # could match the text of a special token.
         return _checked("allowed_special", names) & self._names
 
 
