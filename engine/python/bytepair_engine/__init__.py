@@ -7,7 +7,7 @@
 >>> encoding.decode([15339, 1917])
 'hello world'
 
-`reference` holds the definition, and says why there is exactly one answer.
+`backends.reference` defines the encoding, and proves that each text has exactly one.
 """
 
 from bytepair_engine.cancel import CancelScope

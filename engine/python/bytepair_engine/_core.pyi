@@ -1,4 +1,4 @@
-"""The Rust core. Private: use `Encoding`. `Bpe` satisfies `backend.Backend`."""
+"""The Rust core. Private: use `Encoding`. `Bpe` implements `interface.Backend`."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ __all__ = [
     "unpack",
 ]
 
-#: The version of the Unicode Character Database behind the scanners' character classes.
+#: The Unicode version of the scanners' character classes.
 UNICODE_VERSION: Final[str]
 
-#: The version of Unicode behind `break_ends`.
+#: The Unicode version of `break_ends`.
 BREAKS_UNICODE_VERSION: Final[str]
 
 def break_ends(text: str, level: str) -> list[int]:
-    """Where the graphemes, words or sentences of a text end, in code points."""
+    """Return the ends of the graphemes, words or sentences of a text, in code points."""
 
 def merge_columns(
     halves: list[str], vocabulary: Mapping[str, int], prefix: int
@@ -43,15 +43,15 @@ def merges_by_rank(
     merges: tuple[array[int], array[int], array[int]],
     whole_first: bool,
 ) -> bool:
-    """See `as_ranks.merges_by_rank`; the merges are lefts, rights and results. A token of more than
-    256 bytes makes nothing certain."""
+    """See `as_ranks.merges_by_rank`; the merges are lefts, rights and results. False if a token has
+    more than 256 bytes."""
 
 def unpack(data: bytes) -> array[int] | None:
     """See `varint.unpack`."""
 
 @final
 class RankTable:
-    """Tokens and their ids; the twin of `rank_table.RankTable`, with the same faults."""
+    """Tokens and their ids; the twin of `rank_table.RankTable`, with the same errors."""
 
     @staticmethod
     def parse_tiktoken(data: bytes) -> RankTable: ...
@@ -65,13 +65,13 @@ class RankTable:
 
 @final
 class SpecialSet:
-    """What `Bpe.special_set` compiles; see `backend.SpecialTokenSet`."""
+    """A set of special tokens, compiled by `Bpe.special_set`; see `interface.SpecialTokenSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
 @final
 class Bpe:
-    """One encoding; see `backend.Backend` for each method."""
+    """One encoding; see `interface.Backend` for each method."""
 
     name: ClassVar[Literal["native"]]
     def __new__(
@@ -89,13 +89,13 @@ class Bpe:
     @property
     def fingerprint(self) -> str: ...
     def unreachable_ids(self) -> list[int]:
-        """The ids of the ordinary tokens that merging their own bytes does not give, in order:
-        they are given for a whole pre-token alone. Computed anew; takes as long as encoding
-        every token."""
+        """Return the ids of ordinary tokens that merging their own bytes does not produce, in
+        order. They occur only as whole pre-tokens. Not cached; takes as long as encoding every
+        token."""
 
     def special_set(self, names: frozenset[str]) -> SpecialSet: ...
     def split(self, text: str) -> list[str]:
-        """The pre-tokens of ordinary text; the twin of `reference.split`."""
+        """Return the pre-tokens of ordinary text; the twin of `reference.split`."""
     def encode(self, text: str, allowed: SpecialSet, disallowed: SpecialSet) -> list[int]: ...
     def encode_array(
         self, text: str, allowed: SpecialSet, disallowed: SpecialSet
@@ -142,15 +142,15 @@ class Bpe:
 
 @final
 class CancelFlag:
-    """What `cancel.CancelScope` stops the core's work by."""
+    """The flag by which `cancel.CancelScope` cancels work in the core."""
 
     def __new__(cls, seconds: float | None = None) -> CancelFlag: ...
     def set(self) -> None: ...
     def enter(self) -> None:
-        """Let this thread work under the flag."""
+        """Set the flag as that of the current thread."""
     @staticmethod
     def leave() -> None:
-        """Let this thread work under none."""
+        """Remove the flag of the current thread."""
 
 @final
 class PretokenCounter:
@@ -159,13 +159,13 @@ class PretokenCounter:
     def __new__(
         cls, pattern: str | None, threads: int, spill: tuple[str, int] | None
     ) -> PretokenCounter:
-        """`threads`: 0 for one for each core. `spill`: the folder for sorted runs, and the memory
-        in bytes beyond which counts are written there; None for never."""
+        """`threads`: 0 for one per core. `spill`: the folder for sorted runs, and the bytes of
+        memory above which counts are written there; None to keep all in memory."""
     def add(self, texts: list[str]) -> None: ...
     def add_counts(self, counts: PretokenCounts) -> None: ...
     def add_columns(self, words: bytes, offsets: bytes, counts: bytes) -> bool:
-        """Columns as `PretokenCounts.columns` gives them; False, and nothing added, for what
-        cannot be such."""
+        """Add columns in the format of `PretokenCounts.columns`; False, and nothing is added, if
+        they are invalid."""
     @property
     def bytes(self) -> int: ...
     @property
@@ -178,14 +178,14 @@ class PretokenCounts:
 
     @staticmethod
     def from_items(items: Iterable[tuple[bytes, int]]) -> PretokenCounts:
-        """Pre-tokens and counts in [0, 2**64); those of equal ones are added up."""
+        """Create counts from pre-tokens with counts in [0, 2**64); duplicates are summed."""
     def items(self, start: int, stop: int) -> list[tuple[bytes, int]]: ...
     def columns(self, start: int, stop: int) -> list[bytes] | None:
-        """The pre-tokens one after the other, where each starts and the last ends, and their
-        counts; the latter two as little-endian 64-bit numbers. None if a count is over 2**63 - 1.
-        """
+        """Return three columns: the concatenated pre-tokens, the start of each and the end of the
+        last, and the counts; the latter two as little-endian 64-bit numbers. None if a count
+        exceeds 2**63 - 1."""
     def buckets(self, number: int) -> list[PretokenCounts]:
-        """Split into parts by the pre-tokens' bytes alone, each in the same order."""
+        """Split into parts by the pre-tokens' bytes only; each keeps the order."""
     @property
     def unique_bytes(self) -> int: ...
     @property
@@ -203,27 +203,27 @@ class MergeTrainer:
         ties: Literal["lowest", "first-seen"],
     ) -> MergeTrainer: ...
     def step(self, target: int, least: int, seconds: float) -> Literal["enough", "no_pair", "time"]:
-        """Merge until there are `target` tokens, no pair stands `least` times, or `seconds` are
-        over."""
+        """Merge until there are `target` tokens, no pair occurs `least` times, or `seconds` have
+        passed."""
     def merges(self) -> list[tuple[int, int, int]]:
-        """Left, right, and how often they stood side by side."""
+        """Return the left id, the right id and the count of each merged pair."""
     def tokens(self) -> list[bytes]:
-        """By id."""
+        """Return the tokens in order of ids."""
     @property
     def length(self) -> int:
-        """How many tokens the texts have by now."""
+        """Current number of tokens of the texts."""
     def __len__(self) -> int:
-        """How many tokens there are."""
+        """Return the size of the vocabulary."""
 
 @final
 class PipelineNames:
-    """What `Pipeline.names` compiles; see `backend.SpecialTokenSet`."""
+    """A set of special tokens, compiled by `Pipeline.names`; see `interface.SpecialTokenSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
 @final
 class Pipeline:
-    """A pipeline; `pipeline/native.py` gives its parts. See `backend.Backend` for each method."""
+    """A pipeline, built by `pipeline/native.py`; see `interface.Backend` for each method."""
 
     @staticmethod
     def build(

@@ -1,5 +1,4 @@
-"""From a table, a pattern and special tokens to an encoding, after checking that together
-they make one."""
+"""Build an encoding from a rank table, a pattern and special tokens, or from a pipeline."""
 
 from __future__ import annotations
 
@@ -32,18 +31,18 @@ def build_encoding(
     """Build an encoding.
 
     Args:
-        core: The backend that made `table` and will run it.
+        core: The backend that made `table`.
         table: The ordinary tokens.
         name: The encoding's name.
         pattern: The split pattern, resolved.
         special_tokens: Spelling to id.
         source: The encoding's `source`.
-        table_source: What to blame for a fault of the table.
-        resources: What it may take of the machine.
-        template: What frames a text on request; the ids are those of tokens.
+        table_source: The source that errors in the table name.
+        resources: Limits of memory and threads.
+        template: The ids that `add_special_tokens` puts around a text; each is that of a token.
     Raises:
-        VocabularyError: A byte is no token, or a special token is empty, out of range or
-            has the id of an ordinary one.
+        VocabularyError: A single byte is not a token, or a special token is empty, out of range
+            or has the id of an ordinary one.
     """
     missing = table.missing_byte()
     if missing is not None:
@@ -84,19 +83,19 @@ def build_pipeline_encoding(
     """Build the encoding of a pipeline.
 
     Args:
-        core: The backend that will run it.
-        pipeline: The pipeline, as a loader made it.
+        core: The backend.
+        pipeline: The pipeline, from a loader.
         name: The encoding's name.
         source: The encoding's `source`.
-        resources: What it may take of the machine.
+        resources: Limits of memory and threads.
     Raises:
-        VocabularyError: A pattern cannot be run in bounded time, or text would have other ids for
-            being kept from a special token (see `pipeline.text_model`).
+        VocabularyError: A pattern cannot run in bounded time, or the ids of ordinary text depend
+            on a special token (see `pipeline.text_model`).
     """
     try:
         backend = core.build_pipeline(pipeline, resources)
     except VocabularyError as fault:
-        # Backends know no files.
+        # A backend does not know the file: add its name.
         where, problem = source.removeprefix("file:"), f"{fault.source}: {fault.problem}"
         raise VocabularyError(where, problem, fault.remedy) from None
     special = {token.name: token.id for token in pipeline.added if token.special}

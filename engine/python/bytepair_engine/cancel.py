@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class CancelScope:
-    """What one thread encodes and counts in a `with` block. Any other thread may cancel it, and so
-    does a time limit, where there is one.
+    """A `with` block whose encoding and counting can be cancelled by another thread or by a time
+    limit.
 
-    Work that is cancelled raises Cancelled within a few milliseconds, in the middle of a large
-    text or a batch as well; what is started in the block afterwards raises it at once.
+    Cancelled work raises Cancelled within a few milliseconds, even in the middle of a large text
+    or a batch. Work started in the block afterwards raises it at once.
 
-    A scope is for one block. Blocks of one thread do not nest.
+    Each scope serves one block. Blocks of one thread do not nest.
 
     >>> from bytepair_engine.toy import toy
     >>> scope = CancelScope()
@@ -36,37 +36,37 @@ class CancelScope:
     __slots__ = ("_deadline", "_flag", "cancelled")
 
     def __init__(self, seconds: float | None = None) -> None:
-        """Cancel nothing yet.
+        """Create a scope.
 
         Args:
-            seconds: From now on, after which work is cancelled by itself; None for never.
+            seconds: Time limit, counted from now; None for no limit.
         """
         self.cancelled = False
         self._deadline: Final = None if seconds is None else monotonic() + seconds
         self._flag: Final = _flag(seconds)
 
     def cancel(self) -> None:
-        """Stop what runs in the block. From any thread, at any time, any number of times."""
+        """Cancel the work in the block. Thread-safe and idempotent."""
         self.cancelled = True
         if self._flag is not None:
             self._flag.set()
 
     def check(self) -> None:
-        """Raises Cancelled if what runs in the block is to stop."""
+        """Raise Cancelled if the scope was cancelled or its time limit is over."""
         if self._deadline is not None and monotonic() >= self._deadline:
             self.cancelled = True
         if self.cancelled:
             raise Cancelled
 
     def __enter__(self) -> Self:
-        """Work under this scope.
+        """Enter the scope.
 
         Raises:
-            RuntimeError: This thread is in a block of a scope already.
+            RuntimeError: This thread is already in the block of a scope.
         """
-        if _of_thread.scope is not None:
+        if _current.scope is not None:
             raise RuntimeError("blocks of a CancelScope do not nest")
-        _of_thread.scope = self
+        _current.scope = self
         if self._flag is not None:
             self._flag.enter()
         return self
@@ -77,7 +77,7 @@ class CancelScope:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _of_thread.scope = None
+        _current.scope = None
         if self._flag is not None:
             self._flag.leave()
 
@@ -92,7 +92,7 @@ def _has_core() -> bool:
 
 
 def _flag(seconds: float | None) -> CancelFlag | None:
-    """What the core is stopped by; None where there is no core."""
+    """The flag that cancels work in the native core; None if the core is not built."""
     if not _has_core():
         return None
     from bytepair_engine._core import CancelFlag
@@ -100,15 +100,15 @@ def _flag(seconds: float | None) -> CancelFlag | None:
     return CancelFlag(seconds)
 
 
-class _OfThread(threading.local):
+class _Current(threading.local):
     scope: CancelScope | None = None
 
 
-_of_thread: Final = _OfThread()
+_current: Final = _Current()
 
 
 def check() -> None:
-    """Raises Cancelled if what this thread does was cancelled. For the reference's loops."""
-    scope = _of_thread.scope
+    """Raise Cancelled if the work of this thread was cancelled. For the reference's loops."""
+    scope = _current.scope
     if scope is not None:
         scope.check()

@@ -1,4 +1,4 @@
-"""Pause Python's garbage collector while many objects are made at once."""
+"""Pause Python's garbage collector while many objects are created."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Keep the collector from running while the block does, if it was on.
+    """Disable the collector during the block; enable it afterwards if it was enabled before.
 
-    A vocabulary is hundreds of thousands of objects none of which is garbage, and the collector
-    walks through all of them again and again: loading a large one takes nearly twice as long.
+    A vocabulary has hundreds of thousands of live objects, and the collector would scan them
+    repeatedly: loading a large vocabulary would take nearly twice as long.
     """
     was_on = gc.isenabled()
     gc.disable()

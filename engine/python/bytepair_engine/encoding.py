@@ -1,4 +1,4 @@
-"""The public `Encoding`: one loaded vocabulary and its methods."""
+"""The public `Encoding`: a loaded vocabulary and its methods."""
 
 from __future__ import annotations
 
@@ -20,48 +20,50 @@ from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.fingerprint import with_template
 from bytepair_engine.vocabulary.special_sets import SpecialSets, SpecialTokens
 
-#: Every encoding of this process and of the one that it was forked from, by its identity.
+#: Every encoding of this process, including those inherited by a fork, by identity.
 LIVE: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False, eq=False)
 class Encoding(ContextMethods):
-    """Text to token ids and back, for one vocabulary. Immutable and safe to share between
-    threads; the native backend works without the interpreter's lock. `get_encoding` and
-    `load_encoding` make them. They pickle, and cost next to nothing in forked workers.
+    """Converts text to token ids and back, for one vocabulary.
 
-    Two options of the encoding methods say what a special token that `text` contains becomes,
-    with the meaning that tiktoken gives them:
+    Encodings are created by `get_encoding` and `load_encoding`. They are immutable and
+    thread-safe; the native backend releases the GIL. They can be pickled, at almost no cost in
+    forked workers.
 
-    - `allowed_special`: the special tokens that become their id; "all" for every one. Of
-      several that match at one place the longest wins.
-    - `disallowed_special`: the strings whose presence is an error; "all" for every special
-      token that is not allowed. It is looked for in the whole text before anything else.
+    Two options of the encoding methods decide what a special token in `text` becomes, as in
+    tiktoken:
 
-    A special token in neither is ordinary text. The defaults allow none; those of encoding disallow
-    all, and those of counting none, so that counting never fails on what a text contains.
+    - `allowed_special`: the special tokens that become their id; "all" for every one. The longest
+      of several that match at the same position wins.
+    - `disallowed_special`: the strings that are an error; "all" for every special token that is
+      not allowed. The whole text is searched for them first.
 
-    A third one, `add_special_tokens`, puts the tokens of `template` around the ids of each text,
-    as the option of that name does in `tokenizers`. The caller asks for them and not the text, so
-    they need not be in `allowed_special`: text that contains them gives none.
+    A special token in neither is ordinary text. By default none is allowed. Encoding disallows all
+    by default; counting disallows none, so that counting never fails on the content of a text.
+
+    A third option, `add_special_tokens`, puts the tokens of `template` around the ids of each
+    text, as in `tokenizers`. They need not be in `allowed_special`, because the caller requests
+    them: their spellings in the text remain ordinary text.
 
     Attributes:
-        name: The canonical name, or the one that the declaration gives.
-        source: "builtin", "builtin:" and the built-in encoding that it extends, or "file:"
+        name: The canonical name, or the name in the declaration.
+        source: "builtin"; "builtin:" and the name of the extended built-in encoding; or "file:"
             and a path.
-        pattern: The split pattern: a regular expression, or several, one for each line.
+        pattern: The split pattern: one regular expression per line.
         special_tokens: Spelling to id.
-        max_token_id: The largest id, special tokens included.
-        n_vocab: `max_token_id` + 1; not every id below it need exist.
+        max_token_id: The largest id, including special tokens.
+        n_vocab: `max_token_id` + 1; some ids below it may be unused.
         fingerprint: "sha256:" and 64 hexadecimal digits; see `fingerprint.fingerprint`.
         backend: "native" or "reference".
-        resources: What it may take of the machine.
+        resources: Limits of memory and threads.
         splitter: The hand-written scanner that runs the pattern, or "regex".
-        pipeline: What it is where a table, a pattern and special tokens do not say it; else None.
-        template: The ids that `add_special_tokens` puts before and after a text; none where the
-            file does not say it, as only a tokenizer.json can.
-        template_names: The names of these tokens, those before a text first: of one that is not
-            special, its text.
+        pipeline: The pipeline; None if the encoding is a rank table.
+        template: The ids that `add_special_tokens` puts before and after a text; empty if the
+            file defines none. Only a tokenizer.json can.
+        template_names: The names of these tokens in order; the text of a token that is not
+            special.
         fits: Finds how much text fits, for `context.measure`; None where only the definition can.
     """
 
@@ -101,7 +103,7 @@ class Encoding(ContextMethods):
     @property
     def fingerprint(self) -> str:
         plain = self._backend.fingerprint
-        # That of a pipeline says it already.
+        # The fingerprint of a pipeline includes the template.
         return plain if self.pipeline is not None else with_template(plain, self.template)
 
     @property
@@ -114,8 +116,8 @@ class Encoding(ContextMethods):
 
     @property
     def decoder(self) -> Decoder | None:
-        """What tokens' bytes are where that depends on their place in a sequence; None where it
-        does not."""
+        """The decoder, if the bytes of a token depend on its position in the sequence; else
+        None."""
         return (
             None
             if self.pipeline is None or self.pipeline.decoder.is_plain
@@ -140,7 +142,7 @@ class Encoding(ContextMethods):
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
-            Ids in text order, each in [0, n_vocab); [] for "", except for the template.
+            Ids in text order, each in [0, n_vocab); [] for "", apart from the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
@@ -154,7 +156,7 @@ class Encoding(ContextMethods):
         return self.template.around(ids) if add_special_tokens else ids
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """As `encode` with every special token that `text` contains as ordinary text."""
+        """Encode `text`, treating all special tokens in it as ordinary text."""
         none = self._special_sets.none
         return self._backend.encode(text, none, none)
 
@@ -166,8 +168,11 @@ class Encoding(ContextMethods):
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
     ) -> array[int]:
-        """As `encode`, as one array of unsigned 32-bit integers (typecode "I"), which costs
-        far less than a list: `numpy.frombuffer` and `memoryview` take it without a copy."""
+        """Encode into an array of unsigned 32-bit integers (typecode "I").
+
+        An array is far cheaper than a list; `numpy.frombuffer` and `memoryview` share it without
+        a copy. Options and errors are those of `encode`.
+        """
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
         ids = self._backend.encode_array(text, *sets)
         return array("I", self.template.around(ids)) if add_special_tokens else ids
@@ -180,9 +185,11 @@ class Encoding(ContextMethods):
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
     ) -> bytes:
-        """As `encode`, as the varints that a packed `repeated uint32` field holds on the
-        wire of Protocol Buffers; b"" for "". The text may come as its UTF-8, in bytes, which spares
-        Python the text: bytes that are not UTF-8 are InvalidUnicode."""
+        """Encode into the varints of a packed `repeated uint32` field of Protocol Buffers.
+
+        `text` may also be UTF-8 bytes, which saves the conversion to `str`; bytes that are not
+        UTF-8 raise InvalidUnicode. Options and errors are those of `encode`; b"" for "".
+        """
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
         packed = self._backend.encode_packed(text, *sets)
         if not add_special_tokens:
@@ -198,7 +205,7 @@ class Encoding(ContextMethods):
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
     ) -> tuple[list[int], list[int]]:
-        """Encode `text`, and say where in it each token starts.
+        """Encode `text`, and return the offset of each token.
 
         Args:
             text: Any text without lone surrogates.
@@ -207,15 +214,15 @@ class Encoding(ContextMethods):
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
-            Ids, and as many offsets, which never decrease and begin with 0,
-            unless the vocabulary drops what the text begins with. In bytes they are
-            exact; in the other units a token that starts inside a character has the offset
-            of that character. What the template puts before the text has the offset 0, what
-            comes after it the length of the text. ([], []) for "", except for the template.
+            Ids, and the start of each token in `text`. Offsets never decrease. The first is 0,
+            unless the vocabulary drops the start of the text. Byte offsets are exact; in the
+            other units, a token that starts inside a character has the offset of that character.
+            Template tokens before the text have the offset 0, those after it the length of the
+            text. ([], []) for "", apart from the template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
             InvalidUnicode: `text` holds a lone surrogate.
-            InvalidOption: `unit` is none of the three.
+            InvalidOption: `unit` is not one of the three.
 
         >>> from bytepair_engine.toy import toy
         >>> toy().encode_with_offsets("éaa", unit="code_point")
@@ -239,7 +246,7 @@ class Encoding(ContextMethods):
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
-        """As `encode` for each text; [] for none. The first text that fails fails all."""
+        """Encode each text as `encode` does; [] for none. If a text fails, its error is raised."""
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
         found = self._backend.encode_batch(texts, *sets)
         return [self.template.around(ids) for ids in found] if add_special_tokens else found
@@ -253,28 +260,29 @@ class Encoding(ContextMethods):
         disallowed_special: SpecialTokens = (),
         add_special_tokens: bool = False,
     ) -> int:
-        """Count the ids that `encode` gives by the same options, without building them.
+        """Count the ids that `encode` returns for the same options, without building them.
 
         Args:
-            text: Any text without lone surrogates, or its UTF-8 as bytes, which spares Python the
-                text.
-            limit: If given, at least 0: counting may stop once there are more tokens.
+            text: Any text without lone surrogates, or UTF-8 bytes, which saves the conversion to
+                `str`.
+            limit: At least 0: counting may stop once the limit is exceeded. None for no limit.
             allowed_special: See the class.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
-            The exact count, or `limit` + 1 where there are more than `limit`; 0 for "", except for
-            the template.
+            The exact count, or `limit` + 1 if it exceeds `limit`; 0 for "", apart from the
+            template.
         Raises:
             SpecialTokenFound: `text` holds a disallowed special token.
-            InvalidUnicode: `text` holds a lone surrogate, or bytes that are not UTF-8.
+            InvalidUnicode: `text` holds a lone surrogate, or is not UTF-8.
             InvalidOption: `limit` is negative.
         """
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
         limit = _checked_limit(limit)
         if not add_special_tokens:
             return self._backend.count(text, *sets, limit)
-        return self._with_template(self._backend.count(text, *sets, self._rest(limit)), limit)
+        count = self._backend.count(text, *sets, self._text_limit(limit))
+        return self._with_template(count, limit)
 
     def count_batch(
         self,
@@ -285,16 +293,16 @@ class Encoding(ContextMethods):
         disallowed_special: SpecialTokens = (),
         add_special_tokens: bool = False,
     ) -> list[int]:
-        """As `count` for each text; [] for none. The first text that fails fails all."""
+        """Count each text as `count` does; [] for none. If a text fails, its error is raised."""
         sets = self._special_sets.resolve(allowed_special, disallowed_special)
         limit = _checked_limit(limit)
         if not add_special_tokens:
             return self._backend.count_batch(texts, *sets, limit)
-        counts = self._backend.count_batch(texts, *sets, self._rest(limit))
+        counts = self._backend.count_batch(texts, *sets, self._text_limit(limit))
         return [self._with_template(count, limit) for count in counts]
 
-    def _rest(self, limit: int | None) -> int | None:
-        """How many tokens a text may have within `limit` beside those of the template."""
+    def _text_limit(self, limit: int | None) -> int | None:
+        """The part of `limit` that the template leaves for a text."""
         return None if limit is None else max(0, limit - len(self.template))
 
     def _with_template(self, count: int, limit: int | None) -> int:
@@ -302,11 +310,13 @@ class Encoding(ContextMethods):
         return total if limit is None else min(total, limit + 1)
 
     def contains_special(self, text: Text, *, allowed_special: SpecialTokens = frozenset()) -> bool:
-        """Whether a text contains a special token that is not allowed: `encode` would encode it as
-        text or raise, by `disallowed_special`. The text is not encoded.
+        """Whether a text contains a special token that is not allowed.
+
+        `encode` would treat it as ordinary text or raise, depending on `disallowed_special`. The
+        text is searched, not encoded.
 
         Args:
-            text: Any text, or UTF-8 that may be cut within a character.
+            text: Any text, or UTF-8 that may start or end within a character.
             allowed_special: See the class.
         Returns:
             False for "".
@@ -319,18 +329,18 @@ class Encoding(ContextMethods):
     # Ids to text
 
     def decode(self, ids: Sequence[int], *, errors: DecodeErrors = "replace") -> str:
-        """Decode ids into text; special ids give their spelling.
+        """Decode ids into text; a special id becomes its spelling.
 
         Args:
-            ids: Token ids; a list, an array or any sequence of integers.
-            errors: What bytes that are not UTF-8 become: "replace" gives one U+FFFD for
-                each maximal invalid sequence, as Python and the WHATWG do; "strict" raises.
+            ids: A list, an array or any sequence of token ids.
+            errors: Handling of bytes that are not UTF-8: "replace" inserts one U+FFFD for each
+                maximal invalid sequence, as Python and the WHATWG do; "strict" raises.
         Returns:
             The text; "" for no ids.
         Raises:
             UnknownTokenId: No token has one of the ids.
             InvalidUnicode: The bytes are not UTF-8, and `errors` is "strict".
-            InvalidOption: `errors` is neither.
+            InvalidOption: `errors` is another value.
         """
         if errors not in ("replace", "strict"):
             raise InvalidOption("errors", 'must be "replace" or "strict"')
@@ -347,14 +357,14 @@ class Encoding(ContextMethods):
     # Single tokens
 
     def encode_single_token(self, token: str | bytes) -> int:
-        """The id of exactly one token, ordinary or special.
+        """Return the id of a token, ordinary or special.
 
-        This asks the vocabulary, not text: never give it what a user wrote.
+        This is a vocabulary lookup that returns special ids too: never pass it user text.
 
         Raises:
-            UnknownToken: It is not one token.
+            UnknownToken: `token` is not exactly one token.
         """
-        # A lone surrogate is in no token.
+        # No token contains a lone surrogate.
         data = token.encode(errors="replace") if isinstance(token, str) else token
         if isinstance(token, str) and data.decode() != token:
             raise UnknownToken(len(data))
@@ -367,7 +377,7 @@ class Encoding(ContextMethods):
         return token_id
 
     def decode_single_token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one token, ordinary or special.
+        """Return the bytes of a token, ordinary or special.
 
         Raises:
             UnknownTokenId: No token has this id.
@@ -378,7 +388,7 @@ class Encoding(ContextMethods):
         return token
 
     def token_byte_values(self) -> list[bytes]:
-        """The bytes of every ordinary token, sorted."""
+        """Return the bytes of every ordinary token, sorted."""
         return self._backend.token_byte_values()
 
     def is_special_id(self, token_id: int) -> bool:
@@ -386,12 +396,12 @@ class Encoding(ContextMethods):
         return token_id in self._special_ids
 
     def without_special(self, ids: Sequence[int]) -> list[int]:
-        """The ids that are not those of special tokens, in order."""
+        """Return the ids without those of special tokens, in order."""
         return [token_id for token_id in ids if token_id not in self._special_ids]
 
 
 def _checked_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 0:
         raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
-    # No text is so long, and no word of the core.
+    # The core's integers hold no larger limit, and no text is longer.
     return None if limit is not None and limit > sys.maxsize else limit

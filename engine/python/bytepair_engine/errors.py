@@ -2,22 +2,21 @@
 
     BytepairError
     ├── UnknownEncoding      (LookupError)  no such encoding or alias
-    ├── VocabularyError      (ValueError)   a table or a declaration is not what it must be
+    ├── VocabularyError      (ValueError)   an invalid vocabulary file or declaration
     ├── SpecialTokenFound    (ValueError)   the text contains a special token that is not allowed
-    ├── InvalidUnicode       (ValueError)   a lone surrogate in text, or strict decoding of bytes
+    ├── InvalidUnicode       (ValueError)   a lone surrogate in text, or bytes that are not UTF-8
     ├── UnknownTokenId       (LookupError)  an id that the encoding does not have
     ├── UnknownToken         (LookupError)  bytes that are not one token
-    ├── InvalidOption        (ValueError)   an argument outside its domain
-    ├── BudgetTooSmall       (ValueError)   not even the least that must be kept fits
-    ├── TrainingError        (ValueError)   the texts make no merge table
-    ├── PieceTooLong         (ValueError)   streamed text without a split point for too long
-    ├── StreamFinished       (RuntimeError) a stream that was used after its end
+    ├── InvalidOption        (ValueError)   an argument with an invalid value
+    ├── BudgetTooSmall       (ValueError)   the content that must be kept exceeds the token limit
+    ├── TrainingError        (ValueError)   texts that no vocabulary can be trained on
+    ├── PieceTooLong         (ValueError)   streamed text that has no split point for too long
+    ├── StreamFinished       (RuntimeError) use of a stream after its end
     ├── Cancelled            (RuntimeError) work in a `CancelScope` that was cancelled
     └── InternalError        (RuntimeError) a bug in the native core
 
-Every error carries its facts as attributes, so that callers branch on a type and quote a
-value and never parse a sentence. No message holds the text that was being encoded, apart
-from the spelling of a special token, which is the vocabulary's and not the caller's.
+Every error carries its facts as attributes, so that callers never parse a message. No message
+quotes the input text, except for the spelling of a special token, which comes from the vocabulary.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from collections.abc import Sequence
 
 
 class BytepairError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """Base class of the errors of this package."""
 
 
 class UnknownEncoding(BytepairError, LookupError):
     """No encoding or alias has this name.
 
     Attributes:
-        name: What was requested.
-        known: The names that exist, sorted.
+        name: The requested name.
+        known: The known names, sorted.
     """
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
@@ -47,13 +46,13 @@ class UnknownEncoding(BytepairError, LookupError):
 
 
 class VocabularyError(BytepairError, ValueError):
-    """A vocabulary file or declaration was refused.
+    """A vocabulary file or declaration is invalid.
 
     Attributes:
-        source: File name, or the name of the declaration, where the fault is.
-        line: 1-based line in that file; None where the fault has no line.
-        problem: What is wrong.
-        remedy: What to do about it.
+        source: Name of the file or of the declaration.
+        line: 1-based line in the file; None if the problem has no line.
+        problem: The problem.
+        remedy: How to fix it.
     """
 
     def __init__(self, source: str, problem: str, remedy: str, *, line: int | None = None) -> None:
@@ -64,8 +63,8 @@ class VocabularyError(BytepairError, ValueError):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        place = self.source if self.line is None else f"{self.source}, line {self.line}"
-        return f"{place}: {self.problem}; {self.remedy}"
+        position = self.source if self.line is None else f"{self.source}, line {self.line}"
+        return f"{position}: {self.problem}; {self.remedy}"
 
 
 class SpecialTokenFound(BytepairError, ValueError):
@@ -73,7 +72,7 @@ class SpecialTokenFound(BytepairError, ValueError):
 
     Attributes:
         token: The special token.
-        byte_offset: Where it starts, in bytes of the text's UTF-8.
+        byte_offset: Its start, in bytes of the text's UTF-8.
     """
 
     def __init__(self, token: str, byte_offset: int) -> None:
@@ -90,12 +89,12 @@ class SpecialTokenFound(BytepairError, ValueError):
 
 
 class InvalidUnicode(BytepairError, ValueError):
-    """Text with a lone surrogate, or bytes that are not UTF-8 under strict decoding.
+    """Text with a lone surrogate, or bytes that are not UTF-8.
 
     Attributes:
-        byte_offset: Where the fault starts: in bytes of the UTF-8 of the text before it, or
-            in the decoded bytes.
-        problem: What is wrong there.
+        byte_offset: Start of the invalid part: in text, the length of the UTF-8 before it; in
+            bytes, the offset.
+        problem: The problem.
     """
 
     def __init__(self, byte_offset: int, problem: str) -> None:
@@ -112,7 +111,7 @@ class UnknownTokenId(BytepairError, LookupError):
 
     Attributes:
         token_id: The id.
-        index: Its position in the ids that were given; None for a single id.
+        index: Its index in the sequence of ids; None for a single id.
     """
 
     def __init__(self, token_id: int, index: int | None = None) -> None:
@@ -121,15 +120,15 @@ class UnknownTokenId(BytepairError, LookupError):
         self.index = index
 
     def __str__(self) -> str:
-        place = "" if self.index is None else f" at index {self.index}"
-        return f"no token has id {self.token_id}{place}"
+        position = "" if self.index is None else f" at index {self.index}"
+        return f"no token has id {self.token_id}{position}"
 
 
 class UnknownToken(BytepairError, LookupError):
     """Bytes that are not exactly one token.
 
     Attributes:
-        length: How many bytes were given.
+        length: The number of bytes.
     """
 
     def __init__(self, length: int) -> None:
@@ -141,11 +140,11 @@ class UnknownToken(BytepairError, LookupError):
 
 
 class InvalidOption(BytepairError, ValueError):
-    """An argument outside its domain.
+    """An argument with an invalid value.
 
     Attributes:
         option: The argument's name.
-        problem: What is wrong with it.
+        problem: The problem.
     """
 
     def __init__(self, option: str, problem: str) -> None:
@@ -158,13 +157,13 @@ class InvalidOption(BytepairError, ValueError):
 
 
 class BudgetTooSmall(BytepairError, ValueError):
-    """Not even the least that must be kept fits the number of tokens.
+    """The content that must be kept has more tokens than the limit.
 
     Attributes:
-        needed: How many tokens it has.
-        budget: How many there may be.
-        byte_offset: Of the code point that does not fit, in the text's UTF-8; None where it is no
-            single one.
+        needed: Number of tokens of that content.
+        budget: The limit.
+        byte_offset: Offset, in the text's UTF-8, of the code point that does not fit; None if it
+            is not a single one.
     """
 
     def __init__(self, needed: int, budget: int, byte_offset: int | None = None) -> None:
@@ -175,7 +174,7 @@ class BudgetTooSmall(BytepairError, ValueError):
 
     def __str__(self) -> str:
         what = (
-            "what must be kept"
+            "the content that must be kept"
             if self.byte_offset is None
             else f"the code point at byte {self.byte_offset}"
         )
@@ -183,11 +182,11 @@ class BudgetTooSmall(BytepairError, ValueError):
 
 
 class PieceTooLong(BytepairError, ValueError):
-    """Streamed text exceeded the bound without a place where it can be split.
+    """Streamed text exceeded the buffer limit without a point where it can be split.
 
     Attributes:
-        limit: How many bytes of text a stream may hold.
-        byte_offset: Where in the stream the text that cannot be cut starts.
+        limit: The limit, in bytes of buffered text.
+        byte_offset: Offset in the stream where the buffered text starts.
     """
 
     def __init__(self, limit: int, byte_offset: int) -> None:
@@ -213,8 +212,8 @@ class TrainingError(BytepairError, ValueError):
     """The texts cannot be trained on.
 
     Attributes:
-        problem: What is wrong with them.
-        remedy: What to do about it.
+        problem: The problem.
+        remedy: How to fix it.
     """
 
     def __init__(self, problem: str, remedy: str) -> None:
@@ -227,17 +226,17 @@ class TrainingError(BytepairError, ValueError):
 
 
 class StreamFinished(BytepairError, RuntimeError):
-    """A stream was fed after its end: `finish()`, a stop string or an error."""
+    """A stream was used after its end: after `finish()`, a stop string or an error."""
 
     def __str__(self) -> str:
         return "the stream has ended; start another one"
 
 
 class InternalError(BytepairError, RuntimeError):
-    """The native core panicked: a bug of this package, whatever it was given.
+    """The native core panicked: a bug in this package, whatever the input.
 
-    The call that raises it has had no effect, and the encoding can be used as before. Where in
-    the core it happened is on standard error, without the text.
+    The failed call had no effect, and the encoding remains usable. Standard error shows the
+    position in the core, without the text.
     """
 
     def __str__(self) -> str:

@@ -17,17 +17,16 @@ def extend_encoding(
     """Add special tokens to an encoding.
 
     Args:
-        encoding: Any encoding that is a rank table. It stays as it is.
-        special_tokens: Spelling to id; or spellings, which then get the ids from
+        encoding: An encoding with a rank table. It is not changed.
+        special_tokens: Spelling to id; or a sequence of spellings, which get consecutive ids from
             `encoding.n_vocab` on.
-        name: The name of what is returned.
+        name: The name of the new encoding.
     Returns:
-        The encoding with these special tokens beside its own: ordinary text has the same ids in
-        both.
+        A new encoding with the special tokens of `encoding` and these. Ordinary text has the same
+        ids in both.
     Raises:
-        InvalidOption: `special_tokens` is one string, or the encoding is no rank table.
-        VocabularyError: A token is empty, is already there, or has an id that any token has or
-            that is out of range.
+        InvalidOption: `special_tokens` is one string, or the encoding has no rank table.
+        VocabularyError: A token is empty or already special, or its id is in use or out of range.
 
     >>> from bytepair_engine import get_encoding
     >>> chat = extend_encoding(get_encoding("cl100k_base"), ["<|user|>", "<|bot|>"], name="chat")
@@ -45,7 +44,7 @@ def extend_encoding(
     if encoding.pipeline is not None:
         raise InvalidOption(
             "encoding",
-            f"{encoding.name!r} is more than a rank table, so its special tokens are its file's",
+            f"{encoding.name!r} is not a rank table: add special tokens to its file instead",
         )
     taken = {token_id: token for token, token_id in encoding.special_tokens.items()}
     for token, token_id in special_tokens.items():
@@ -62,7 +61,7 @@ def extend_encoding(
             raise VocabularyError(
                 f"special token {token!r}",
                 problem,
-                f"leave it out, or give it a free id: from {encoding.n_vocab} on all are free",
+                f"leave it out, or give it a free id: {encoding.n_vocab} or any larger one",
             )
         taken[token_id] = token
     core = resolve(encoding.backend)
@@ -80,7 +79,7 @@ def extend_encoding(
 
 
 def ordinary_tokens(encoding: Encoding) -> list[tuple[bytes, int]]:
-    """Every token that is not special, with its id, by id."""
+    """Every ordinary token with its id, in order of ids."""
     special = set(encoding.special_tokens.values())
     tokens = (
         (token_id, encoding._backend.token_bytes(token_id))

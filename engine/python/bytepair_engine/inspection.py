@@ -1,4 +1,4 @@
-"""Describe vocabulary files before they are served."""
+"""Describe vocabulary files, to check them before use."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ from bytepair_engine.streaming.encoder import can_stream
 from bytepair_engine.vocabulary.builtin import SHA256
 from bytepair_engine.vocabulary.published import known_pattern, proposed_pattern
 
-#: How many characters of a regular expression or of another value a step may show.
-_LONGEST_VALUE: Final = 200
+#: Maximum number of characters of a value, such as a regular expression, in a step.
+_MAX_VALUE_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What a file holds.
+    """The description of a vocabulary file.
 
     Attributes:
-        file: The file.
-        format: What it is, by its content.
-        sha256: Of the file, uncompressed: 64 hexadecimal digits.
-        official: The built-in encodings that have this very table.
-        spec: A declaration that serves it, if it can be served.
-        encoding: What that comes to; None if more must be declared.
-        missing: What must be declared besides, in words; "" for nothing.
-        known_pattern: The name of the pattern that goes with a published rank file; None for
-            another file.
-        steps: What is done to text, one line for each step; () where `encoding` is None.
-        always_found: Tokens that text which contains them always becomes, though no request asks
-            for it: added tokens that the file does not call special.
+        file: The path.
+        format: The format, detected from the content.
+        sha256: Hash of the file, uncompressed: 64 hexadecimal digits.
+        official: The built-in encodings with the same table.
+        spec: The declaration that was inspected.
+        encoding: The loaded encoding; None if the declaration is incomplete.
+        missing: The keys that must be added to the declaration, in words; "" if it is complete.
+        known_pattern: The name of the pattern of a published rank file; None for any other file.
+        steps: The processing steps of text, one line each; () if `encoding` is None.
+        always_found: Added tokens that are not special in the file: they are recognised in every
+            text, even if `allowed_special` is empty.
     """
 
     file: Path
@@ -59,18 +58,18 @@ class Inspection:
 
     @property
     def can_stream(self) -> bool:
-        """Whether text can be streamed into it."""
+        """Whether text can be streamed into the encoding."""
         return self.encoding is not None and can_stream(self.encoding)
 
 
 def inspect_file(spec: EncodingSpec) -> Inspection:
-    """Say what the file of a declaration is and holds.
+    """Detect the format of a declaration's file and describe its content.
 
     Args:
-        spec: The declaration; only its name and `file` are needed, and what a bare rank file
-            lacks: `pattern`, `encoder_file`, `special_tokens`.
+        spec: The declaration. It needs a name and `file`; a rank file also needs `pattern`,
+            `encoder_file` or `special_tokens`, which it does not contain.
     Raises:
-        VocabularyError: The file is no vocabulary, or none that can be served exactly.
+        VocabularyError: The file is not a vocabulary, or cannot be encoded with exactly.
     """
     if spec.file is None:
         raise VocabularyError(f"encoding {spec.name!r}", "no file is given", "add file")
@@ -109,7 +108,7 @@ def _missing(spec: EncodingSpec, format_: Format, data: bytes) -> str:
     wanted = []
     if format_ in ("tiktoken", "gpt2") and spec.pattern is None:
         wanted.append(
-            "pattern: this file does not carry one, and another gives other ids; "
+            "pattern: a rank file contains none, and a wrong one gives wrong ids; "
             + proposed_pattern(data)
         )
     if format_ == "gpt2" and spec.encoder_file is None:
@@ -134,7 +133,7 @@ def _pipeline_steps(pipeline: Pipeline) -> Iterator[str]:
     if pipeline.model.byte_tokens:
         yield "fall back to the tokens of single bytes"
     if not pipeline.decoder.is_plain:
-        yield "decode by the place in the sequence: the first token's space is not shown"
+        yield "decode by the position in the sequence: the first token loses its leading space"
 
 
 def _template_steps(encoding: Encoding) -> Iterator[str]:
@@ -142,7 +141,7 @@ def _template_steps(encoding: Encoding) -> Iterator[str]:
     names = encoding.template_names
     if names:
         frame = " ".join([*names[:before], "…", *names[before:]])
-        yield f"on request (add_special_tokens), frame the ids: {_shortened(frame)}"
+        yield f"with add_special_tokens, add the template's ids: {_shortened(frame)}"
 
 
 def _value(value: object) -> str:
@@ -154,4 +153,4 @@ def _value(value: object) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"

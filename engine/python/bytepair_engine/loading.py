@@ -1,4 +1,4 @@
-"""From a declaration to an encoding: reads the files that it names, and verifies them."""
+"""Load an encoding from its declaration, and verify its files."""
 
 from __future__ import annotations
 
@@ -26,34 +26,33 @@ def load_encoding(
     cache_bytes: int = DEFAULT_CACHE_BYTES,
     threads: int = 0,
 ) -> Encoding:
-    """Load an encoding from its declaration, or from a vocabulary file that describes itself.
+    """Load an encoding from its declaration, or from a self-describing vocabulary file.
 
     Args:
-        spec: The declaration; or the path of a TOML file that holds its keys and `name`; or the
-            path of a tokenizer.json, a SentencePiece model or a Tekken file, whose encoding is
-            then named after it ("tokenizer" for tokenizer.json). What a file is, its content says.
-        backend: "native" or "reference"; None for native where the core is built and runs what
-            the file holds.
+        spec: The declaration; or the path of a TOML file with its keys and `name`; or the path of
+            a tokenizer.json, a SentencePiece model or a Tekken file, which names the encoding
+            ("tokenizer" for tokenizer.json). The format is detected from the content.
+        backend: "native" or "reference"; None for native if the core is built, else reference.
         cache_bytes: See `resources.Resources`.
         threads: See `resources.Resources`.
     Raises:
-        InvalidOption: An argument is out of its range, or the core is not built.
-        VocabularyError: The declaration or one of its files is not what it must be; or the path
-            is that of a rank file, which needs a declaration: it does not carry its pattern.
-        UnknownEncoding: `extends` names no built-in encoding.
+        InvalidOption: An argument is out of range, or the core is not built.
+        VocabularyError: The declaration or one of its files is invalid; or `spec` is the path of a
+            rank file, which does not contain its pattern and so needs a declaration.
+        UnknownEncoding: `extends` is not the name of a built-in encoding.
     """
     if not isinstance(spec, EncodingSpec):
         spec = _declaration_of(Path(spec))
     spec.check()
     core, resources = resolve(backend), Resources(cache_bytes, threads)
     if spec.extends is not None:
-        return _as_expected(spec, _extend(core, spec, resources))
+        return _verified(spec, _extend(core, spec, resources))
     with collector.paused():
         return load_opened(core, spec, open_vocabulary(spec), resources)
 
 
 def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resources) -> Encoding:
-    """As `load_encoding`, for a declaration whose file was read already."""
+    """Load an encoding from a declaration whose file is already read; see `load_encoding`."""
     vocabulary = read_vocabulary(core, spec, opened)
     source = f"file:{spec.file}"
     if not isinstance(vocabulary, Ranked):
@@ -72,26 +71,28 @@ def load_opened(core: Core, spec: EncodingSpec, opened: Opened, resources: Resou
             resources=resources,
             template=vocabulary.template,
         )
-    return _as_expected(spec, encoding)
+    return _verified(spec, encoding)
 
 
-def _as_expected(spec: EncodingSpec, encoding: Encoding) -> Encoding:
+def _verified(spec: EncodingSpec, encoding: Encoding) -> Encoding:
     if spec.fingerprint is not None and spec.fingerprint.lower() != encoding.fingerprint:
         files = [str(file) for file in (spec.file, spec.encoder_file) if file is not None]
         raise VocabularyError(
             ", ".join([f"encoding {spec.name!r}", *files]),
             f"its fingerprint is {encoding.fingerprint}, and {spec.fingerprint} was expected",
-            "restore the file or the declaration that it was taken from, or correct fingerprint "
-            "if the new content is meant",
+            "restore the original file and declaration, or update fingerprint if the change is "
+            "intended",
         )
     return encoding
 
 
 def find_builtin(name: str) -> tuple[str, Builtin]:
-    """The canonical name and the parts of a built-in encoding.
+    """Find a built-in encoding by its name or by a model name.
 
+    Returns:
+        The canonical name and the definition.
     Raises:
-        UnknownEncoding: There is none of that name, and no alias or prefix of a model.
+        UnknownEncoding: No built-in encoding, alias or pattern matches `name`.
     """
     canonical = name if name in BUILTINS else MODEL_NAMES.find(name)
     if canonical is None:
@@ -104,18 +105,18 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
     names = {token_id: token for token, token_id in builtin.special_tokens.items()}
     for token, token_id in spec.special_tokens.items():
         if names.setdefault(token_id, token) != token and token not in builtin.special_tokens:
-            # Permission to use one would be permission to use the other.
+            # Permission to use one of the two would include the other.
             raise VocabularyError(
                 f"encoding {spec.name!r}",
                 f"special token {token!r} has id {token_id}, which {names[token_id]!r} has",
-                "give it an id that no token has",
+                "give it an unused id",
             )
         if builtin.special_tokens.get(token, token_id) != token_id:
             raise VocabularyError(
                 f"encoding {spec.name!r}",
                 f"special token {token!r} has id {builtin.special_tokens[token]} in "
                 f"{base_name}, and {token_id} here",
-                "remove it from special_tokens, or give the two the same id",
+                "remove it from special_tokens, or give it the same id",
             )
     return build_encoding(
         core,
@@ -130,9 +131,9 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
 
 
 def _declaration_of(path: Path) -> EncodingSpec:
-    """The declaration that a file holds, or that it needs if it is a vocabulary."""
+    """Read a declaration from a TOML file, or create one for a vocabulary file."""
     data = read_vocabulary_file(path)
-    if not data:  # which is sound TOML
+    if not data:  # which is valid TOML
         raise VocabularyError(str(path), "the file is empty", "fetch it again: it was cut off")
     try:
         table = tomllib.loads(data.decode())

@@ -1,7 +1,7 @@
-"""Pickle encodings: built-in ones by name and fingerprint, others by their content.
+"""Pickle encodings: built-in ones by name and fingerprint, others by content.
 
-An encoding that lives in this process, or that it inherited by a fork, is found again and not
-rebuilt: process pools on Linux share the memory of their parent's encodings.
+Unpickling returns an encoding that this process already has, also one that it inherited by a
+fork. Process pools on Linux thus share the memory of their parent's encodings.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from bytepair_engine.registry import get_encoding
 from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.builtin import BUILTINS
 
-#: Encodings of other processes that this one keeps: each of the tasks of a pool brings its own.
-_KEPT: Final = 8
+#: Number of rebuilt encodings that a process caches: each task of a pool carries its own pickle.
+_MAX_REBUILT: Final = 8
 
 _contents: Final[WeakKeyDictionary[Encoding, bytes]] = WeakKeyDictionary()
 _restored: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
 
 
 def reduced(encoding: Encoding) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
-    """What `pickle` keeps of an encoding."""
+    """Return the value of `Encoding.__reduce__`."""
     if _is_builtin(encoding):
         return _builtin, (
             encoding.name,
@@ -86,7 +86,7 @@ def _of_content(identity: bytes, content: bytes) -> Encoding:
     return found if found is not None else _rebuilt(identity, content)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_REBUILT)
 def _rebuilt(identity: bytes, content: bytes) -> Encoding:
     parts = pickle.loads(content)
     core = resolve(parts["core"])

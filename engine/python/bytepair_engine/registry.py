@@ -1,4 +1,4 @@
-"""The built-in encodings by name, loaded at first use and then cached."""
+"""The built-in encodings by name, loaded on first use and cached."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def get_encoding(
     """Get a built-in encoding.
 
     Args:
-        name: A name of `list_encodings()`, or a model's that `aliases()` has or has a pattern for.
-        backend: "native" or "reference"; None for native where the core is built.
+        name: A name from `list_encodings()`, or a model name that matches `aliases()`.
+        backend: "native" or "reference"; None for native if the core is built, else reference.
         cache_bytes: See `resources.Resources`.
         threads: See `resources.Resources`.
     Returns:
-        The same object at each call with the same arguments.
+        The same object for the same arguments.
     Raises:
-        UnknownEncoding: There is none of that name; a similar one is never used instead.
-        InvalidOption: An argument is out of its range, or the core is not built.
+        UnknownEncoding: The name is unknown. There is no fallback to a similar name.
+        InvalidOption: An argument is out of range, or the core is not built.
         VocabularyError: The installed table is not the official one.
 
     >>> get_encoding("gpt-4o").name
@@ -44,15 +44,15 @@ def get_encoding(
 
 
 def list_encodings() -> list[str]:
-    """The canonical names of the built-in encodings, sorted."""
+    """Return the canonical names of the built-in encodings, sorted."""
     return sorted(BUILTINS)
 
 
 def aliases() -> Mapping[str, str]:
-    """Every other name of a built-in encoding, and the canonical one that it stands for.
+    """Return the aliases of the built-in encodings, each with the canonical name.
 
-    A `*` stands for any characters, or none. Exact names count first, then the pattern with the
-    most characters of its own.
+    `*` matches any number of characters. An exact name takes precedence over patterns, and among
+    these the one with the most literal characters.
     """
     return MappingProxyType(ALIASES)
 

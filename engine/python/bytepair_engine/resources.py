@@ -1,4 +1,4 @@
-"""Memory and threads that an encoding may use."""
+"""Limits of the memory and the threads of an encoding."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from typing import Final
 
 from bytepair_engine.errors import InvalidOption
 
-#: 64 MiB: the ids of some 500,000 different pre-tokens.
+#: 64 MiB: the ids of some 500,000 distinct pre-tokens.
 DEFAULT_CACHE_BYTES: Final = 1 << 26
 
-#: More is refused as a mistake: no machine has so much memory or so many cores.
+#: Larger values are rejected as mistakes: no machine has as much memory or as many cores.
 MAX_CACHE_BYTES: Final = 1 << 40
 MAX_THREADS: Final = 1024
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What the native backend may take for one encoding. The ids are the same whatever it is;
-    the reference takes neither.
+    """Limits of memory and threads for one encoding on the native backend.
+
+    They do not change the ids. The reference has no cache and one thread.
 
     Attributes:
-        cache_bytes: The most memory that the cache of what pre-tokens became takes, for all
-            threads together, in [0, 2**40]; 0 for no cache.
-        threads: The most threads that work on one large text, or one large batch, the caller's
-            among them, in [0, 1024]; 0 for one for each core that the process may use.
+        cache_bytes: Maximum memory of the pre-token cache, shared by all threads, in [0, 2**40];
+            0 for no cache.
+        threads: Maximum number of threads for one large text or batch, including the caller's, in
+            [0, 1024]; 0 for one per core that the process may use.
     Raises:
-        InvalidOption: One is out of range.
+        InvalidOption: A value is out of range.
     """
 
     cache_bytes: int = DEFAULT_CACHE_BYTES
     threads: int = 0
 
     def __post_init__(self) -> None:
-        for option, value, most in (
+        for option, value, maximum in (
             ("cache_bytes", self.cache_bytes, MAX_CACHE_BYTES),
             ("threads", self.threads, MAX_THREADS),
         ):
-            if not 0 <= value <= most:
-                raise InvalidOption(option, f"must be 0 to {most}, and is {value}")
+            if not 0 <= value <= maximum:
+                raise InvalidOption(option, f"must be 0 to {maximum}, and is {value}")

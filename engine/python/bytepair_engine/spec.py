@@ -1,22 +1,21 @@
-"""The declaration of an operator's own encoding.
+"""The declaration of a custom encoding.
 
-A declaration is a TOML table, the same in a file of its own and in the server's
-configuration:
+A declaration is a TOML table, in its own file or in the server's configuration:
 
     file = "llama3.tiktoken"
-    format = "tiktoken"             # or another of formats/detect.py; by default what it is
+    format = "tiktoken"             # a format of formats/detect.py; detected by default
     pattern = "llama3"              # a name in patterns.py, or a regular expression
     special_tokens = { "<|begin_of_text|>" = 128000 }
     sha256 = "…"                    # of the file, uncompressed
-    fingerprint = "sha256:…"        # of what it comes to
+    fingerprint = "sha256:…"        # of the encoding
     aliases = ["llama-3"]
 
-A file that carries its pattern and special tokens needs neither:
+A file that contains its pattern and special tokens needs neither:
 
     file = "tokenizer.model"
     also_special = ["<start_of_turn>"]   # user-defined symbols that a request must allow
 
-or it extends a built-in encoding:
+A declaration can also extend a built-in encoding:
 
     extends = "cl100k_base"
     special_tokens = { "<|im_start|>" = 100264, "<|im_end|>" = 100265 }
@@ -54,7 +53,7 @@ def _is_fingerprint(value: object) -> bool:
     return _is_sha256(value) and str(value).startswith("sha256:")
 
 
-#: Key of a declaration, what its value must be, and the test for it.
+#: Key of a declaration: description of its value, and the check.
 _KEYS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "file": ("a file name", _is_string),
     "format": (f"one of {', '.join(FORMATS)}", lambda value: value in [*FORMATS]),
@@ -71,24 +70,23 @@ _KEYS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSpec:
-    """The declaration of one encoding, checked for its pipeline and not yet for its files.
+    """The declaration of one encoding. Its files are read and checked when it is loaded.
 
     Attributes:
-        name: Its canonical name.
-        file: The vocabulary file, or vocab.bpe for "gpt2"; it may be gzip. None if it extends a
-            built-in encoding.
-        format: What the file must be; None for what its content says.
+        name: The canonical name.
+        file: The vocabulary file (vocab.bpe for "gpt2"), plain or gzip. None if the declaration
+            extends a built-in encoding.
+        format: The required format of the file; None to detect it from the content.
         encoder_file: encoder.json, for "gpt2".
         pattern: A name in `patterns.PATTERNS` or a regular expression; only for files that
-            carry none.
-        special_tokens: Spelling to id, for files that name none; or beside those of the
-            encoding that it extends.
-        also_special: Tokens that the file has and does not call special, and that a request
-            must allow all the same.
+            contain no pattern.
+        special_tokens: Spelling to id, for files that define none; or in addition to those of
+            the extended encoding.
+        also_special: Tokens that are not special in the file but must be allowed by a request.
         sha256: The expected hash of `file`, uncompressed; None for no check.
         fingerprint: The expected fingerprint of the encoding; None for no check.
-        aliases: Other names for it.
-        extends: The built-in encoding whose table, pattern and special tokens it takes.
+        aliases: Other names of the encoding.
+        extends: The built-in encoding that provides the table, pattern and special tokens.
     """
 
     name: str
@@ -104,7 +102,7 @@ class EncodingSpec:
     extends: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidOption: a file is given as something else than a path."""
+        """Raise InvalidOption if a file is not given as a path."""
         for option in ("file", "encoder_file"):
             value = getattr(self, option)
             if not isinstance(value, Path | None):
@@ -114,14 +112,14 @@ class EncodingSpec:
 
     @classmethod
     def from_mapping(cls, name: str, table: Mapping[str, Any], base_dir: Path) -> EncodingSpec:
-        """Read a declaration.
+        """Create a declaration from a parsed TOML table.
 
         Args:
             name: The encoding's name.
-            table: The declaration's keys and values, as TOML gives them.
-            base_dir: What relative file names are relative to.
+            table: The keys and values of the declaration.
+            base_dir: The folder that relative file names start from.
         Raises:
-            VocabularyError: A key is unknown, missing, of the wrong type or contradicts
+            VocabularyError: A key is unknown, missing, of the wrong type or conflicts with
                 another one.
         """
         source = f"encoding {name!r}"
@@ -149,13 +147,13 @@ class EncodingSpec:
         return spec
 
     def check(self) -> None:
-        """Raises VocabularyError: two parts of the declaration contradict each other."""
+        """Raise VocabularyError if keys are missing or conflict with each other."""
 
         def require(condition: bool, problem: str, remedy: str) -> None:
             if not condition:
                 raise VocabularyError(f"encoding {self.name!r}", problem, remedy)
 
-        # A request that names no encoding must never find this one.
+        # A request without an encoding must never match this one.
         require(self.name != "", "its name is empty", "give it a name")
         for name in (self.name, *self.aliases):
             require(name.isprintable(), f"the name {name!r} is not printable", "correct it")

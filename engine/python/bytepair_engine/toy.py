@@ -1,4 +1,4 @@
-"""The smallest encoding that shows everything: the worked example of `reference`."""
+"""A tiny encoding for examples and tests: the worked toy of `backends.reference`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _MERGES = [b"aa", b"ab", b"aab", b" a"]
 
 @cache
 def toy() -> Encoding:
-    """256 bytes, four merges and one special token, `<|end|>` 260; on the reference backend.
+    """Return an encoding with the 256 bytes, four merges and the special token `<|end|>` (260),
+    on the reference backend.
 
     >>> toy().encode("aab<|end|>", allowed_special="all")
     [258, 260]

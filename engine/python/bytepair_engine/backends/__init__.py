@@ -1,1 +1,1 @@
-"""What computes ids: the interface, the reference in plain Python, and the choice of the core."""
+"""Backends: the interface, the pure-Python reference, and the selection of a backend."""

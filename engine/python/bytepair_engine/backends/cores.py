@@ -1,4 +1,4 @@
-"""The choice of backend: the native core if it is built, else the reference."""
+"""Selection of the backend: the native core if it is built, else the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BackendName = Literal["native", "reference"]
 
 
 class Table(Protocol):
-    """What the two rank tables have in common; see `rank_table.RankTable`."""
+    """The interface of the two rank tables; see `rank_table.RankTable`."""
 
     def items(self) -> list[tuple[bytes, int]]: ...
     def missing_byte(self) -> int | None: ...
@@ -31,7 +31,8 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class Core:
-    """One backend's constructors: tables, and backends from tables and pipelines."""
+    """The constructors of one backend: of rank tables, and of encodings from tables and
+    pipelines."""
 
     name: BackendName
     parse_tiktoken: Callable[[bytes], Any]
@@ -56,9 +57,9 @@ def resolve(name: BackendName | None) -> Core:
     """Find a backend.
 
     Args:
-        name: None for native where the core is built, and the reference elsewhere.
+        name: "native" or "reference"; None for native if the core is built, else reference.
     Raises:
-        InvalidOption: The name is neither, or it is "native" and the core is not built.
+        InvalidOption: The name is another one, or it is "native" and the core is not built.
     """
     if name == "reference":
         return _REFERENCE

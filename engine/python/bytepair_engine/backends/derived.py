@@ -1,4 +1,4 @@
-"""The rest of a backend's interface, made of encoding and decoding."""
+"""A base class that derives most of the backend interface from `encode` and `decode_bytes`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bytepair_engine.errors import InvalidUnicode
 
 
 class DerivedBackend(ABC, Generic[S]):
-    """See `backend.Backend` for each method."""
+    """A backend without its own batch, count and packed methods; see `interface.Backend`."""
 
     @abstractmethod
     def encode(self, text: str, allowed: S, disallowed: S) -> list[int]: ...

@@ -1,8 +1,8 @@
 """The interface of a backend, which `Encoding` calls.
 
-`reference.ReferenceBackend` is the definition, `native.NativeBackend` the fast core. The
-public class resolves arguments and defaults; a backend gets sets of special tokens that
-it compiled itself, and text that may still hold lone surrogates (it refuses them).
+`reference.ReferenceBackend` is the definition, `_core.Bpe` the fast implementation. `Encoding`
+resolves arguments and defaults. A backend receives sets of special tokens that it compiled, and
+text that may still contain lone surrogates, which it rejects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeVar
 
 OffsetUnit = Literal["byte", "code_point", "utf16"]
 DecodeErrors = Literal["replace", "strict"]
-#: A text, or its UTF-8.
+#: Text, or its UTF-8 bytes.
 Text = str | bytes
 
 
@@ -21,14 +21,15 @@ class SpecialTokenSet(Protocol):
     """A set of special tokens, compiled."""
 
     def is_in(self, data: bytes) -> bool:
-        """Whether one of them stands in UTF-8, which may be cut within a character."""
+        """Whether UTF-8 bytes contain one of them. The bytes may start or end within a
+        character."""
 
 
 S = TypeVar("S", bound=SpecialTokenSet)
 
 
 class Backend(Protocol[S]):
-    """One loaded encoding. Immutable; every method may be called from many threads.
+    """One loaded encoding. Immutable and thread-safe.
 
     `S` is a compiled set of special tokens: see `special_set`.
     """
@@ -38,37 +39,39 @@ class Backend(Protocol[S]):
 
     @property
     def splitter(self) -> str:
-        """What splits text: the name of a hand-written scanner, or "regex" for an engine
-        that runs any pattern."""
+        """The splitter: the name of a hand-written scanner, or "regex" for an engine that runs
+        any pattern."""
 
     @property
     def fingerprint(self) -> str:
-        """`sha256:` and 64 hexadecimal digits, as `fingerprint.py` defines it."""
+        """The fingerprint: "sha256:" and 64 hexadecimal digits; see `fingerprint.py`."""
 
     def special_set(self, names: frozenset[str]) -> S:
-        """Compile a set of strings to look for. Where it is the allowed set, each is a special
-        token; a disallowed one may be any string, as in tiktoken."""
+        """Compile a set of strings to search for.
+
+        Allowed strings are special tokens; disallowed ones may be any strings, as in tiktoken.
+        """
 
     def encode(self, text: str, allowed: S, disallowed: S) -> list[int]:
         """Raises SpecialTokenFound, InvalidUnicode."""
 
     def encode_array(self, text: str, allowed: S, disallowed: S) -> array[int]:
-        """As `encode`, as an array of 32-bit unsigned integers (typecode "I")."""
+        """Encode into an array of 32-bit unsigned integers (typecode "I")."""
 
     def encode_packed(self, text: Text, allowed: S, disallowed: S) -> bytes:
-        """As `encode`, as the ids' base-128 varints one after the other, which is the
-        content of a packed `repeated uint32` field on the wire."""
+        """Encode into concatenated base-128 varints: the content of a packed `repeated uint32`
+        field."""
 
     def encode_with_offsets(
         self, text: str, unit: OffsetUnit, allowed: S, disallowed: S
     ) -> tuple[list[int], list[int]]:
-        """Ids, and for each where it starts in the text: in bytes exactly, in the other units
-        at the start of the character that it starts in."""
+        """Return the ids and the start of each token. A token that starts inside a character has
+        the offset of that character, except in bytes, where offsets are exact."""
 
     def encode_batch(self, texts: Sequence[str], allowed: S, disallowed: S) -> list[list[int]]: ...
 
     def count(self, text: Text, allowed: S, disallowed: S, limit: int | None) -> int:
-        """The number of tokens, or `limit` + 1 where there are more than `limit`."""
+        """Return the number of tokens, or `limit` + 1 if it exceeds `limit`."""
 
     def count_batch(
         self, texts: Sequence[Text], allowed: S, disallowed: S, limit: int | None
@@ -80,13 +83,13 @@ class Backend(Protocol[S]):
     def decode_bytes(self, ids: Sequence[int]) -> bytes: ...
 
     def token_id(self, token: bytes) -> int | None:
-        """The id of an ordinary token (not a special one) by its bytes."""
+        """Return the id of an ordinary (not special) token; None for other bytes."""
 
     def token_bytes(self, token_id: int) -> bytes | None:
-        """The bytes of an ordinary or special token by its id."""
+        """Return the bytes of an ordinary or special token; None for an unknown id."""
 
     def token_byte_values(self) -> list[bytes]:
-        """The bytes of every ordinary token, sorted by bytes, as in tiktoken."""
+        """Return the bytes of every ordinary token, sorted, as in tiktoken."""
 
 
 class Fits(Protocol):

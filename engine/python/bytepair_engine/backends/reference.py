@@ -1,47 +1,45 @@
-r"""The definition: byte-pair encoding in plain Python, written to be read.
+r"""The reference: byte-pair encoding in plain Python, written to be read.
 
-This is the specification that the native core is held to. It is slow on purpose: no cache,
-no heap, no cleverness.
+This is the specification that the native core is tested against. It is deliberately simple and
+slow: no cache and no heap.
 
 The mathematics
 ===============
 
 A *vocabulary* is an injective map V from non-empty byte strings, the *tokens*, to natural
-numbers, their *ids*. Every single byte is a token. The id of a token is also its *rank*:
-the place that training gave it, lowest first. A *split pattern* is a regular expression; a
-table of *special tokens* maps strings, which stand outside V, to ids of their own.
+numbers, their *ids*. Every single byte is a token. The id of a token is also its *rank*, its
+position in the order of training. A *split pattern* is a regular expression. A table of *special
+tokens* maps strings, which are outside V, to separate ids.
 
 Encoding a text has three steps.
 
-1. Cut out special tokens, where the caller allows them: the leftmost match, and the longest
-   of several that start at the same place. Each is one id. The stretches between them are
-   ordinary text, and the next two steps treat each stretch by itself.
-2. Split each stretch into *pre-tokens*: the successive matches of the pattern, and whatever
-   lies between two matches as a pre-token of its own, so that no character is ever lost. A
-   pattern of several lines is several splits, one after the other: each splits the pieces of
-   the one before it.
-3. Turn each pre-token into tokens. One that is a token is that token. Any other starts as its
-   UTF-8 bytes, each a part by itself. A pair of adjacent parts *can merge* if their
-   concatenation is a token; the rank of the pair is the rank of that token. While some pair
-   can merge, merge the pair of lowest rank, the leftmost where several have it. What remains
-   is the sequence of tokens.
+1. Find the special tokens that the caller allows: the leftmost match, and the longest of several
+   that start at the same position. Each becomes its id. The text between them is ordinary text;
+   the next two steps process each stretch of it separately.
+2. Split each stretch into *pre-tokens*: the successive matches of the pattern, and the text
+   between two matches as one more pre-token, so that no character is lost. A pattern with several
+   lines is a sequence of splits: each one splits the pieces of the previous one.
+3. Convert each pre-token into tokens. A pre-token that is a token becomes that token. Any other
+   starts as its UTF-8 bytes, each one a part. A pair of adjacent parts *can merge* if their
+   concatenation is a token; the rank of the pair is the rank of that token. While some pair can
+   merge, merge the pair with the lowest rank, and the leftmost of several with that rank. The
+   remaining parts are the tokens.
 
 Why the answer exists and is unique. Step 3 makes each choice by a total order (rank, then
-position), so it is a function; every merge leaves one part fewer, so it ends, after fewer
-merges than there are bytes; and each part that remains is a token, since it was a single
-byte or the result of a merge. Steps 1 and 2 are functions of the text by the rules of
-leftmost matching.
+position), so it is a function. Every merge removes one part, so it ends after fewer merges than
+there are bytes. Each remaining part is a token, because it is a single byte or the result of a
+merge. Steps 1 and 2 are functions of the text by the rules of leftmost matching.
 
-Why a whole pre-token comes first. Merging need not arrive at a token whose bytes it starts
-from: if "bc" and "abcd" are the only tokens of several bytes, then a b c d becomes a bc d and
-stops. tiktoken gives "abcd" where it is a whole pre-token, and nowhere else, and published
-vocabularies count on it: 588 tokens of Llama-3's are such. Where every token is what its
-bytes merge to, as in all built-in encodings, the rule changes nothing and saves the merging.
+Why whole pre-tokens are looked up first. Merging the bytes of a token need not produce that
+token: if "bc" and "abcd" are the only tokens of several bytes, then a b c d becomes a bc d and
+stops. tiktoken returns "abcd" only if it is a whole pre-token, and published vocabularies depend
+on this rule: Llama-3's has 588 such tokens. If the bytes of every token merge to that token, as
+in all built-in encodings, the rule changes nothing and only saves time.
 
-Why decoding inverts it. The concatenation of the parts never changes, so the tokens'
-bytes, joined, are the text's bytes. The converse does not hold: many sequences of ids decode
-to one text, and encoding chooses one of them. Nor do two texts' encodings join to the
-encoding of the joined text, nor need a longer text have more tokens.
+Why decoding inverts encoding. The concatenation of the parts never changes, so the joined bytes
+of the tokens are the bytes of the text. The converse does not hold: many sequences of ids decode
+to the same text, and encoding returns one of them. Nor is the encoding of a concatenation the
+concatenation of the encodings, nor does a longer text always have more tokens.
 
 A worked toy
 ============
@@ -58,7 +56,7 @@ and let the pattern be ` ?[a-z]+`. The text "aab aaab" splits into "aab" and " a
 
     " aaab"  _ a a a b    pairs: " a" 259, aa 256, aa 256, ab 257
                                                        merge the left aa
-             _ aa a b     pairs: ab 257                merge ab ("aaa" and " aa" are no tokens)
+             _ aa a b     pairs: ab 257                merge ab ("aaa", " aa" are not tokens)
              _ aa ab                                   -> 32, 256, 257
 
 >>> from bytepair_engine.toy import toy
@@ -91,8 +89,8 @@ def split(text: str, pattern: str) -> list[str]:
 
     Args:
         text: Any text.
-        pattern: A regular expression in the syntax of the `regex` package; several lines
-            are several, each applied to the pieces of the one before it.
+        pattern: A regular expression in the syntax of the `regex` package, or one per line, each
+            applied to the pieces of the previous one.
     Returns:
         Non-empty pieces whose concatenation is `text`; [] for "".
 
@@ -123,8 +121,8 @@ def merge(piece: bytes, ranks: Mapping[bytes, int], *, until: int = 1) -> list[b
 
     Args:
         piece: The pre-token's UTF-8.
-        ranks: Token to rank; holds every single byte.
-        until: Stop at this number of parts: 2 shows what a token is merged from.
+        ranks: Token to rank, including every single byte.
+        until: Stop at this number of parts: 2 returns the pair that a token is merged from.
     Returns:
         Tokens whose concatenation is `piece`; [] for b"".
 
@@ -144,14 +142,14 @@ def merge(piece: bytes, ranks: Mapping[bytes, int], *, until: int = 1) -> list[b
 
 
 class SpecialSet:
-    """A set of strings to look for: the leftmost match, the longest at the same place."""
+    """A set of strings to search for: the leftmost match, and the longest at a position."""
 
     def __init__(self, names: frozenset[str]) -> None:
         longest_first = sorted(names, key=len, reverse=True)
         self._any = regex.compile("|".join(map(regex.escape, longest_first))) if names else None
 
     def matches(self, text: str) -> Iterator[tuple[int, str]]:
-        """Where (in code points) each member that does not overlap the one before starts."""
+        """Yield the start (in code points) and the string of each match, without overlaps."""
         if self._any is not None:
             yield from ((match.start(), match.group()) for match in self._any.finditer(text))
 
@@ -160,7 +158,7 @@ class SpecialSet:
 
 
 class ReferenceBackend(DerivedBackend[SpecialSet]):
-    """The three steps over one vocabulary; see `backend.Backend` for each method."""
+    """The three steps for one vocabulary; see `interface.Backend` for each method."""
 
     name: Final = "reference"
     splitter: Final = "regex"
@@ -170,7 +168,7 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
         self._pattern = pattern
         self._special_tokens = dict(special_tokens)
         self._bytes_of = {token_id: token for token, token_id in table.ranks.items()}
-        # Where several special tokens share an id, it decodes to the first by spelling.
+        # An id that several special tokens share decodes to the first by spelling.
         by_spelling = sorted((token.encode(), i) for token, i in special_tokens.items())
         self._bytes_of.update((i, token) for token, i in reversed(by_spelling))
         self.fingerprint = fingerprint(table.ranks, pattern, special_tokens)
@@ -235,8 +233,8 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
 
 
 def check_unicode(text: str) -> None:
-    """Raise InvalidUnicode if `text` holds a lone surrogate, which no UTF-8 can say, and
-    TypeError if it is no text."""
+    """Raise InvalidUnicode if `text` holds a lone surrogate, which UTF-8 cannot encode, and
+    TypeError if it is not a `str`."""
     if not isinstance(text, str):
         raise TypeError(f"text must be str, not {type(text).__name__}")
     try:

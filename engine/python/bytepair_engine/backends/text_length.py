@@ -1,4 +1,4 @@
-"""How long a text is, in each unit of offsets."""
+"""The length of a text in a unit of offsets."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bytepair_engine.backends.interface import OffsetUnit
 
 
 def text_length(text: str, unit: OffsetUnit) -> int:
-    """The length of a text.
+    """Return the length of a text.
 
     Args:
-        text: Without lone surrogates.
-        unit: What is counted.
+        text: Any text without lone surrogates.
+        unit: The unit of the length.
     """
     if unit == "code_point" or text.isascii():
         return len(text)

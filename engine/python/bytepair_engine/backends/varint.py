@@ -1,4 +1,4 @@
-"""Base-128 varints, as a packed `repeated uint32` is written on the wire."""
+"""Base-128 varints, the wire format of a packed `repeated uint32` field."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Protocol
 
-#: No value of 32 bits needs more bytes.
-_MOST_BYTES = 5
+#: Maximum length of a varint of 32 bits.
+_MAX_BYTES = 5
 
 
 def pack(values: Iterable[int]) -> bytes:
-    """Write each value as a varint, one after the other.
+    """Encode values as concatenated varints.
 
     Args:
-        values: Each in [0, 2**32).
+        values: Integers in [0, 2**32).
     Returns:
-        One to five bytes for each; b"" for none.
+        One to five bytes for each value; b"" for none.
 
     >>> pack([1, 300])
     b'\\x01\\xac\\x02'
@@ -38,13 +38,13 @@ class _Unpack(Protocol):
 
 
 def unpack(data: bytes) -> array[int] | None:
-    """Read varints that stand one after the other.
+    """Decode concatenated varints.
 
     Args:
         data: The content of a packed `repeated uint32` field.
     Returns:
-        The values, of each its low 32 bits, as Protocol Buffers has it; None where `data` ends
-        within one, or one is longer than five bytes.
+        The low 32 bits of each value, as in Protocol Buffers; None if `data` ends within a varint
+        or holds one longer than five bytes.
 
     >>> unpack(b"\\x01\\xac\\x02")
     array('I', [1, 300])
@@ -62,7 +62,7 @@ def _unpack() -> _Unpack:
 
 
 def unpack_slowly(data: bytes) -> array[int] | None:
-    """As `unpack`, in Python."""
+    """Decode varints in Python, without the native core; see `unpack`."""
     values = array("I")
     value = length = 0
     for byte in data:
@@ -71,6 +71,6 @@ def unpack_slowly(data: bytes) -> array[int] | None:
         if byte < 0x80:
             values.append(value & 0xFFFFFFFF)
             value = length = 0
-        elif length == _MOST_BYTES:
+        elif length == _MAX_BYTES:
             return None
     return None if length else values

@@ -1,4 +1,4 @@
-"""Style and modules of pages that show tokens: the server's playground, and `bytepair explain`."""
+"""CSS and JavaScript of pages that show tokens: the playground and `bytepair explain --html`."""
 
 from bytepair_engine.web.assets import ASSETS
 

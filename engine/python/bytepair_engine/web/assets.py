@@ -1,7 +1,7 @@
-"""The files of this folder, for the playground and for pages that commands write.
+"""The CSS and JavaScript files of this folder, for the playground and for pages of commands.
 
-They are here because server and tools depend on the engine and on nothing else in common. They
-know no server: a page gives them tokens and elements.
+They live here because the engine is the only common dependency of server and tools. They never
+contact a server: a page passes them tokens and elements.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
-#: Name to content: a style sheet, and modules of JavaScript that import one another by these names.
-#: Each comes after those that it imports.
+#: Name to content: a style sheet, and JavaScript modules that import each other by these names.
+#: Each module comes after its imports.
 ASSETS: Final[Mapping[str, bytes]] = {
     name: (resources.files(__package__) / name).read_bytes()
     for name in (
