@@ -1,4 +1,4 @@
-"""Chats, counted and encoded by structure: no text of a message becomes a control token.
+"""Count, encode and fit chats. Text of a message never becomes a control token.
 
 >>> from bytepair_engine import get_encoding
 >>> from bytepair_engine.chat import count_chat, encode_chat

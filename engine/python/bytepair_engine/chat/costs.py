@@ -1,4 +1,4 @@
-"""What a message costs beside its text, in formats where that is the same in every chat."""
+"""The constant token overhead of a message, for formats where it does not depend on the chat."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DEFAULT_OPTIONS: Final = ChatOptions()
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Tokens of a chat beside those of its texts, by default options and without tools.
+    """Token overhead of a chat with default options and without tools.
 
     Attributes:
-        by_role: Of a message that has a role and a text, and nothing else. Without roles whose
-            messages make a count less sure.
-        frame: Of the chat.
+        by_role: Overhead of a message with only a role and a text. Roles that make the count an
+            estimate are left out.
+        frame: Overhead of the chat itself.
     """
 
     by_role: dict[str, int]
@@ -32,10 +32,10 @@ _KNOWN: Final[WeakKeyDictionary[Encoding, dict[ChatFormat, Costs]]] = WeakKeyDic
 
 
 def costs_of(chosen: ChatFormat, encoding: Encoding) -> Costs | None:
-    """The costs of a format; None for one in which they depend on more than the role.
+    """Return the costs of a format; None if they depend on more than the role.
 
     Raises:
-        ChatFormatMismatch: The encoding does not have what the format needs.
+        ChatFormatMismatch: The encoding does not support the format.
     """
     if not chosen.additive or chosen.joining != "piecewise":
         return None
@@ -63,7 +63,7 @@ def _total(chosen: ChatFormat, chat: Chat, encoding: Encoding) -> int:
 
 
 def is_plain(chat: Chat) -> bool:
-    """Whether its messages have a role and at most one text each, and it has nothing else."""
+    """Whether a chat has only messages with a role and at most one text, and default options."""
     if chat.tools or chat.options != DEFAULT_OPTIONS or not chat.kinds <= {str}:
         return False
     parts = [len(message.content) for message in chat.messages if message.content]

@@ -1,4 +1,4 @@
-"""Counting and encoding a chat: a format lays it out, the encoding gives the ids."""
+"""Count and encode chats: a format renders the layout, and the encoding encodes its texts."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ Tools = Sequence[Mapping[str, Any] | str | Tool] | None
 
 @dataclass(frozen=True, slots=True)
 class ChatCount:
-    """How many tokens a chat has.
+    """The number of tokens of a chat.
 
     Attributes:
-        count: All of them; `limit` + 1 where there are more than `limit`.
-        limit_exceeded: Whether there are more than `limit`.
-        accuracy: "exact", or "estimate" where the rule is not what models are really given.
-        audience: For which models.
-        rule: By which rule, with its source.
-        message_counts: Those of each message; 0 for one that the format drops. A token over a
-            split point belongs to the earlier side. Empty where `limit_exceeded`.
-        tools_count: What the tools add.
-        frame_count: The start of the text, system text of the format's own, the reply's start.
+        count: The total; `limit` + 1 if it exceeds `limit`.
+        limit_exceeded: Whether the total exceeds `limit`.
+        accuracy: "exact", or "estimate" if the real rendering is not published.
+        audience: The models that the rule applies to.
+        rule: The rule and its source.
+        message_counts: Tokens of each message; 0 if the format drops it. A token that spans two
+            messages belongs to the first. Empty if `limit_exceeded`.
+        tools_count: Tokens of the tools.
+        frame_count: Tokens of the start of the text, the format's own system text and the
+            generation prompt.
     """
 
     count: int
@@ -54,10 +55,10 @@ class EncodedChat:
     """The ids of a chat.
 
     Attributes:
-        ids: All of them.
-        segments: What they are the ids of, in order: text, or a control token.
-        message_spans: For each message where its ids begin and end; equal for one that is dropped.
-            From the first to the last: where a format puts other ids between, they are inside.
+        ids: The ids of the whole chat.
+        segments: The rendered chat in order: texts and control tokens.
+        message_spans: Start and end of the ids of each message; equal for a dropped message. The
+            span goes from the first to the last id, and includes other ids between them.
     """
 
     ids: list[int]
@@ -78,16 +79,16 @@ def count_chat(
     """Count the tokens of a chat.
 
     Args:
-        messages: OpenAI-shaped dictionaries; see `read_messages`.
-        encoding: The model's.
-        format: A name of `list_chat_formats`, or a format.
-        tools: OpenAI-shaped dictionaries, or JSON text; None for none.
+        messages: Dictionaries in OpenAI's format; see `read_messages`.
+        encoding: The encoding of the model.
+        format: A name from `list_chat_formats`, or a format.
+        tools: Dictionaries in OpenAI's format, or JSON text; None for no tools.
         options: See `ChatOptions`.
-        limit: If given, counting may stop once there are more tokens.
-        disallowed_special: Special tokens that no text may contain; none by default. Text never
-            becomes a control token, whatever this is.
+        limit: At least 0: counting may stop once the limit is exceeded. None for no limit.
+        disallowed_special: Special tokens whose spelling in a text is an error; none by default.
+            With any value, text never becomes a control token.
     Raises:
-        UnknownChatFormat, ChatFormatMismatch, InvalidChat, InvalidOption: See there.
+        UnknownChatFormat, ChatFormatMismatch, InvalidChat, InvalidOption: See these classes.
         SpecialTokenFound: A text contains a disallowed special token.
 
     >>> from bytepair_engine import get_encoding
@@ -113,15 +114,15 @@ def count_texts(
     chosen: ChatFormat,
     disallowed_special: SpecialTokens = (),
 ) -> ChatCount | None:
-    """As `count_chat` for messages that are a role and a text, or None, without tools and options.
+    """Count a chat of plain messages, without tools and options, faster than `count_chat`.
 
     Args:
-        messages: Roles and texts, which may come as their UTF-8.
-        encoding: As of `count_chat`.
+        messages: The role and the text of each message; text as `str`, UTF-8 bytes or None.
+        encoding: See `count_chat`.
         chosen: The format.
-        disallowed_special: As of `count_chat`.
+        disallowed_special: See `count_chat`.
     Returns:
-        None where the format has to lay the chat out, and where it refuses it.
+        The count; None if the format must render the chat, or rejects it.
     Raises:
         ChatFormatMismatch, SpecialTokenFound: See `count_chat`.
         InvalidUnicode: Bytes are not UTF-8.
@@ -146,7 +147,7 @@ def _with_costs(costs: Costs, roles: list[str], counted: list[int]) -> list[int]
 def read_chat(
     chat_format: str | ChatFormat, messages: Messages, tools: Tools, options: ChatOptions
 ) -> tuple[ChatFormat, Chat]:
-    """The format, and the chat in the form that formats take."""
+    """Look up the format and parse the chat."""
     chosen = get_chat_format(chat_format) if isinstance(chat_format, str) else chat_format
     return chosen, Chat(read_messages(messages), read_tools(tools), options)
 
@@ -168,7 +169,7 @@ def _result(chosen: ChatFormat, chat: Chat, counts: list[int], limit: int | None
 def exceeds(
     encoding: Encoding, layout: Layout, limit: int, disallowed_special: SpecialTokens
 ) -> bool:
-    """Whether a layout has more than `limit` tokens; encodes no more than that needs."""
+    """Whether a layout has more than `limit` tokens. Stops encoding as soon as it does."""
     rest = limit - sum(
         piece if isinstance(piece, int) else 1
         for piece in layout.pieces
@@ -183,7 +184,7 @@ def exceeds(
 
 
 class Counter:
-    """Counts chats of one format, and encodes each text once however many of them hold it."""
+    """Counts chats of one format, and caches the counts of their texts."""
 
     def __init__(
         self, chosen: ChatFormat, encoding: Encoding, disallowed_special: SpecialTokens
@@ -195,7 +196,7 @@ class Counter:
         self._first: tuple[list[str], list[int]] | None = None
 
     def counts(self, chat: Chat) -> list[int]:
-        """The counts of the messages, then those of the tools and of the frame."""
+        """Return the counts of the messages, of the tools and of the frame, in this order."""
         costs = costs_of(self._format, self._encoding) if is_plain(chat) else None
         roles = [message.role for message in chat.messages]
         if costs is not None and costs.by_role.keys() >= set(roles):
@@ -220,7 +221,7 @@ class Counter:
         return counts
 
     def _counted(self, texts: list[str]) -> list[int]:
-        """The counts of texts. Only texts that were in no earlier layout are encoded."""
+        """Return the counts of texts. Encodes only texts that are not in earlier layouts."""
         if self._first is None:
             found = self._encoding.count_batch(texts, disallowed_special=self._disallowed)
             self._first = texts, found
@@ -234,7 +235,7 @@ class Counter:
         return [known[text] for text in texts]
 
     def _share(self, run: Run, counts: list[int]) -> None:
-        """Give each token of a run to the owner in whose part it starts."""
+        """Add each token of a run to the count of the owner of the part in which it starts."""
         _, offsets = self._encoding.encode_with_offsets(
             str(run), disallowed_special=self._disallowed
         )
@@ -251,23 +252,24 @@ def encode_chat(
     options: ChatOptions = DEFAULT_OPTIONS,
     disallowed_special: SpecialTokens = "all",
 ) -> EncodedChat:
-    """Encode a chat: the ids that a model of the format is given.
+    """Encode a chat into the ids that a model of this format receives.
 
     Args:
-        messages: As of `count_chat`.
-        encoding: As of `count_chat`.
-        format: As of `count_chat`.
-        tools: As of `count_chat`.
-        options: As of `count_chat`.
-        disallowed_special: Special tokens whose spelling in a text is an error: all by default.
+        messages: See `count_chat`.
+        encoding: See `count_chat`.
+        format: See `count_chat`.
+        tools: See `count_chat`.
+        options: See `count_chat`.
+        disallowed_special: Special tokens whose spelling in a text is an error; all by default.
             With () they are encoded as ordinary text.
     Raises:
         UnknownChatFormat, ChatFormatMismatch, InvalidChat, SpecialTokenFound: See `count_chat`.
-        InvalidOption: The format only counts; or see `count_chat`.
+        InvalidOption: The format can only count; or see `count_chat`.
     """
     chosen, chat = read_chat(format, messages, tools, options)
     if not chosen.encodes:
-        raise InvalidOption("format", f"{chosen.name!r} only counts: its ids are not published")
+        problem = f"{chosen.name!r} can only count: its rendering is not published"
+        raise InvalidOption("format", problem)
     for index, message in enumerate(chat.messages):
         if any(isinstance(part, int) for part in message.content or ()):
             raise InvalidChat(index, "content", "part_not_supported")
@@ -292,7 +294,7 @@ def encode_chat(
 
 
 def _filled(spans: list[tuple[int, int] | None]) -> list[tuple[int, int]]:
-    """An empty span, where the one before ends, for each message that is dropped."""
+    """Give each dropped message an empty span at the end of the previous one."""
     filled: list[tuple[int, int]] = []
     for span in spans:
         end = filled[-1][1] if filled else 0

@@ -1,13 +1,13 @@
-"""The exceptions of chats, with their facts.
+"""The exceptions of chats.
 
     BytepairError
     ├── UnknownChatFormat   (LookupError)  no such format
     ├── ChatFormatMismatch  (ValueError)   the encoding lacks control tokens of the format
-    ├── InvalidChat         (ValueError)   the format cannot say this chat
-    ├── TemplateLimit       (ValueError)   a template does more than it may
+    ├── InvalidChat         (ValueError)   the format cannot render this chat
+    ├── TemplateLimit       (ValueError)   a template exceeds a limit
     └── BadTemplate         (ValueError)   a template cannot be loaded
 
-No message holds text of a chat.
+No message quotes text of a chat.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class UnknownChatFormat(BytepairError, LookupError):
     """No chat format has this name.
 
     Attributes:
-        name: What was requested.
-        known: The names that exist, sorted.
+        name: The requested name.
+        known: The known names, sorted.
     """
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
@@ -35,13 +35,13 @@ class UnknownChatFormat(BytepairError, LookupError):
 
 
 class ChatFormatMismatch(BytepairError, ValueError):
-    """The encoding does not have what the format needs.
+    """The encoding does not support the format.
 
     Attributes:
         format: The format's name.
         encoding: The encoding's name.
-        missing: Control tokens that the encoding does not have as special tokens, sorted; empty
-            where the format is known only for other encodings.
+        missing: Control tokens that are not special tokens of the encoding, sorted; empty if the
+            format is defined only for other encodings.
     """
 
     def __init__(self, format_name: str, encoding: str, missing: Sequence[str]) -> None:
@@ -56,18 +56,18 @@ class ChatFormatMismatch(BytepairError, ValueError):
         return (
             f"chat format {self.format!r} needs special tokens that the encoding "
             f"{self.encoding!r} does not have: {', '.join(self.missing)}; if its file has them, "
-            "name them in also_special"
+            "add them to also_special"
         )
 
 
 class InvalidChat(BytepairError, ValueError):
-    """The format cannot say this chat.
+    """The format cannot render this chat.
 
     Attributes:
-        index: The message at fault, or the tool where `field` begins with "tools"; None where it
-            is the whole chat.
-        field: The field at fault, such as "role" or "tool_calls".
-        rule: The rule that it breaks, in lower snake case, such as "role_unknown".
+        index: Index of the invalid message, or of the tool if `field` begins with "tools"; None
+            if the error concerns the whole chat.
+        field: The invalid field, such as "role" or "tool_calls".
+        rule: The violated rule, in lower snake case, such as "role_unknown".
     """
 
     def __init__(self, index: int | None, field: str, rule: str) -> None:
@@ -78,16 +78,16 @@ class InvalidChat(BytepairError, ValueError):
 
     def __str__(self) -> str:
         if self.index is None:
-            return f"the chat breaks the rule {self.rule} in {self.field}"
+            return f"the chat violates the rule {self.rule} in {self.field}"
         kind = "tool" if self.field.startswith("tools") else "message"
-        return f"{kind} {self.index} breaks the rule {self.rule} in {self.field}"
+        return f"{kind} {self.index} violates the rule {self.rule} in {self.field}"
 
 
 class TemplateLimit(BytepairError, ValueError):
-    """A chat template does more than it may for a chat of this size.
+    """A chat template exceeds a limit for a chat of this size.
 
     Attributes:
-        limit: What it used up: "steps", "depth", "width" or "integer".
+        limit: The exceeded limit: "steps", "depth", "width" or "integer".
     """
 
     def __init__(self, limit: str) -> None:
@@ -95,7 +95,7 @@ class TemplateLimit(BytepairError, ValueError):
         self.limit = limit
 
     def __str__(self) -> str:
-        return f"the chat template uses more {self.limit} than it may for a chat of this size"
+        return f"the chat template exceeds the limit of {self.limit} for a chat of this size"
 
 
 class BadTemplate(BytepairError, ValueError):
@@ -103,8 +103,8 @@ class BadTemplate(BytepairError, ValueError):
 
     Attributes:
         name: The format's name.
-        line: The template's line at fault; None where it is all of it, or its file.
-        fault: What is wrong.
+        line: The invalid line of the template; None if the error concerns all of it, or its file.
+        fault: The problem.
     """
 
     def __init__(self, name: str, line: int | None, fault: str) -> None:
@@ -114,5 +114,5 @@ class BadTemplate(BytepairError, ValueError):
         self.fault = fault
 
     def __str__(self) -> str:
-        place = "" if self.line is None else f", line {self.line}"
-        return f"chat format {self.name!r}{place}: {self.fault}"
+        position = "" if self.line is None else f", line {self.line}"
+        return f"chat format {self.name!r}{position}: {self.fault}"

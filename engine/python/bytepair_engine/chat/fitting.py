@@ -1,4 +1,4 @@
-"""Fitting a chat into a window: which messages stay, in whole turns."""
+"""Fit a chat into a context window by dropping whole turns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 @dataclass(frozen=True, slots=True)
 class FittedChat:
-    """Which messages of a chat fit.
+    """The messages of a chat that fit.
 
     Attributes:
-        kept: Their indices, increasing.
-        trimmed: Whether any was dropped.
-        count: Exactly what `count_chat` gives for the kept messages with the same options.
-        original_count: What it gives for all.
-        accuracy: As of `count_chat`.
+        kept: Indices of the kept messages, increasing.
+        trimmed: Whether any message was dropped.
+        count: Tokens of the kept messages: the result of `count_chat` with the same options.
+        original_count: Tokens of the whole chat.
+        accuracy: See `ChatCount`.
     """
 
     kept: list[int]
@@ -54,29 +54,31 @@ def fit_chat(
     refill_percent: int = 100,
     disallowed_special: SpecialTokens = (),
 ) -> FittedChat:
-    """Choose the messages that fit: the system messages at the start, the pinned ones, and the
-    longest run of whole turns at the end.
+    """Choose the messages that fit a context window.
 
-    A turn begins with a user's message and goes up to the next; what comes before the first user
-    and is not system is a turn of its own. A call and its results stay together.
+    Kept are the system messages at the start, the pinned messages, and as many whole turns at the
+    end as fit. A turn starts with a user message and ends before the next one. Messages between
+    the system messages and the first user message form one more turn. A call and its results stay
+    together.
 
     Args:
-        messages: As of `count_chat`.
-        max_tokens: The model's window, at least 0.
-        encoding: As of `count_chat`.
-        format: As of `count_chat`.
-        tools: As of `count_chat`.
-        options: As of `count_chat`.
-        reserve_tokens: What of the window is for the answer. The budget is the rest.
-        keep_system: Keep the system and developer messages at the start.
-        pinned: Indices that are kept, with the calls and results that belong to them.
-        min_last_turns: How many turns at the end are kept, at least 0.
-        refill_percent: When anything must go, go down to this share of the budget, 1 to 100, so
-            that the start of the chat stays the same for the next turns (prompt caches).
-        disallowed_special: As of `count_chat`.
+        messages: See `count_chat`.
+        max_tokens: Size of the context window, at least 0.
+        encoding: See `count_chat`.
+        format: See `count_chat`.
+        tools: See `count_chat`.
+        options: See `count_chat`.
+        reserve_tokens: Tokens of the window reserved for the reply. The budget is the rest.
+        keep_system: Whether to keep the system and developer messages at the start.
+        pinned: Indices of messages to keep, with the calls and results that belong to them.
+        min_last_turns: Number of turns at the end that must be kept, at least 0.
+        refill_percent: If a message must be dropped, drop turns down to this share of the budget,
+            1 to 100. The start of the chat then stays the same for the next turns, which helps
+            prompt caches.
+        disallowed_special: See `count_chat`.
     Raises:
-        BudgetTooSmall: What must be kept has more tokens than the budget.
-        InvalidOption: An argument is out of its range.
+        BudgetTooSmall: The messages that must be kept exceed the budget.
+        InvalidOption: An argument is out of range.
         UnknownChatFormat, ChatFormatMismatch, InvalidChat, SpecialTokenFound: See `count_chat`.
 
     >>> from bytepair_engine import get_encoding
@@ -100,7 +102,7 @@ def fit_chat(
 
     adds_up = chosen.additive and not options.continue_final_message
     fitted = _fitted(roles, groups, counts, rules, None if adds_up else count, accuracy)
-    if fitted.trimmed and accuracy == "estimate":  # perhaps by what was dropped
+    if fitted.trimmed and accuracy == "estimate":  # perhaps only because of dropped messages
         return replace(fitted, accuracy=chosen.accuracy_of(only(fitted.kept)))
     return fitted
 
@@ -118,14 +120,14 @@ def fit_texts(
     refill_percent: int = 100,
     disallowed_special: SpecialTokens = (),
 ) -> FittedChat | None:
-    """As `fit_chat` for messages as `count_texts` has them; None where that gives None, and where
-    there are results of tools."""
+    """Fit a chat of plain messages; see `fit_chat` and `count_texts`. None if `count_texts` returns
+    None, or a message is a tool result."""
     rules = _Rules.checked(
         max_tokens, reserve_tokens, refill_percent, keep_system, pinned, min_last_turns
     )
     roles = [role for role, _ in messages]
     counted = None
-    if _RESULTS.isdisjoint(roles):
+    if _RESULT_ROLES.isdisjoint(roles):
         counted = count_texts(
             messages, encoding=encoding, chosen=chosen, disallowed_special=disallowed_special
         )
@@ -135,19 +137,19 @@ def fit_texts(
     return _fitted(roles, [], counts, rules, None, counted.accuracy)
 
 
-#: Roles of tools' results.
-_RESULTS: Final = frozenset({"tool", "ipython"})
+#: Roles of tool results.
+_RESULT_ROLES: Final = frozenset({"tool", "ipython"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What may be kept, and how much of it.
+    """The checked arguments of `fit_chat`.
 
     Attributes:
-        budget: Tokens.
-        target: Tokens, if any message goes.
+        budget: Maximum number of tokens.
+        target: Maximum number of tokens if a message is dropped.
         keep_system: See `fit_chat`.
-        pins: The pinned messages, sorted.
+        pins: Indices of the pinned messages, sorted.
         last_turns: See `fit_chat`.
     """
 
@@ -167,7 +169,7 @@ class _Rules:
         pinned: Iterable[int],
         last_turns: int,
     ) -> Self:
-        """Make them of the arguments of `fit_chat`, or raise InvalidOption."""
+        """Check the arguments of `fit_chat`; raise InvalidOption if one is out of range."""
         pins = sorted(set(pinned))
         for option, value in (
             ("max_tokens", max_tokens),
@@ -194,15 +196,15 @@ def _fitted(
     """Fit messages.
 
     Args:
-        roles: Of each message.
-        groups: What `_call_groups` gives.
-        counts: Of each message, of the tools and of the frame, in the whole chat.
-        rules: What may be kept.
-        count: Counts the chat of some messages; None where their counts add up.
-        accuracy: Of the whole chat.
+        roles: The role of each message.
+        groups: The result of `_call_groups`.
+        counts: Tokens of each message, of the tools and of the frame, in the whole chat.
+        rules: The arguments of `fit_chat`.
+        count: Counts a chat of some of the messages; None if the counts of messages add up.
+        accuracy: The accuracy of the whole chat's count.
     """
     if rules.pins and rules.pins[-1] >= len(roles):
-        raise InvalidOption("pinned", "names a message that does not exist")
+        raise InvalidOption("pinned", "contains an index beyond the last message")
     total, everything = sum(counts), list(range(len(roles)))
     if total <= rules.budget:
         return FittedChat(everything, False, total, total, accuracy)
@@ -215,12 +217,13 @@ def _fitted(
 
 
 class _Plan:
-    """What may be kept: the head, the pinned, and the messages from one of `starts` on.
+    """The messages that can be kept: the head, the pinned ones, and a tail.
 
     Attributes:
-        head: How many messages at the start are always kept.
-        pinned: Indices that are always kept, with their calls and results, sorted.
-        starts: Where the run at the end may begin, increasing; the last is that which is required.
+        head: Number of messages at the start that are always kept.
+        pinned: Indices of the pinned messages and of their calls and results, sorted.
+        starts: Possible starts of the tail, increasing; the last is that of the shortest tail
+            allowed.
     """
 
     def __init__(self, roles: list[str], groups: list[list[int]], rules: _Rules) -> None:
@@ -252,18 +255,18 @@ class _Plan:
             self.starts = [systems]
 
     def kept(self, start: int) -> list[int]:
-        """The indices that are kept where the run begins at `start`."""
+        """Return the indices that are kept if the tail starts at `start`."""
         before = [index for index in self.pinned if self.head <= index < start]
         return [*range(self.head), *before, *range(max(start, self.head), self._end)]
 
 
 def _call_groups(messages: Sequence[Message]) -> list[list[int]]:
-    """The messages whose calls have results, each with these results."""
+    """Return the groups of messages that stay together: a message with calls and its results."""
     groups: dict[int, list[int]] = {}
     callers: dict[str, int] = {}
     caller: int | None = None
     for index, message in enumerate(messages):
-        if message.role in _RESULTS:
+        if message.role in _RESULT_ROLES:
             found = callers.get(message.tool_call_id) if message.tool_call_id else caller
             if found is not None:
                 groups.setdefault(found, [found]).append(index)
@@ -277,42 +280,43 @@ def _call_groups(messages: Sequence[Message]) -> list[list[int]]:
 def _longest(
     plan: _Plan, counts: list[int], target: int, count: Callable[[list[int]], int] | None
 ) -> tuple[int, int]:
-    """Where the longest run begins that fits into `target`, or the required one; and the count.
+    """Return the start of the longest tail that fits into `target`, or of the shortest tail
+    allowed; and the count.
 
-    The counts of the whole chat say where it will be. Unless they add up, they need not be what
-    messages cost in a shorter chat: places around are counted until one fits and the one before
-    does not.
+    The counts of the whole chat predict the start. If counts do not add up, a message may cost
+    more or less in a shorter chat: then starts near the predicted one are counted, until one fits
+    and the one before it does not.
     """
     prefix = list(accumulate(counts[:TOOLS], initial=0))
     fixed = counts[TOOLS] + counts[FRAME] + prefix[plan.head]
     pinned = [index for index in plan.pinned if index >= plan.head]
     pinned_sums = list(accumulate((counts[index] for index in pinned), initial=0))
 
-    def summed(place: int) -> int:
-        start = plan.starts[place]
+    def summed(position: int) -> int:
+        start = plan.starts[position]
         before = pinned_sums[bisect_left(pinned, start)]
         return fixed + before + prefix[-1] - prefix[max(start, plan.head)]
 
     last = len(plan.starts) - 1
-    found = bisect_left(range(last), True, key=lambda place: summed(place) <= target)
+    found = bisect_left(range(last), True, key=lambda position: summed(position) <= target)
     if count is None:
         return plan.starts[found], summed(found)
     counted: dict[int, int] = {}
 
-    def fits(place: int) -> bool:
-        counted[place] = count(plan.kept(plan.starts[place]))
-        return counted[place] <= target
+    def fits(position: int) -> bool:
+        counted[position] = count(plan.kept(plan.starts[position]))
+        return counted[position] <= target
 
-    # `found` fits, or is required; `low` does not fit. In ever larger steps, so that a bad
-    # guess costs few counts; then by halves.
+    # `found` fits, or is the last one; `low` does not fit. The steps double, so that a bad
+    # prediction costs few counts; then bisect.
     low, step = -1, 1
     while not fits(found) and found < last:
         low, found, step = found, min(last, found + step), 2 * step
     step = 1
     while found - low > 1:
-        place = max(low + 1, found - step) if low < 0 else (low + found) // 2
-        if fits(place):
-            found, step = place, 2 * step
+        position = max(low + 1, found - step) if low < 0 else (low + found) // 2
+        if fits(position):
+            found, step = position, 2 * step
         else:
-            low = place
+            low = position
     return plan.starts[found], counted[found]

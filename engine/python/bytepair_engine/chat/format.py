@@ -1,4 +1,4 @@
-"""A chat format: a rule that turns messages into control tokens and text."""
+"""The base class of chat formats, which render messages into control tokens and text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from bytepair_engine.errors import InvalidOption
 Joining = Literal["piecewise", "runs"]
 Accuracy = Literal["exact", "estimate"]
 
-#: Fields of a message that a format may refuse, by its capability.
+#: Optional fields of a message, which a format rejects unless they are in its `fields`.
 _OPTIONAL: Final = ("name", "reasoning", "tool_calls", "tool_call_id")
 _HARMONY: Final = ("channel", "recipient", "content_type", "constrain")
 
 
 @dataclass(frozen=True)
 class Chat:
-    """What a format renders."""
+    """A parsed chat, the input of a format."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
@@ -36,34 +36,34 @@ class Chat:
 
     @cached_property
     def kinds(self) -> frozenset[type]:
-        """The types of all parts of its messages."""
+        """The types of all content parts of the messages."""
         contents = [message.content for message in self.messages if message.content]
         return frozenset(map(type, chain.from_iterable(contents)))
 
 
 class ChatFormat(ABC):
-    """A rule that turns messages into control tokens and text.
+    """A chat format: it renders messages into control tokens and text.
 
     Attributes:
-        name: Such as "harmony".
-        source: What it is a rendering of: a repository, a file, a revision.
-        audience: For which models a count by it is what they are given, or are billed for.
-        revision: Raised with every change of what it renders.
-        joining: "piecewise": every piece of text is encoded by itself. "runs": what stands
-            between two control tokens is one text.
-        accuracy: The best that it can give.
-        encodes: Whether it gives ids; False where only a count is published.
-        additive: Whether a message has as many tokens in every chat, as its neighbours may be.
-        strict_turns: Whether users and assistants must alternate.
-        dates: Whether it writes the option `current_date`.
-        controls: The control tokens that an encoding must have for it.
-        optional_controls: Those that only some chats need.
-        roles: Which roles it has.
-        fields: Which optional fields of a message it has.
-        tools: Whether it can say which tools there are.
-        efforts: Values of `reasoning_effort`.
-        past_reasoning: Values of that option, beside "default".
-        option_values: Its own options and their values, the default first.
+        name: The name, such as "harmony".
+        source: The published definition: repository, file and revision.
+        audience: The models that receive this rendering, or are billed by this count.
+        revision: Increased with every change of the rendering.
+        joining: "piecewise" if every piece of text is encoded separately; "runs" if all text
+            between two control tokens is encoded as one.
+        accuracy: The best accuracy of a count.
+        encodes: Whether the format has ids; False if only a rule for counting is published.
+        additive: Whether the number of tokens of a message is independent of the other messages.
+        strict_turns: Whether user and assistant messages must alternate.
+        dates: Whether the format renders the option `current_date`.
+        controls: The control tokens that every encoding must have.
+        optional_controls: Control tokens that only some chats need.
+        roles: The supported roles.
+        fields: The supported optional fields of a message.
+        tools: Whether tools are supported.
+        efforts: The supported values of `reasoning_effort`.
+        past_reasoning: The supported values of `past_reasoning`, apart from "default".
+        option_values: The format's own options with their values, the default first.
     """
 
     name: str
@@ -87,16 +87,16 @@ class ChatFormat(ABC):
 
     @abstractmethod
     def render(self, chat: Chat) -> Layout:
-        """The chat in pieces, which are not yet joined.
+        """Render a chat into pieces, before they are joined.
 
         Raises:
-            InvalidChat: The format cannot say it.
+            InvalidChat: The format cannot render the chat.
         """
 
     @cached_property
     def fingerprint(self) -> str:
-        """ "sha256:" and 64 hexadecimal digits over what decides the rendering: equal fingerprints
-        mean equal ids for every chat, in encodings of equal fingerprints."""
+        """The hash of everything that determines the rendering: "sha256:" and 64 hexadecimal
+        digits. With equal fingerprints of format and encoding, every chat has equal ids."""
         digest = hashlib.sha256(b"bytepair chat format 1\n")
         for value in self.identity():
             data = value.encode()
@@ -104,43 +104,43 @@ class ChatFormat(ABC):
         return f"sha256:{digest.hexdigest()}"
 
     def identity(self) -> Iterable[str]:
-        """What the fingerprint is over."""
+        """Yield the strings that the fingerprint hashes."""
         yield from (self.name, self.source, str(self.revision), self.joining)
         yield from sorted(self.controls | self.optional_controls)
 
     def check_encoding(self, encoding: Encoding) -> None:
-        """Raise ChatFormatMismatch for an encoding that does not have what the format needs."""
+        """Raise ChatFormatMismatch if the encoding does not support the format. Cached."""
         if encoding not in self._checked:
             self.check_new(encoding)
             self._checked.add(encoding)
 
     @cached_property
     def _checked(self) -> WeakSet[Encoding]:
-        """The encodings that have it."""
+        """The encodings that support the format."""
         return WeakSet()
 
     def check_new(self, encoding: Encoding) -> None:
-        """Raise ChatFormatMismatch for an encoding that lacks a control token; or in which one
-        changes the text beside it, so that runs are not what a rendered string gives."""
+        """Raise ChatFormatMismatch if the encoding lacks a control token, or if a control token
+        changes the ids of adjacent text: then runs cannot be encoded separately."""
         missing = self.controls - encoding.special_tokens.keys()
         if missing:
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
         if self.joining == "runs" and not all(
-            _stands_alone(encoding, name) for name in self.controls_in(encoding)
+            _is_independent(encoding, name) for name in self.controls_in(encoding)
         ):
             raise ChatFormatMismatch(self.name, encoding.name, ())
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
-        """The control tokens that it may write in an encoding."""
+        """Return the control tokens that the format may write with an encoding."""
         del encoding
         return self.controls | self.optional_controls
 
     def layout(self, chat: Chat, encoding: Encoding) -> Layout:
-        """The chat in the pieces that are encoded.
+        """Check and render a chat into the pieces to encode.
 
         Raises:
-            InvalidChat: The format cannot say it.
-            InvalidOption: The format does not have an option, or not this value.
+            InvalidChat: The format cannot render the chat.
+            InvalidOption: The format does not support an option or its value.
             ChatFormatMismatch: The encoding lacks control tokens.
         """
         self.check_encoding(encoding)
@@ -156,14 +156,14 @@ class ChatFormat(ABC):
         return layout
 
     def check_options(self, chat: Chat) -> None:
-        """Raise InvalidOption for what the format does not have."""
+        """Raise InvalidOption if the format does not support an option or its value."""
         options = chat.options
         if options.reasoning_effort and options.reasoning_effort not in self.efforts:
             raise InvalidOption("reasoning_effort", _one_of(self.efforts))
         if options.past_reasoning not in ("default", *self.past_reasoning):
             raise InvalidOption("past_reasoning", _one_of(("default", *self.past_reasoning)))
         if options.current_date and not self.dates:
-            raise InvalidOption("current_date", f"the format {self.name!r} writes no date")
+            raise InvalidOption("current_date", f"the format {self.name!r} has no date")
         for key, value in options.format_options.items():
             if key not in self.option_values:
                 raise InvalidOption("format_options", _one_of(sorted(self.option_values)))
@@ -175,15 +175,15 @@ class ChatFormat(ABC):
             raise InvalidOption("continue_final_message", "the last message is not the assistant's")
 
     def accuracy_of(self, chat: Chat) -> Accuracy:
-        """How sure the count of this chat is: no surer than what the caller has counted."""
+        """Return the accuracy of a chat's count: "estimate" if the caller counted parts of it."""
         return "estimate" if int in chat.kinds else self.accuracy
 
     def option(self, chat: Chat, key: str) -> str:
-        """The value of one of the format's own options."""
+        """Return the value of one of the format's own options."""
         return chat.options.format_options.get(key, self.option_values[key][0])
 
     def check_messages(self, chat: Chat) -> None:
-        """Raise InvalidChat for roles, fields and tools that the format does not have."""
+        """Raise InvalidChat if the format does not support a role, a field or tools."""
         if chat.tools and not self.tools:
             raise InvalidChat(None, "tools", "field_not_supported")
         has_structured = Structured in chat.kinds and "structured" not in self.fields
@@ -193,7 +193,7 @@ class ChatFormat(ABC):
             and {message.role for message in chat.messages}.issubset(self.roles)
             and not has_structured
         ):
-            return  # as most are
+            return  # fast path of most chats
         refused = [name for name in (*_OPTIONAL, *_HARMONY) if name not in self.fields]
         for index, message in enumerate(chat.messages):
             if message.role not in self.roles:
@@ -201,16 +201,16 @@ class ChatFormat(ABC):
             for name in refused:
                 if getattr(message, name) in (None, ()):
                     continue
-                # A result's call says its name too, so that no format needs to write it.
+                # The name of a tool result is also in its call, so a format need not render it.
                 if name != "name" or message.role != "tool":
                     raise InvalidChat(index, name, "field_not_supported")
             if has_structured and any(type(part) is Structured for part in message.content or ()):
                 raise InvalidChat(index, "content", "part_not_supported")
 
 
-def _stands_alone(encoding: Encoding, name: str) -> bool:
-    """Whether texts beside a control token have the ids that they have alone. White space may
-    belong to the token, and the start of a text may have a mark that no other place has."""
+def _is_independent(encoding: Encoding, name: str) -> bool:
+    """Whether text next to a control token has the same ids as alone. It does not if the token
+    strips white space, or if the encoding adds a prefix at the start of a text."""
     token = encoding.special_tokens.get(name)
     texts = ("a", " ") if token is not None else ()
     for text in texts:
@@ -222,4 +222,4 @@ def _stands_alone(encoding: Encoding, name: str) -> bool:
 
 def _one_of(values: Iterable[str]) -> str:
     known = ", ".join(values)
-    return f"must be one of {known}" if known else "the format does not have it"
+    return f"must be one of {known}" if known else "the format does not support it"

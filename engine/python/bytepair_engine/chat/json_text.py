@@ -1,4 +1,4 @@
-"""JSON in chats: read within limits, written as Python or as serde_json writes it."""
+"""JSON in chats: parse it within limits, and write it like Python or like serde_json."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from decimal import Decimal
 from typing import Any, Final
 
-#: How deep arrays and objects may be nested.
+#: Maximum nesting of arrays and objects.
 MAX_DEPTH: Final = 64
 
-# No float has more digits before its point, and no u64 either.
+# The integers of serde_json; it reads larger ones as floats.
 _U64: Final = 1 << 64
 _I64: Final = -(1 << 63)
 
@@ -19,11 +19,11 @@ class NotJson(ValueError):
 
 
 def parse(text: str) -> Any:
-    """Read JSON, with the order of keys as written.
+    """Parse JSON. Keys keep their order.
 
     Raises:
-        NotJson: It is not JSON by RFC 8259 (NaN and Infinity are not), or is nested deeper than
-            `MAX_DEPTH`, or an escape in it is a lone surrogate.
+        NotJson: The text is not JSON by RFC 8259 (which has no NaN and Infinity), is nested deeper
+            than `MAX_DEPTH`, or contains an escaped lone surrogate.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
@@ -36,7 +36,7 @@ def parse(text: str) -> Any:
 
 
 def text_of(value: object) -> str:
-    """`dumps(value)`; "" where a text in it has a lone surrogate, which no UTF-8 has."""
+    """Return `dumps(value)`; "" if it contains a lone surrogate, which UTF-8 cannot encode."""
     written = dumps(value)
     try:
         written.encode()
@@ -50,7 +50,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def check_depth(value: object, limit: int = MAX_DEPTH) -> None:
-    """Raise NotJson for what is nested deeper than `limit`, or is no JSON value."""
+    """Raise NotJson if `value` is nested deeper than `limit` or is not a JSON value."""
     level = [value]
     for _ in range(limit + 1):
         below: list[object] = []
@@ -73,13 +73,13 @@ def check_depth(value: object, limit: int = MAX_DEPTH) -> None:
 
 
 def dumps(value: object) -> str:
-    """As Python's `json.dumps(value, ensure_ascii=False)`: what Hugging Face's `tojson` and
-    mistral-common write."""
+    """Write JSON like Python's `json.dumps(value, ensure_ascii=False)`, which Hugging Face's
+    `tojson` and mistral-common use."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def dumps_compact(value: object) -> str:
-    """As serde_json writes a value: no white space, floats by its own rule."""
+    """Write JSON like serde_json: without white space, and with its format of floats."""
     if isinstance(value, dict):
         items = (f"{_string(key)}:{dumps_compact(item)}" for key, item in value.items())
         return f"{{{','.join(items)}}}"
@@ -88,7 +88,7 @@ def dumps_compact(value: object) -> str:
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
     if isinstance(value, int):
-        # Beyond 64 bits serde_json has only floats.
+        # Beyond 64 bits serde_json uses floats.
         return str(value) if _I64 <= value < _U64 else _float(float(value))
     if isinstance(value, float):
         return _float(value)
@@ -96,7 +96,7 @@ def dumps_compact(value: object) -> str:
 
 
 def _string(text: str) -> str:
-    # serde_json escapes as Python does, except for DEL, which neither escapes.
+    # serde_json escapes the same characters as Python.
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,17 +1,17 @@
-"""A rendered chat: control tokens by name and text as text, each with what it belongs to."""
+"""A rendered chat: texts and control tokens, each with its owner."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-#: Owners of what belongs to no message. They index the two places behind the messages' counts.
+#: Owners of pieces that belong to no message. They index the last two entries of a list of counts.
 TOOLS: Final = -2
 FRAME: Final = -1
 
 
 class Control:
-    """One control token, by its exact name. Only formats make them; no text becomes one."""
+    """A control token, by its exact name. Only formats create them; text never becomes one."""
 
     __slots__ = ("name",)
 
@@ -29,9 +29,9 @@ class Layout:
     """The pieces of a chat in order.
 
     Attributes:
-        pieces: Text, control tokens, and numbers for parts that the caller has counted.
-        owners: For each piece the message that it belongs to, or TOOLS or FRAME.
-        owner: What the next pieces belong to.
+        pieces: Texts, control tokens, and numbers of tokens that the caller or the format counted.
+        owners: The owner of each piece: the index of a message, TOOLS or FRAME.
+        owner: The owner of the pieces that are added next.
     """
 
     __slots__ = ("owner", "owners", "pieces")
@@ -42,20 +42,20 @@ class Layout:
         self.owner = FRAME
 
     def add(self, *pieces: Piece) -> None:
-        """Add pieces of the present owner. Empty text has no tokens, and is no segment."""
+        """Add pieces of the current owner. Empty text has no tokens and is not a segment."""
         self.pieces += pieces
         self.owners += [self.owner] * len(pieces)
 
     def add_shared(self, parts: Sequence[tuple[int, str]]) -> None:
-        """Add one text whose parts belong to several messages. Empty parts add nothing."""
+        """Add one text whose parts belong to several messages. Empty parts are skipped."""
         parts = [part for part in parts if part[1]]
         if parts:
             self.pieces.append(_run(parts))
             self.owners.append(parts[0][0])
 
     def join(self) -> None:
-        """Put texts that stand side by side together: the runs of a format that is joined. A run
-        of several owners becomes a `Run`, which remembers where each of them begins."""
+        """Join adjacent texts, for formats that encode runs. A text with several owners becomes a
+        `Run`."""
         pieces: list[Piece] = []
         owners: list[int] = []
         parts: list[tuple[int, str]] = []
@@ -74,11 +74,11 @@ class Layout:
 
 
 class Run(str):
-    """Text of several owners that is encoded as one.
+    """A text with several owners that is encoded as one.
 
     Attributes:
-        starts: Where each owner's part begins, in code points, increasing.
-        parts_owners: The owners of these parts.
+        starts: The start of each part in code points, increasing.
+        parts_owners: The owner of each part.
     """
 
     starts: tuple[int, ...]
@@ -86,16 +86,16 @@ class Run(str):
 
 
 def _run(parts: Sequence[tuple[int, str]]) -> str:
-    """The parts as one text; a `Run` if they belong to several owners."""
+    """Join the parts into one text: a `Run` if they have several owners."""
     text = "".join([part for _, part in parts])
     starts: list[int] = []
     owners: list[int] = []
-    place = 0
+    end = 0
     for owner, part in parts:
         if not owners or owner != owners[-1]:
-            starts.append(place)
+            starts.append(end)
             owners.append(owner)
-        place += len(part)
+        end += len(part)
     if len(owners) == 1:
         return text
     run = Run(text)

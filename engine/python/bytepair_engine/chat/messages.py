@@ -1,4 +1,4 @@
-"""The messages and tools of a chat, read from OpenAI-shaped dictionaries."""
+"""The messages and tools of a chat, parsed from dictionaries in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from bytepair_engine.chat import json_text
 from bytepair_engine.chat.errors import InvalidChat
 
-# Tuples, because a chat has many of them, and they are made in a third of the time.
+# Named tuples, because a chat has many of them: creating one takes a third of the time.
 
 
 class Structured(NamedTuple):
@@ -17,25 +17,25 @@ class Structured(NamedTuple):
 
     Attributes:
         kind: "system_content" or "developer_content".
-        fields: Its fields, as openai-harmony's `to_dict` gives them.
+        fields: The fields, as in openai-harmony's `to_dict`.
     """
 
     kind: str
     fields: Mapping[str, Any]
 
 
-#: A part of a message's content: text; how many tokens the caller has counted, such as those of an
-#: image, at least 0, and only for counting; or content of harmony.
+#: A part of a message's content: text; or a number of tokens that the caller has counted, such as
+#: those of an image, at least 0 and only for counting; or structured content of harmony.
 Part = str | int | Structured
 
 
 class ToolCall(NamedTuple):
-    """A call that an assistant's message makes.
+    """A tool call in an assistant message.
 
     Attributes:
-        id: What its result refers to; "" for none.
+        id: The id that the result refers to; "" if there is none.
         name: The function's name.
-        arguments: JSON text, as written.
+        arguments: The arguments as JSON text, unchanged.
     """
 
     id: str
@@ -48,10 +48,10 @@ class Tool:
     """A tool that the model may call.
 
     Attributes:
-        document: The tool as it was given, {"type": "function", "function": {…}}, keys in order.
-        name: Of the function.
-        description: "" for none.
-        parameters: The JSON schema of its arguments; None for none.
+        document: The original dictionary, {"type": "function", "function": {…}}, keys in order.
+        name: The function's name.
+        description: The description; "" if there is none.
+        parameters: The JSON schema of the arguments; None if there is none.
     """
 
     document: Mapping[str, Any]
@@ -64,16 +64,16 @@ class Message(NamedTuple):
     """One message of a chat.
 
     Attributes:
-        role: As given; a format says which it has.
-        content: Its parts; None where the content is null or absent.
-        name: The author's; None for none.
-        reasoning: What formats call thinking or analysis; None for none.
-        tool_calls: In order.
-        tool_call_id: Of a tool's result: which call it answers.
-        channel: openai/harmony's.
-        recipient: openai/harmony's.
-        content_type: openai/harmony's, as text.
-        constrain: openai/harmony's content type after the control token <|constrain|>.
+        role: The role, not checked yet; each format supports some.
+        content: The parts of the content; None if the content is null or absent.
+        name: The name of the author; None if there is none.
+        reasoning: Reasoning, also called thinking or analysis; None if there is none.
+        tool_calls: The tool calls in order.
+        tool_call_id: The id of the call that a tool result answers.
+        channel: The channel, in openai/harmony.
+        recipient: The recipient, in openai/harmony.
+        content_type: The content type as text, in openai/harmony.
+        constrain: The content type after the control token <|constrain|>, in openai/harmony.
     """
 
     role: str
@@ -89,18 +89,18 @@ class Message(NamedTuple):
 
     @property
     def parts(self) -> tuple[str | int, ...]:
-        """The parts of its content, in a format that has no structured ones."""
+        """The parts of the content, for formats without structured parts."""
         return self.content or ()  # type: ignore[return-value]
 
     @property
     def text(self) -> str:
-        """The text parts, joined; "" for none."""
+        """The text parts, joined; "" if there are none."""
         if self.content is None:
             return ""
         return "".join([part for part in self.content if isinstance(part, str)])
 
 
-#: What a message has behind its role and content, if it has nothing else.
+#: The other fields of a message that has only a role and content.
 NOTHING_ELSE: Final = Message("")[2:]
 _TEXT_FIELDS: Final = (
     "name",
@@ -116,17 +116,17 @@ _STRUCTURED: Final = ("system_content", "developer_content")
 
 
 def read_messages(messages: Sequence[Mapping[str, Any] | Message]) -> tuple[Message, ...]:
-    """Read messages as programs have them.
+    """Parse messages in OpenAI's format.
 
     Args:
         messages: Dictionaries with `role`, `content` (a string, a list of parts
             {"type": "text", "text": …}, or None), `name`, `reasoning` (or `reasoning_content`),
             `tool_calls`, `tool_call_id`, and for openai/harmony `channel`, `recipient`,
-            `content_type`, `constrain`. A part {"type": "counted_tokens", "tokens": n} stands for
-            what the caller has counted. A field whose value is None, or an empty list, is absent;
-            an unknown one that is not is refused, because ignoring it would make counts wrong.
+            `content_type`, `constrain`. A part {"type": "counted_tokens", "tokens": n} represents
+            content that the caller has counted. A field with the value None or [] counts as
+            absent. Other unknown fields are rejected: ignoring them would make counts wrong.
     Raises:
-        InvalidChat: A message is not of this shape.
+        InvalidChat: A message does not have this format.
     """
     return tuple(
         message if isinstance(message, Message) else _message(index, message)
@@ -141,7 +141,7 @@ def _message(index: int, fields: Mapping[str, Any]) -> Message:
     if not isinstance(role, str):
         raise InvalidChat(index, "role", "not_a_string")
     parts = (content,) if isinstance(content, str) else _parts(index, content)
-    # Most messages have nothing else.
+    # Fast path: most messages have no other fields.
     if len(fields) == 2 and "content" in fields:
         return Message(role, parts)
     texts: dict[str, str | None] = {}
@@ -211,13 +211,13 @@ def _call(index: int, call: object) -> ToolCall:
 
 
 def read_tools(tools: Sequence[Mapping[str, Any] | str | Tool] | None) -> tuple[Tool, ...]:
-    """Read tools as programs have them.
+    """Parse tools in OpenAI's format.
 
     Args:
-        tools: Each {"type": "function", "function": {"name", "description", "parameters"}}, or
-            what is in "function" alone, as a dictionary or as JSON text. None for none.
+        tools: {"type": "function", "function": {"name", "description", "parameters"}}, or only the
+            value of "function", each as a dictionary or as JSON text. None for no tools.
     Raises:
-        InvalidChat: A tool is not of this shape; `index` is the tool's.
+        InvalidChat: A tool does not have this format; `index` is that of the tool.
     """
     return tuple(
         tool if isinstance(tool, Tool) else _tool(index, tool)
@@ -251,7 +251,7 @@ def _tool(index: int, tool: Mapping[str, Any] | str) -> Tool:
 
 
 def with_json(index: int | None, field: str, read: Callable[[], Any]) -> Any:
-    """What `read` gives, with JSON that it refuses as InvalidChat."""
+    """Call `read`, and raise InvalidChat instead of NotJson."""
     try:
         return read()
     except json_text.NotJson:

@@ -1,4 +1,4 @@
-"""How a chat is rendered: the options that formats share."""
+"""The options of rendering that all chat formats share."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _DATE: Final = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """How a chat is rendered. Nothing is read from a clock, a locale or the environment.
+    """Options of rendering. The result never depends on the clock, locale or environment.
 
     Attributes:
-        add_generation_prompt: End with what begins the assistant's reply; False for a stored
-            transcript.
-        continue_final_message: Leave the last message, an assistant's, open, so that the model
-            goes on with it; then there is no generation prompt.
-        past_reasoning: Which reasoning of earlier turns is left out. "default" is the format's
-            own rule. "before_first_final" is openai/harmony's; "before_last_final_if_answered"
-            its correction, which drops up to the last `final`; both only where the last
-            assistant's message is `final`. "before_last_final" is vLLM's, which always drops.
-        reasoning_effort: One of the format's values; "" for its default.
-        current_date: Such as "2026-11-23"; "" for none.
-        format_options: Keys and values that the format lists.
+        add_generation_prompt: Whether to end with the start of the assistant's reply; False for a
+            stored transcript.
+        continue_final_message: Whether to leave the last message, which must be an assistant's,
+            open so that the model continues it; there is no generation prompt then.
+        past_reasoning: The rule that drops reasoning of earlier turns. "default" is the format's
+            own. "before_first_final" is openai/harmony's. "before_last_final_if_answered" corrects
+            it by dropping up to the last `final`. Both apply only if the last assistant message is
+            `final`. "before_last_final" is vLLM's, which always drops.
+        reasoning_effort: One of the format's values; "" for the default.
+        current_date: A date such as "2026-11-23"; "" for none.
+        format_options: The format's own options: keys and values that it lists.
     """
 
     add_generation_prompt: bool = True

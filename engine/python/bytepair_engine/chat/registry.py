@@ -43,10 +43,10 @@ _FORMATS: Final[dict[str, ChatFormat]] = {
 
 
 def get_chat_format(name: str) -> ChatFormat:
-    """The format of this name.
+    """Return a built-in chat format.
 
     Raises:
-        UnknownChatFormat: There is none. There is no fallback.
+        UnknownChatFormat: The name is unknown. There is no fallback.
     """
     try:
         return _FORMATS[name]
@@ -55,5 +55,5 @@ def get_chat_format(name: str) -> ChatFormat:
 
 
 def list_chat_formats() -> list[str]:
-    """The names of all formats, sorted."""
+    """Return the names of the built-in formats, sorted."""
     return sorted(_FORMATS)

@@ -1,1 +1,1 @@
-"""The built-in chat formats, one idea a file."""
+"""The built-in chat formats."""

@@ -1,4 +1,4 @@
-"""ChatML, and what Qwen2.5 and Qwen3 add to it."""
+"""ChatML and its extensions in Qwen2.5 and Qwen3."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THINK_END: Final = Control("</think>")
 
 
 class ChatMl(ChatFormat):
-    """Messages between <|im_start|> and <|im_end|>, and nothing else."""
+    """Plain ChatML: each message between <|im_start|> and <|im_end|>."""
 
     name = "chatml"
     source = "openai/openai-python chatml.md @v0.28, with the line breaks of its template"
@@ -43,21 +43,21 @@ class ChatMl(ChatFormat):
 
 
 def add_prompt(layout: Layout, chat: Chat) -> None:
-    """Add what begins the assistant's reply, if the options ask for it."""
+    """Add the generation prompt if the options request it."""
     if chat.options.prompts:
         layout.owner = FRAME
         layout.add(START, "assistant\n")
 
 
 class _Qwen(ChatFormat):
-    """What Qwen2.5 and Qwen3 share: tools in the system message, calls and results as JSON."""
+    """The common base of Qwen2.5 and Qwen3: tools in the system message, calls as JSON."""
 
     joining = "runs"
     roles = ("system", "user", "assistant", "tool")
     tools = True
-    #: The system text of a chat that has none; None to write no system message.
+    #: The default system text; None for no default system message.
     default_system: str | None = None
-    #: What marks a tool's result.
+    #: Start and end of a tool result.
     response: tuple[Control | str, Control | str] = (RESPONSE, RESPONSE_END)
 
     def render(self, chat: Chat) -> Layout:
@@ -129,7 +129,7 @@ class _Qwen(ChatFormat):
         layout.add(END, "\n")
 
     def _assistant(self, layout: Layout, message: Message, *, is_last: bool, answers: bool) -> None:
-        """Add what an assistant says; `answers`: it stands behind the last user's message."""
+        """Add the content of an assistant message; `answers`: it follows the last user message."""
         del is_last, answers
         layout.add(*message.parts)
         self._calls(layout, message)
@@ -144,7 +144,7 @@ class _Qwen(ChatFormat):
             layout.add(CALL, body, CALL_END)
 
     def arguments(self, text: str) -> str:
-        """A call's arguments, as the template writes those that come as JSON text."""
+        """Return the arguments of a call as the template writes them, from JSON text."""
         return text
 
 
@@ -160,16 +160,16 @@ class Qwen25(_Qwen):
     response = ("<tool_response>", "</tool_response>")
 
     def arguments(self, text: str) -> str:
-        # The template writes objects by `tojson`; servers read the text for it.
+        # The template writes objects by `tojson`; servers parse the text before.
         return dumps(parse(text))
 
 
 class Qwen3(_Qwen):
     """Qwen3.
 
-    The template also takes reasoning out of content that spells </think>; here content is text,
-    and reasoning is the field `reasoning`. Reasoning is written after the last user's message
-    alone, where it is set or the message is the last one.
+    The template also extracts reasoning from content that contains </think>. Here content is
+    always text, and reasoning comes from the field `reasoning`. Reasoning is rendered only after
+    the last user message, if it is set or the message is the last one.
     """
 
     name = "qwen3"

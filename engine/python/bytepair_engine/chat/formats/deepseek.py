@@ -25,9 +25,11 @@ OUTPUT_END: Final = Control("<｜tool▁output▁end｜>")
 
 
 class DeepSeekV3(ChatFormat):
-    """System texts first, then users and assistants. Calls are as the published template writes
-    them, with its faults: the list of calls is opened by the first call of the chat alone, and
-    closed by each later one."""
+    """System texts first, then user and assistant messages.
+
+    Calls reproduce the faults of the published template: only the first call of the chat opens
+    the list of calls, and each later call closes it.
+    """
 
     name = "deepseek-v3"
     source = "chat_template of deepseek-ai/DeepSeek-V3 tokenizer_config.json"

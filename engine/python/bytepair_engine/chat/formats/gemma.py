@@ -14,7 +14,8 @@ END: Final = Control("<end_of_turn>")
 
 
 class Gemma(ChatFormat):
-    """Turns of user and model; content is trimmed; the system text goes into the first user's."""
+    """Turns of user and model with trimmed content. The system text is part of the first user
+    message."""
 
     name = "gemma"
     source = "chat_template of google/gemma-3-4b-it tokenizer_config.json"
@@ -28,14 +29,14 @@ class Gemma(ChatFormat):
         layout.add(BOS)
         has_system = bool(chat.messages) and chat.messages[0].role == "system"
         for index, message in enumerate(chat.messages):
-            place = index - has_system
-            if place < 0:
+            turn = index - has_system
+            if turn < 0:
                 continue
             layout.owner = index
-            if message.role != ("assistant" if place % 2 else "user"):
+            if message.role != ("assistant" if turn % 2 else "user"):
                 raise InvalidChat(index, "role", "roles_must_alternate")
-            layout.add(START, "model\n" if place % 2 else "user\n")
-            if place == 0 and has_system:
+            layout.add(START, "model\n" if turn % 2 else "user\n")
+            if turn == 0 and has_system:
                 layout.owner = 0
                 layout.add(chat.messages[0].text + "\n\n")
                 layout.owner = index

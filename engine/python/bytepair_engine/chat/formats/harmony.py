@@ -1,4 +1,4 @@
-"""openai/harmony: the format of gpt-oss."""
+"""The format of gpt-oss, by openai/harmony."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ CALL: Final = Control("<|call|>")
 
 
 class Harmony(ChatFormat):
-    """Messages as openai/harmony renders them, and nothing that it does not write.
+    """Messages exactly as openai/harmony renders them.
 
-    The content of a system or developer message is text, which is written as it is, or a part
+    The content of a system or developer message is plain text, or a part
     {"type": "system_content" | "developer_content", …} with the fields of openai-harmony's
-    `to_dict`. `tools` become the namespace `functions` of the first developer content; without
-    one, a developer message of its own after the system messages. What OpenAI-shaped messages
-    have and harmony does not is translated as gpt-oss was trained: `reasoning` is a message on
-    the channel `analysis`, a call one on `commentary` to `functions.NAME` with the constraint
-    `json`, and a result one from there.
+    `to_dict`. `tools` become the namespace `functions` of the first developer content, or else of
+    an additional developer message after the system messages.
 
-    The channels `analysis` and `final` are structure; every other text is text.
+    Fields of OpenAI's format that harmony lacks are translated as gpt-oss was trained:
+    `reasoning` becomes a message on the channel `analysis`; a call becomes a message on
+    `commentary` to `functions.NAME` with the constraint `json`; a result becomes a message from
+    `functions.NAME`. Only the channel names `analysis` and `final` are interpreted.
     """
 
     name = "harmony"
@@ -65,19 +65,19 @@ class Harmony(ChatFormat):
 
     def render(self, chat: Chat) -> Layout:
         messages = _translated(chat)
-        place = _tools_place(messages) if chat.tools else None
+        position = _tools_position(messages) if chat.tools else None
         has_functions = bool(chat.tools) or any(_has_functions(m.content) for _, m in messages)
         dropped = _dropped(chat, [message for _, message in messages])
         layout = Layout()
         for number, (index, message) in enumerate(messages):
-            if place == (number, False):
+            if position == (number, False):
                 _add_tools_message(layout, chat.tools)
             if number in dropped:
                 continue
             layout.owner = index
-            tools = chat.tools if place == (number, True) else ()
+            tools = chat.tools if position == (number, True) else ()
             _add_message(layout, index, message, has_functions, tools)
-        if place == (len(messages), False):
+        if position == (len(messages), False):
             _add_tools_message(layout, chat.tools)
         self._finish(layout, chat, messages)
         return layout
@@ -97,7 +97,7 @@ class Harmony(ChatFormat):
 
 
 def _translated(chat: Chat) -> list[tuple[int, Message]]:
-    """The messages of harmony, each with the index of the one that it comes from."""
+    """Translate messages to harmony's, each with the index of its original."""
     names: dict[str, str] = {}
     found: list[tuple[int, Message]] = []
     for index, message in enumerate(chat.messages):
@@ -139,7 +139,7 @@ def _spread(message: Message) -> Iterable[Message]:
 
 
 def _dropped(chat: Chat, messages: list[Message]) -> frozenset[int]:
-    """Which messages on the channel `analysis` are left out."""
+    """Return the messages on the channel `analysis` that are dropped."""
     rule = chat.options.past_reasoning
     finals = [number for number, message in enumerate(messages) if message.channel == "final"]
     if rule == "keep" or not finals:
@@ -155,8 +155,8 @@ def _dropped(chat: Chat, messages: list[Message]) -> frozenset[int]:
     return frozenset(n for n in range(end) if messages[n].channel == "analysis")
 
 
-def _tools_place(messages: list[tuple[int, Message]]) -> tuple[int, bool]:
-    """Where the tools go: a message, and whether into its content or before it."""
+def _tools_position(messages: list[tuple[int, Message]]) -> tuple[int, bool]:
+    """Return the position of the tools: a message, and whether inside it (else before it)."""
     head = 0
     for number, (_, message) in enumerate(messages):
         if message.role == "developer" and any(
@@ -210,7 +210,7 @@ def _add_message(
     layout.add(CALL if is_call else END)
 
 
-#: What openai-harmony's SystemContent holds by default; null takes a field away.
+#: The defaults of openai-harmony's SystemContent; null removes a field.
 _SYSTEM_DEFAULTS: Final = {
     "model_identity": "You are ChatGPT, a large language model trained by OpenAI.",
     "reasoning_effort": "Medium",
@@ -265,7 +265,7 @@ def _developer_text(index: int, fields: Mapping[str, Any], tools: Sequence[Tool]
     return "\n\n".join(sections)
 
 
-#: A namespace of tools: its name, its description, and each tool's name, description, parameters.
+#: A namespace of tools: name, description, and the name, description and parameters of each tool.
 _Namespace = tuple[str, str | None, Sequence[tuple[str, str, Any]]]
 
 
@@ -325,7 +325,7 @@ def _tools_section(namespaces: Mapping[str, _Namespace]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as Rust's `str::lines` gives them: ended by a line feed, with one return before it."""
+    """Split lines like Rust's `str::lines`: at LF or CR LF."""
     *ended, rest = text.split("\n")
     return [line.removesuffix("\r") for line in ended] + ([rest] if rest else [])
 

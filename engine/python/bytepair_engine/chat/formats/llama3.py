@@ -1,4 +1,4 @@
-"""Llama 3, as Meta's reference renders it."""
+"""Llama 3, by Meta's reference implementation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ HEADER: Final = Control("<|start_header_id|>")
 HEADER_END: Final = Control("<|end_header_id|>")
 END_OF_TURN: Final = Control("<|eot_id|>")
 
-#: Tools whose calls the reference writes in other ways.
+#: Tools whose calls the reference renders in other ways.
 _BUILTIN: Final = ("brave_search", "wolfram_alpha", "photogen", "code_interpreter")
 
 
 class Llama3(ChatFormat):
-    """A header with the role, the content as it is, the end of the turn. Content is not trimmed,
-    which is where the templates of Hugging Face differ. Calls are written as JSON."""
+    """A header with the role, the content, and the end of the turn. Calls are JSON. Unlike in the
+    templates on Hugging Face, content is not trimmed."""
 
     name = "llama3"
     source = "meta-llama/llama-models models/llama3/chat_format.py @a9c89c4"
@@ -49,7 +49,7 @@ class Llama3(ChatFormat):
                     "name": call.name,
                     "parameters": parse(call.arguments),
                 }
-                # The reference escapes what is not ASCII.
+                # The reference escapes characters outside ASCII.
                 layout.add(json.dumps(document))
             if index < last or not chat.options.continue_final_message:
                 layout.add(END_OF_TURN)

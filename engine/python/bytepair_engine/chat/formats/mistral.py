@@ -1,4 +1,4 @@
-"""Mistral's instruct formats, v1 to v13, as mistral-common renders them."""
+"""Mistral's instruct formats, v1 to v13, by mistral-common."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CALL_ID: Final = re.compile("[a-zA-Z0-9]{9}")
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One message, and where it stands.
+    """A message and its context.
 
     Attributes:
         chat: The whole chat.
-        users: The indices of the users' messages.
-        index: Of the message.
+        users: The indices of the user messages.
+        index: The index of the message.
         message: The message.
-        results: How many tools' results stand directly before it.
+        results: Number of tool results directly before the message.
     """
 
     chat: Chat
@@ -56,9 +56,10 @@ class _Turn:
 
 
 class MistralV1(ChatFormat):
-    """v1: [INST] is text, the system text goes into the first user's. No tools.
+    """v1: [INST] is text, and the system text is part of the first user message. No tools.
 
-    In all versions users and assistants alternate; mistral-common would join others' texts.
+    In all versions user and assistant messages must alternate; mistral-common would join the
+    texts of consecutive messages with the same role.
     """
 
     name = "mistral-v1"
@@ -122,15 +123,15 @@ class MistralV1(ChatFormat):
             layout.add(EOS)
 
     def _system(self, layout: Layout, turn: _Turn) -> None:
-        """Nothing: the system text is in a user's message."""
+        """Add nothing: the system text is part of a user message."""
 
     def _result(self, layout: Layout, turn: _Turn) -> None:
-        """Nothing: this version has no results, and their role is refused."""
+        """Add nothing: this version rejects tool results."""
 
 
 class MistralV2(MistralV1):
-    """v2: tools before the last user, the system text in it, older calls and results left out. One
-    result for a message that calls."""
+    """v2: the tools come before the last user message, which contains the system text. Calls and
+    results of earlier turns are dropped. A message with calls has one result."""
 
     name = "mistral-v2"
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v2"
@@ -138,14 +139,14 @@ class MistralV2(MistralV1):
     roles = ("system", "user", "assistant", "tool")
     fields = frozenset({"tool_calls", "tool_call_id"})
     tools = True
-    #: Whether the tools stand before the first user; else the last one.
+    #: Whether the tools come before the first user message; else before the last one.
     tools_first = False
-    #: Whether calls and results of earlier turns are left out.
-    forgets = True
-    #: Whether the system text goes into the last user's message.
+    #: Whether calls and results of earlier turns are dropped.
+    drops_old_calls = True
+    #: Whether the system text is part of the last user message.
     system_in_user = True
-    #: Whether a message may say something and call.
-    says_and_calls = False
+    #: Whether a message may have both content and calls.
+    content_with_calls = False
 
     def _user(self, layout: Layout, turn: _Turn) -> None:
         if turn.chat.tools and turn.index == turn.users[0 if self.tools_first else -1]:
@@ -160,9 +161,9 @@ class MistralV2(MistralV1):
 
     def _assistant(self, layout: Layout, turn: _Turn) -> None:
         message = turn.message
-        if message.tool_calls and self.forgets and turn.index < turn.users[-1]:
+        if message.tool_calls and self.drops_old_calls and turn.index < turn.users[-1]:
             return
-        if message.tool_calls and message.content is not None and not self.says_and_calls:
+        if message.tool_calls and message.content is not None and not self.content_with_calls:
             raise InvalidChat(turn.index, "content", "content_and_tool_calls")
         self._content(layout, turn)
         for call in message.tool_calls:
@@ -175,7 +176,7 @@ class MistralV2(MistralV1):
         layout.add(_text(turn).rstrip(" "))
 
     def _check_call(self, index: int, call: ToolCall) -> None:
-        """Raise InvalidChat for a call that the version cannot say."""
+        """Raise InvalidChat if the version cannot render a call."""
 
     def _calls(self, layout: Layout, calls: Sequence[ToolCall]) -> None:
         layout.add(CALLS, dumps([self._call(call) for call in calls]))
@@ -194,11 +195,11 @@ class MistralV2(MistralV1):
 
 
 class MistralV3(MistralV2):
-    """v3: calls have ids, and none is left out."""
+    """v3: calls have ids, and none is dropped."""
 
     name = "mistral-v3"
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v3"
-    forgets = False
+    drops_old_calls = False
 
     def _check_call(self, index: int, call: ToolCall) -> None:
         _check_id(index, "tool_calls", call.id)
@@ -214,12 +215,12 @@ class MistralV3(MistralV2):
 
 
 class MistralV7(MistralV3):
-    """v7: system messages of their own, results with the id before the content."""
+    """v7: separate system messages; the id of a result comes before its content."""
 
     name = "mistral-v7"
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v7"
     controls = frozenset({BOS.name, EOS.name, *(token.name for token in _V7)})
-    says_and_calls = True
+    content_with_calls = True
     system_in_user = False
 
     def _system(self, layout: Layout, turn: _Turn) -> None:
@@ -232,7 +233,7 @@ class MistralV7(MistralV3):
 
 
 class MistralV11(MistralV7):
-    """v11: each call by its own tokens."""
+    """v11: each call has its own control tokens."""
 
     name = "mistral-v11"
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v11"
@@ -245,7 +246,8 @@ class MistralV11(MistralV7):
 
 
 class MistralV13(MistralV11):
-    """v13: tools before the first user, no ids, reasoning between [THINK] and [/THINK]."""
+    """v13: the tools come before the first user message; no ids; reasoning between [THINK] and
+    [/THINK]."""
 
     name = "mistral-v13"
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v13"
@@ -266,17 +268,17 @@ class MistralV13(MistralV11):
 
     def _result(self, layout: Layout, turn: _Turn) -> None:
         message = turn.message
-        place = turn.results
-        caller = turn.index - place - 1
+        number = turn.results
+        caller = turn.index - number - 1
         calls = turn.chat.messages[caller].tool_calls if caller >= 0 else ()
-        # mistral-common puts results in the order of their calls: then no ids need to be written.
-        if place >= len(calls) or calls[place].id != message.tool_call_id:
+        # Without ids, results must be in the order of the calls. mistral-common would sort them.
+        if number >= len(calls) or calls[number].id != message.tool_call_id:
             raise InvalidChat(turn.index, "tool_call_id", "results_not_in_the_order_of_calls")
         layout.add(RESULTS, _text(turn), RESULTS_END)
 
 
 def _system_parts(chat: Chat) -> list[tuple[int, str]]:
-    """The system messages' texts, each with what stands behind it."""
+    """Return the texts of the system messages, each with the separator after it."""
     return [
         (index, f"{message.text}\n\n")
         for index, message in enumerate(chat.messages)
@@ -285,7 +287,7 @@ def _system_parts(chat: Chat) -> list[tuple[int, str]]:
 
 
 def _text(turn: _Turn) -> str:
-    """The content, which is one text here; what is counted elsewhere has no place in it."""
+    """Return the content as one text; raise InvalidChat if a part is not text."""
     texts = []
     for part in turn.message.content or ():
         if not isinstance(part, str):
@@ -295,7 +297,7 @@ def _text(turn: _Turn) -> str:
 
 
 def _parsed(turn: _Turn) -> Any:
-    """A result as JSON where it is JSON, and as text where it is not."""
+    """Return the parsed content of a result if it is JSON, else the text."""
     text = _text(turn)
     try:
         return json.loads(text) if text else {}

@@ -1,4 +1,4 @@
-"""Chats with OpenAI's hosted models, counted by the rules that OpenAI published."""
+"""Chats with OpenAI's hosted models, counted by OpenAI's published rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bytepair_engine.encoding import Encoding
 _PER_MESSAGE: Final = 3
 _PER_NAME: Final = 1
 _REPLY: Final = 3
-#: What a function costs, by the id of <|endofprompt|>: cl100k_base's, o200k_base's.
+#: Tokens per function, by the id of <|endofprompt|> in cl100k_base and in o200k_base.
 _FUNCTION: Final = {100276: 10, 200018: 7}
 _PROPERTIES: Final = 3
 _PROPERTY: Final = 3
@@ -23,8 +23,8 @@ _FUNCTIONS_END: Final = 12
 
 
 class OpenAiChat(ChatFormat):
-    """3 tokens for each message, 1 for each name, 3 for the reply, and the texts. With tools, and
-    with messages that call them, it is an estimate: what OpenAI writes there is not published."""
+    """3 tokens per message, 1 per name, 3 for the reply, and the tokens of the texts. With tools
+    or tool calls the count is an estimate, because OpenAI has not published their rendering."""
 
     name = "openai-chat"
     source = (

@@ -1,4 +1,4 @@
-"""JSON schemas as the TypeScript types that openai/harmony writes for tools."""
+"""Render JSON schemas as TypeScript types, as openai/harmony does for tools."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from bytepair_engine.chat.json_text import dumps_compact
 
 
 def type_of(schema: object, indent: str = "") -> str:
-    """The type that a schema describes, with its comments; keys in their order.
+    """Return the type of a schema with its comments; keys keep their order.
 
-    As `json_schema_to_typescript` of openai/harmony src/encoding.rs @ec7606d, byte for byte. A
-    schema that is no object is `any`.
+    The result is byte for byte that of `json_schema_to_typescript` in openai/harmony
+    src/encoding.rs @ec7606d. A schema that is not an object becomes `any`.
     """
     if not isinstance(schema, Mapping):
         return "any"
@@ -86,7 +86,7 @@ def _property(name: str, value: object, indent: str) -> str:
 
 
 def _choice(name: str, schema: Mapping[str, Any], variants: list[Any], indent: str) -> str:
-    """A property whose type is one of several."""
+    """Return a property whose type is a union."""
     lines = []
     description = _string(schema, "description")
     first = _string(variants[0], "description") if variants else None
@@ -115,7 +115,7 @@ def _top_variant(variant: object, indent: str) -> str:
     if text is not None:
         comments.append(text)
     if isinstance(variant, Mapping) and "default" in variant:
-        # Unlike a property's, the text of an enumeration is quoted here.
+        # Unlike for a property, the default of an enumeration is quoted here.
         comments.append(_default(variant, bare_enum=False))
     comment = f" // {' '.join(comments)}" if comments else ""
     return f"\n{indent} | {_nullable(variant, f'{indent}   ')}{comment}"

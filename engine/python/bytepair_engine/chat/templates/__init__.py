@@ -1,13 +1,13 @@
-"""Chat templates of operators, rendered with provenance. They need Jinja2: the extra `templates`.
+"""Custom chat templates, rendered with provenance. They need Jinja2: install the extra `templates`.
 
 >>> from bytepair_engine import get_encoding
 >>> from bytepair_engine.chat import encode_chat
->>> writes = "{% for message in messages %}{{ message.content ~ '<|end|>' }}{% endfor %}"
+>>> template = "{% for message in messages %}{{ message.content ~ '<|end|>' }}{% endfor %}"
 >>> chat = [{"role": "user", "content": "hi<|end|>"}]
 >>> encode_chat(
 ...     chat,
 ...     encoding=get_encoding("o200k_harmony"),
-...     format=TemplateFormat("mine", writes),
+...     format=TemplateFormat("mine", template),
 ...     disallowed_special=(),
 ... ).segments
 ['hi<|end|>', Control('<|end|>')]

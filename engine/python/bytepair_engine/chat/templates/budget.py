@@ -1,4 +1,4 @@
-"""How much one rendering may do: steps and depth, counted where work is done."""
+"""The limits of one rendering: steps and depth."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any, Final
 
 from bytepair_engine.chat.errors import TemplateLimit
 
-#: Steps of any rendering: at most some 40 ms of CPU (`make bench-chat`).
+#: Steps of every rendering: at most some 40 ms of CPU time (`make bench-chat`).
 BASE_STEPS: Final = 16_000
-#: More steps for each value (message, field, call, JSON value) of the input.
+#: Additional steps per value (message, field, call, JSON value) of the input.
 STEPS_PER_VALUE: Final = 50
-#: Characters that one step copies or writes.
+#: Characters copied or written per step.
 CHARACTERS_PER_STEP: Final = 256
-#: More steps for the input's text: how often a template may copy it.
+#: Additional steps for the text of the input: a template may copy it this many times.
 COPIES: Final = 16
-#: Calls within calls: macros, and loops that call themselves.
+#: Maximum depth of nested calls: macros and recursive loops.
 MAX_DEPTH: Final = 64
 
 VIEWS: Final = (range, KeysView, ValuesView, ItemsView)
-#: What is copied or searched at once, in a time that its length decides.
+#: Types that are copied or searched in time proportional to their length.
 SIZED: Final = (str, list, tuple, dict, *VIEWS)
 
 
 class Budget:
-    """The steps that are left of one rendering.
+    """The remaining steps of one rendering.
 
     Attributes:
-        depth: How many calls are open.
+        depth: Current depth of nested calls.
     """
 
     __slots__ = ("_left", "depth")
@@ -41,10 +41,10 @@ class Budget:
         self.depth = 0
 
     def spend(self, steps: int) -> None:
-        """Take steps before the work that they stand for.
+        """Spend steps, before doing the work.
 
         Raises:
-            TemplateLimit: There are fewer left.
+            TemplateLimit: Fewer steps are left.
         """
         self._left -= steps
         if self._left < 0:
@@ -56,7 +56,7 @@ _CURRENT: Final[ContextVar[Budget]] = ContextVar("budget")
 
 @contextmanager
 def limited(budget: Budget) -> Iterator[None]:
-    """Let what is rendered inside spend from `budget`."""
+    """Charge renderings in this block to `budget`."""
     token = _CURRENT.set(budget)
     try:
         yield
@@ -66,7 +66,7 @@ def limited(budget: Budget) -> Iterator[None]:
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """Count a call, and how deep it is."""
+    """Charge one call, and limit its depth."""
     budget = _CURRENT.get()
     budget.spend(1)
     budget.depth += 1
@@ -79,24 +79,24 @@ def one_call() -> Iterator[None]:
 
 
 def spend(steps: int) -> None:
-    """Take steps from the rendering that runs."""
+    """Spend steps of the current rendering."""
     _CURRENT.get().spend(steps)
 
 
 def spend_text(characters: int) -> None:
-    """Spend the steps of making a text of `characters` characters."""
+    """Spend the steps of creating a text of `characters` characters."""
     _CURRENT.get().spend(1 + characters // CHARACTERS_PER_STEP)
 
 
 def spend_copy(value: Any) -> None:
-    """Take the steps of copying a text, or a container without what is in it."""
+    """Spend the steps of a shallow copy of a text or container."""
     if isinstance(value, SIZED):
         spend(len(value) >> 7)
 
 
 def spend_deep(value: Any) -> None:
-    """Take the steps of walking a value, before something walks it. A list may hold another one
-    many times, so that what is small in memory is large when it is written."""
+    """Spend the steps of walking a value, before it is walked. A list may contain another one many
+    times, so a value that is small in memory can be large when written."""
     open_values = [value]
     budget = _CURRENT.get()
     while open_values:

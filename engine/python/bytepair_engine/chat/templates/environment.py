@@ -1,4 +1,4 @@
-"""Jinja2's sandbox with provenance: constants are marked, and every operation is paid for."""
+"""Jinja2's sandbox with provenance: constants are marked, and every operation is charged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bytepair_engine.chat.templates.budget import (
 from bytepair_engine.chat.templates.filters import FILTERS, TESTS
 from bytepair_engine.chat.templates.traced import Traced, joined, text
 
-#: The largest integer that a template may make, in bits.
+#: Maximum size of a computed integer in bits.
 MAX_INTEGER_BITS: Final = 128
 
 _STRING_METHODS: Final = {
@@ -53,12 +53,12 @@ _REFUSED: Final = (
     nodes.FromImport,
     nodes.Block,
 )
-#: Directives of a date that neither a clock nor a locale decides.
+#: Date directives that do not depend on the time of day or the locale.
 _DATE_FORMAT: Final = re.compile(r"(?:[^%]|%-?[dmyYjbBaA%])*", re.DOTALL)
 
 
 class _Generator(CodeGenerator):
-    """Writes code whose constants are marked as the template's."""
+    """Generates code in which constants are marked as text of the template."""
 
     environment: Environment
 
@@ -113,8 +113,8 @@ class _Generator(CodeGenerator):
 
 
 class _Generation(Extension):
-    """`{% generation %}` … `{% endgeneration %}`, which marks an assistant's text for training and
-    writes what is in it."""
+    """`{% generation %}` … `{% endgeneration %}`, which marks assistant text for training. Its
+    content is rendered normally."""
 
     tags: Final = {"generation"}  # type: ignore[misc]
 
@@ -131,12 +131,11 @@ class Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
 
     def __init__(self, entered: Callable[[Any], None], date: Callable[[], str]) -> None:
-        """Make it as transformers does.
+        """Create the environment with the settings of transformers.
 
         Args:
-            entered: Called with each value that a loop goes through, and with None where one ends
-                that is in no other.
-            date: The date that the chat is of, such as "2026-11-23".
+            entered: Called with each value of a loop, and with None after an outermost loop.
+            date: Returns the date of the chat, such as "2026-11-23".
         """
         super().__init__(
             trim_blocks=True,
@@ -157,18 +156,18 @@ class Environment(ImmutableSandboxedEnvironment):
             "strftime_now": self._strftime_now,
         }
         self.constants: list[Traced] = []
-        self._places: dict[str, int] = {}
+        self._indices: dict[str, int] = {}
         self._entered = entered
         self._date = date
 
-    #: What joins the output of macros and blocks.
+    #: Joins the output of macros and blocks.
     concat = staticmethod(joined)
 
     def parsed(self, source: str) -> nodes.Template:
-        """The template's nodes, in which each loop says what it goes through.
+        """Parse a template, and add a call of `entered` to each loop.
 
         Raises:
-            TemplateSyntaxError: It is none, or uses other templates.
+            TemplateSyntaxError: The template is invalid or uses other templates.
         """
         tree = self.parse(source)
         for node in tree.find_all(_REFUSED):
@@ -182,32 +181,32 @@ class Environment(ImmutableSandboxedEnvironment):
                 name = nodes.Name(value.name, "load")
             loop.body.insert(0, _call("entered", name, loop.lineno))
             if loop.test is not None:
-                # What it passes over does not enter the loop.
+                # Values that fail the test do not reach `entered`, so they are charged here.
                 tested = nodes.Call(nodes.EnvironmentAttribute("tested"), [], [], None, None)
                 loop.test = nodes.And(tested, loop.test)
         _mark_ends(tree)
         return tree
 
     def constant(self, value: str) -> str:
-        """The code of a text of the template."""
-        place = self._places.setdefault(value, len(self.constants))
-        if place == len(self.constants):
+        """Return the code of a constant of the template."""
+        index = self._indices.setdefault(value, len(self.constants))
+        if index == len(self.constants):
             self.constants.append(Traced.constant(value))
-        return f"environment.constants[{place}]"
+        return f"environment.constants[{index}]"
 
-    # What compiled templates call.
+    # Called by compiled templates.
 
     def concatenated(self, values: Iterable[Any]) -> str:
-        """What `~` gives."""
+        """Return the result of the operator `~`."""
         return joined([text(value) for value in values])
 
     def written(self, value: Any) -> str:
-        """What is written for a value."""
+        """Return the text that is written for a value."""
         spend(1)
         return text(value)
 
     def compared(self, value: Any) -> Any:
-        """A value that is about to be compared, or searched."""
+        """Charge a comparison or search, and return the value."""
         if isinstance(value, str):
             spend_text(len(value))
         elif isinstance(value, VIEWS):
@@ -217,21 +216,21 @@ class Environment(ImmutableSandboxedEnvironment):
         return value
 
     def entered(self, value: Any) -> None:
-        """A loop begins with its next value."""
+        """Charge and report the next value of a loop."""
         spend(1)
         self._entered(value)
 
     def tested(self) -> bool:
-        """A loop asks whether it takes a value."""
+        """Charge the test of a loop for one value."""
         spend(1)
         return True
 
     def left(self, value: Any) -> None:
-        """A loop ends that is in no other."""
+        """Report the end of an outermost loop."""
         del value
         self._entered(None)
 
-    # Jinja2's own hooks.
+    # Hooks of Jinja2.
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         spend(1)
@@ -240,7 +239,7 @@ class Environment(ImmutableSandboxedEnvironment):
                 spend(len(obj) >> 12)
                 return getattr(Traced.of(obj), _STRING_METHODS[attribute])
             if hasattr(str, attribute):
-                raise SecurityError("a method that chat templates do not have")
+                raise SecurityError("this method is not available in chat templates")
             return self.undefined(obj=obj, name=attribute)
         for kind, methods in _METHODS:
             if isinstance(obj, kind):
@@ -256,7 +255,7 @@ class Environment(ImmutableSandboxedEnvironment):
     def getitem(self, obj: Any, argument: Any) -> Any:
         spend(1)
         if isinstance(argument, tuple):
-            spend_deep(argument)  # which is hashed
+            spend_deep(argument)  # it is hashed
         elif isinstance(argument, slice):
             spend_copy(obj)
         try:
@@ -274,7 +273,7 @@ class Environment(ImmutableSandboxedEnvironment):
             elif isinstance(owner, (list, tuple, range)):
                 spend_deep(owner if not isinstance(owner, range) else list(owner))
             elif isinstance(owner, (dict, LoopContext)):
-                spend_deep(args)  # which are hashed, or compared
+                spend_deep(args)  # they are hashed or compared
                 spend_copy(owner)
             else:
                 for arg in args:
@@ -315,7 +314,7 @@ def _call(method: str, argument: nodes.Expr, line: int) -> nodes.ExprStmt:
 
 
 def _mark_ends(node: nodes.Node) -> None:
-    """Say behind each loop that is in no other that it has ended."""
+    """Add a call of `left` after each outermost loop."""
     for field, value in node.iter_fields():
         if not isinstance(value, list):
             continue
@@ -331,7 +330,7 @@ def _mark_ends(node: nodes.Node) -> None:
 
 def _range(*bounds: int) -> range:
     made = range(*bounds)
-    # `len` has no number for what is larger.
+    # `len` fails for a larger range.
     if made and abs(made[-1] - made[0]) // abs(made.step) >= 1 << 40:
         raise TemplateLimit("steps")
     spend(1 + len(made))
@@ -339,7 +338,7 @@ def _range(*bounds: int) -> range:
 
 
 def _raise_exception(message: object = None) -> None:
-    # Its words may hold text of the chat.
+    # The message may quote text of the chat.
     del message
     raise InvalidChat(None, "messages", "template_refused")
 

@@ -1,4 +1,4 @@
-"""The filters and tests of chat templates: Jinja2's that are bounded, with provenance."""
+"""The filters and tests of chat templates: those of Jinja2, with limits and provenance."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from bytepair_engine.chat.errors import TemplateLimit
 from bytepair_engine.chat.templates.budget import spend, spend_copy, spend_deep, spend_text
 from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
 
-#: Jinja2's own, as they neither make text nor compare deep values.
+#: Jinja2's filters that neither create text nor walk nested values.
 _SHALLOW: Final = (
     "abs", "count", "d", "default", "first", "float", "items", "last", "length",
     "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr",
 )  # fmt: skip
-#: Jinja2's own, that compare or write all of a value.
+#: Jinja2's filters that walk all of a value.
 _DEEP: Final = ("dictsort", "groupby", "max", "min", "sort", "unique", "wordcount")
 
-#: The largest integer that a text is read as, in bits: what JSON may have.
+#: Maximum size of an integer parsed from text, in bits: that of JSON.
 MAX_READ_BITS: Final = 1 << 14
 
 NO_TEXT: Final = Traced.constant("")
@@ -116,9 +116,9 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """As transformers has it: no character is escaped for HTML."""
+    """Write JSON as in transformers: without escapes for HTML."""
     if isinstance(value, Undefined):
-        raise TypeError("an undefined value is no JSON")
+        raise TypeError("an undefined value is not JSON")
     if indent is not None and (isinstance(indent, str) or indent > 16):
         raise TemplateLimit("width")
     spend_deep(value)
@@ -140,7 +140,7 @@ def _metered(values: Iterator[Any]) -> Iterator[Any]:
 
 
 def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
-    """A filter that pays for what it does. Generators stay such, as an empty one is true."""
+    """Charge the calls of a filter. A generator stays a generator, because an empty one is true."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -177,14 +177,14 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
             ("center", _center),
             ("tojson", _tojson),
             ("string", text),
-            # Nothing is escaped, so that nothing has to be kept from being escaped.
+            # Nothing is escaped, so `safe` has nothing to prevent.
             ("safe", text),
         )
     },
 }
 
 _PLAIN_TESTS: Final = cast("dict[str, Callable[..., Any]]", DEFAULT_TESTS)
-#: Tests that compare deep values pay for them.
+#: Tests; those that compare nested values are charged.
 TESTS: Final[dict[str, Callable[..., Any]]] = {
     name: _spending(function, deep=True)
     if name in ("==", "eq", "equalto", "!=", "ne", "<", "lt", "lessthan", "in", "<=", "le", ">=",

@@ -1,4 +1,4 @@
-"""A chat format that an operator gives as a template."""
+"""A chat format defined by a Jinja2 template."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from bytepair_engine.errors import InvalidOption
 
 Arguments = Literal["object", "text"]
 
-#: Characters of a template. The longest published ones have some 20,000.
+#: Maximum number of characters of a template. The longest published ones have some 20,000.
 MAX_SOURCE: Final = 1 << 18
 
-#: A message's fields, and what templates call them.
+#: Field of a message to its name in templates.
 _FIELDS: Final = {
     "name": "name",
     "reasoning": "reasoning_content",
@@ -43,12 +43,12 @@ _FIELDS: Final = {
 
 @dataclass
 class _Rendering:
-    """What is known while one chat is rendered.
+    """The state of one rendering.
 
     Attributes:
-        owners: By the identity of a message or a tool, what it counts for.
-        owner: What the present output counts for.
-        date: The chat's date; "" for none.
+        owners: Identity of a message or tool to its owner.
+        owner: The owner of the current output.
+        date: The date of the chat; "" if it has none.
     """
 
     owners: dict[int, int]
@@ -70,15 +70,15 @@ def _entered(value: Any) -> None:
 def _date() -> str:
     date = _RENDERING.get().date
     if not date:
-        raise InvalidOption("current_date", "the template writes the date, so it must be set")
+        raise InvalidOption("current_date", "must be set: the template writes the date")
     return date
 
 
 class TemplateFormat(ChatFormat):
-    """A format whose rule is a chat template of Hugging Face's kind.
+    """A format defined by a chat template in Hugging Face's style.
 
-    Control tokens are those special tokens of the encoding that text of the template spells. What
-    comes from messages and tools is text, whatever it spells and wherever it stands.
+    A special token becomes a control token only if the template's own text spells it. Input from
+    messages and tools is always ordinary text.
     """
 
     joining = "runs"
@@ -100,14 +100,14 @@ class TemplateFormat(ChatFormat):
         Args:
             name: The format's name.
             template: The text of a `chat_template`.
-            variables: Values that it reads, such as `bos_token`. They are the template's own text.
-            options: Variables that a request may set (`format_options`), and their values, the
-                default first. "true" and "false" reach the template as such.
-            encodings: Which encodings it is for; any by default.
-            arguments: How a call's arguments reach it: as a JSON value, or as text.
-            source: Where it comes from, for people.
+            variables: Variables of the template, such as `bos_token`. They count as its own text.
+            options: Variables that a request may set (`format_options`) with their values, the
+                default first. "true" and "false" become booleans.
+            encodings: Names of the encodings that the template is for; empty for any.
+            arguments: Type of the arguments of calls: "object" for a JSON value, or "text".
+            source: Description of the origin.
         Raises:
-            BadTemplate: It is no template, or has what chat templates do not have.
+            BadTemplate: The template is invalid, or uses features that chat templates lack.
         """
         self.name = name
         self.source = source or "a chat template"
@@ -136,8 +136,8 @@ class TemplateFormat(ChatFormat):
             raise BadTemplate(name, None, type(error).__name__) from None
         self.tools = "tools" in used
         self.dates = any(node.name == "strftime_now" for node in tree.find_all(nodes.Name))
-        fields = {field for field, said in _FIELDS.items() if said in names}
-        # A result says which call it answers, whether the template writes it or not.
+        fields = {field for field, key in _FIELDS.items() if key in names}
+        # A result has the id of its call, whether the template writes it or not.
         self.fields = frozenset(fields | {"tool_call_id"} if "tool_calls" in fields else fields)
 
     def identity(self) -> Iterable[str]:
@@ -148,14 +148,14 @@ class TemplateFormat(ChatFormat):
         super().check_new(encoding)
         if self._encodings and encoding.name not in self._encodings:
             raise ChatFormatMismatch(self.name, encoding.name, ())
-        # Tokens that any text becomes: a message would write what the template controls by.
+        # Added tokens that any text can become: a message could forge control tokens.
         added = () if encoding.pipeline is None else encoding.pipeline.added
         names = [token.name for token in added if not token.special and token.name.strip()]
         if found := self._spelled(names):
             raise ChatFormatMismatch(self.name, encoding.name, sorted(found))
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
-        """The special tokens of an encoding that the template or its variables spell."""
+        """Return the special tokens of an encoding that the template or its variables spell."""
         return self._spelled(encoding.special_tokens)
 
     def _spelled(self, tokens: Iterable[str]) -> frozenset[str]:
@@ -183,7 +183,7 @@ class TemplateFormat(ChatFormat):
         return layout
 
     def render(self, chat: Chat) -> Layout:
-        """The chat as one text, without control tokens: which they are the encoding says."""
+        """Render a chat as text only: without the encoding, control tokens are unknown."""
         layout = Layout()
         for made, owner in self._rendered(chat):
             layout.owner = owner
@@ -191,15 +191,15 @@ class TemplateFormat(ChatFormat):
         return layout
 
     def render_text(self, chat: Chat) -> str:
-        """The text that the template writes."""
+        """Return the output of the template."""
         return "".join([made for made, _ in self._rendered(chat)])
 
     def _rendered(self, chat: Chat) -> list[tuple[str, int]]:
-        """What the template writes, each text with what it belongs to.
+        """Return the output of the template: texts with their owners.
 
         Raises:
-            InvalidChat: The template refuses the chat, or fails.
-            TemplateLimit: It does too much.
+            InvalidChat: The template rejects the chat, or fails.
+            TemplateLimit: The template exceeds a limit.
         """
         messages = [self._message(index, message) for index, message in enumerate(chat.messages)]
         tools = [dict(tool.document) for tool in chat.tools]
@@ -226,7 +226,7 @@ class TemplateFormat(ChatFormat):
         except RecursionError:
             raise TemplateLimit("depth") from None
         except Exception:
-            # Of any kind, as with any Python; what it says may hold text of the chat.
+            # A template can raise any exception, and its message may quote text of the chat.
             raise InvalidChat(None, "messages", "template_failed") from None
         finally:
             _RENDERING.reset(token)
@@ -238,18 +238,18 @@ class TemplateFormat(ChatFormat):
     def check_options(self, chat: Chat) -> None:
         super().check_options(chat)
         if chat.options.continue_final_message:
-            raise InvalidOption("continue_final_message", "the format does not have it")
+            raise InvalidOption("continue_final_message", "the format does not support it")
 
     def _message(self, index: int, message: Message) -> dict[str, Any]:
         if any(isinstance(part, int) for part in message.content or ()):
             raise InvalidChat(index, "content", "part_not_supported")
-        said: dict[str, Any] = {
-            # One of `roles`, which are structure: templates spell control tokens with them.
+        fields: dict[str, Any] = {
+            # A constant, because templates build control tokens from roles; it is one of `roles`.
             "role": Traced.constant(message.role),
             "content": None if message.content is None else message.text,
         }
         if message.tool_calls:
-            said["tool_calls"] = [
+            fields["tool_calls"] = [
                 {
                     **({"id": call.id} if call.id else {}),
                     "type": "function",
@@ -263,8 +263,8 @@ class TemplateFormat(ChatFormat):
         for field in ("name", "reasoning", "tool_call_id"):
             value = getattr(message, field)
             if value is not None:
-                said[_FIELDS[field]] = value
-        return said
+                fields[_FIELDS[field]] = value
+        return fields
 
     def _argument(self, index: int, text: str) -> Any:
         if self._arguments == "text":
@@ -286,20 +286,20 @@ def load_template(
     encodings: Iterable[str] = (),
     arguments: Arguments = "object",
 ) -> TemplateFormat:
-    """A format by the `chat_template` of a tokenizer_config.json, or by a template's own file.
+    """Load a format from the `chat_template` of a tokenizer_config.json, or from a template file.
 
     Args:
         name: The format's name.
-        file: JSON with `chat_template` and its tokens, or the template.
-        sha256: What the file's must be, in hexadecimal digits; None for any.
-        template: Which template, where the file has several.
-        variables: See `TemplateFormat`; beside those of the file.
+        file: A JSON file with `chat_template` and its tokens, or a template file.
+        sha256: The expected SHA-256 of the file in hexadecimal digits; None for no check.
+        template: The name of the template, if the file has several.
+        variables: See `TemplateFormat`; in addition to the tokens of the file.
         options: See `TemplateFormat`.
         encodings: See `TemplateFormat`.
         arguments: See `TemplateFormat`.
     Raises:
-        BadTemplate: The file is not what it must be, or its template is none.
-        OSError: It cannot be read.
+        BadTemplate: The file or its template is invalid, or its hash differs.
+        OSError: The file cannot be read.
     """
     path = Path(file)
     data = path.read_bytes()
@@ -347,7 +347,7 @@ def _from_config(name: str, source: str, which: str) -> tuple[str, dict[str, Any
 
 
 def _constants(value: Any) -> Any:
-    """A value of the configuration, whose texts are the template's."""
+    """Mark all texts of a configured value as text of the template."""
     if isinstance(value, str):
         return Traced.constant(value)
     if isinstance(value, list):
@@ -358,7 +358,7 @@ def _constants(value: Any) -> Any:
 
 
 def _size(value: Any) -> tuple[int, int]:
-    """How many values there are in one, and characters."""
+    """Return the number of values in a nested value, and of characters."""
     values = characters = 0
     open_values = [value]
     while open_values:
@@ -376,7 +376,7 @@ def _size(value: Any) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def _finder(tokens: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds the leftmost special token, and of those that begin there the longest."""
+    """Return a pattern that matches the longest special token at a position."""
     ordered = sorted((token for token in tokens if token), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
 
@@ -384,43 +384,46 @@ def _finder(tokens: tuple[str, ...]) -> re.Pattern[str]:
 def _pieces(
     rendered: list[tuple[str, int]], finder: re.Pattern[str]
 ) -> Iterable[tuple[str | Control, int]]:
-    """Control tokens and text. Control tokens are looked for in runs of the template's text: one
-    that is written in pieces is found, and one that input begins or ends is not."""
+    """Yield control tokens and texts with their owners.
+
+    Control tokens are searched in runs of the template's own text. A token that the template
+    writes in pieces is found; a token that is partly input is not.
+    """
     run: list[tuple[str, int]] = []
     for made, owner in rendered:
-        plain, place = str(made), 0
+        plain, end = str(made), 0
         for number, (start, stop) in enumerate(ranges_of(made)):
             if start or number:
-                # Input stands before it, which may be empty.
+                # Input, which may be empty, comes before this range.
                 yield from _controls(run, finder)
                 run = []
-                if place < start:
-                    yield plain[place:start], owner
+                if end < start:
+                    yield plain[end:start], owner
             run.append((plain[start:stop], owner))
-            place = stop
-        if place < len(plain):
+            end = stop
+        if end < len(plain):
             yield from _controls(run, finder)
             run = []
-            yield plain[place:], owner
+            yield plain[end:], owner
     yield from _controls(run, finder)
 
 
 def _controls(
     run: list[tuple[str, int]], finder: re.Pattern[str]
 ) -> Iterable[tuple[str | Control, int]]:
-    """The pieces of a run; a control token counts for what its first character belongs to."""
+    """Yield the pieces of a run. The owner of a control token is that of its first character."""
     joined = "".join([text for text, _ in run])
     spans = [(found.start(), found.end()) for found in finder.finditer(joined)][::-1]
-    start = place = 0
+    start = end = 0
     for text, owner in run:
         stop = start + len(text)
         while spans and spans[-1][0] < stop:
             first, last = spans.pop()
-            if place < first:
-                yield joined[place:first], owner
+            if end < first:
+                yield joined[end:first], owner
             yield Control(joined[first:last]), owner
-            place = last
-        if place < stop:
-            yield joined[place:stop], owner
-            place = stop
+            end = last
+        if end < stop:
+            yield joined[end:stop], owner
+            end = stop
         start = stop

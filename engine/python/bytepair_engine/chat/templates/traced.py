@@ -1,11 +1,11 @@
-"""Text that knows which of its characters a template wrote.
+"""Text with provenance: which characters come from the template, and which from input.
 
-A plain `str` is input. `Traced` is a `str` with the ranges that come from the template. What an
-operation cannot follow becomes input, so that a fault here can hide a control token and never
-make one.
+A plain `str` is input. `Traced` is a `str` with the ranges that come from the template. If an
+operation cannot track a character, it becomes input: a bug here can hide a control token, but
+never forge one.
 
-Input that is empty is input too: between two of the template's ranges it keeps them apart, so that
-no control token appears where a message says nothing.
+Empty input counts too: it separates two ranges of the template, so that no control token arises
+from the text on both sides of an empty message.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from jinja2.exceptions import SecurityError
 from bytepair_engine.chat.errors import TemplateLimit
 from bytepair_engine.chat.templates.budget import spend, spend_deep, spend_text
 
-#: The widest field of a format string.
+#: Maximum width of a field of a format string.
 MAX_WIDTH: Final = 1000
 
 Ranges = tuple[tuple[int, int], ...]
-#: Between the template's ranges on its two sides stands input, which is empty.
+#: The ranges of empty input: it separates the two ranges of the template.
 _EMPTY_INPUT: Final[Ranges] = ((0, 0), (0, 0))
 
 _PERCENT: Final = re.compile(
@@ -37,11 +37,11 @@ _WIDTH: Final = re.compile(r"\d+")
 
 
 class Traced(str):
-    """Text with the ranges that a template wrote.
+    """Text with the ranges that come from the template.
 
     Attributes:
-        template: These ranges, in code points, increasing. Between two of them stands input, which
-            is empty where they touch. A range may be empty where input stands beside it.
+        template: These ranges in code points, increasing. Input is between two ranges, even if
+            they touch: it is empty then. A range next to input may be empty.
     """
 
     __slots__ = ("template",)
@@ -54,21 +54,21 @@ class Traced(str):
 
     @classmethod
     def constant(cls, text: str) -> Traced:
-        """Text that the template holds."""
+        """Return text that comes from the template."""
         return cls(text, ((0, len(text)),))
 
     @classmethod
     def of(cls, value: str) -> Traced:
-        """`value` as it is, or as input."""
+        """Return `value` unchanged if it is `Traced`, else as input."""
         return value if isinstance(value, Traced) else cls(value)
 
     @property
     def is_constant(self) -> bool:
-        """Whether the template wrote all of it."""
+        """Whether all of the text comes from the template."""
         return self.template == ((0, len(self)),)
 
     def part(self, start: int, stop: int) -> Traced:
-        """The characters from `start` to `stop`, both from 0 to the length."""
+        """Return the characters from `start` to `stop`, both in [0, length]."""
         template = self.template
         first = bisect_left(template, start, key=_end)
         last = bisect_left(template, (stop + 1,), first)
@@ -77,16 +77,16 @@ class Traced(str):
         return Traced(str.__getitem__(self, slice(start, stop)), tuple(ranges))
 
     def _like(self, made: str) -> Traced:
-        """`made`, whose characters come from those at the same places of this text."""
+        """Return `made` with the provenance of this text, character by character."""
         return Traced(made, self.template if len(made) == len(self) else ())
 
     def _parts(self, pieces: Iterable[str]) -> list[Traced]:
-        """The pieces, which stand in this text in this order."""
-        found, place = [], 0
+        """Find pieces that occur in this text in this order."""
+        found, position = [], 0
         for piece in pieces:
-            place = self.index(piece, place)
-            found.append(self.part(place, place + len(piece)))
-            place += len(piece)
+            position = self.index(piece, position)
+            found.append(self.part(position, position + len(piece)))
+            position += len(piece)
         return found
 
     def __add__(self, other: str) -> Traced:
@@ -146,10 +146,10 @@ class Traced(str):
         if sep is None:
             return [*self._parts(pieces)]
         found: list[str] = []
-        place = 0
+        position = 0
         for piece in pieces:
-            found.append(self.part(place, place + len(piece)))
-            place += len(piece) + len(sep)
+            found.append(self.part(position, position + len(piece)))
+            position += len(piece) + len(sep)
         return found
 
     def splitlines(self, keepends: bool = False) -> list[str]:
@@ -227,31 +227,31 @@ class Traced(str):
         return Traced(str.zfill(self, width))
 
     def filled(self, *args: Any, **kwargs: Any) -> Traced:
-        """What `format` gives. Under another name, because the sandbox replaces that method by
-        one of its own, which has no bounds."""
+        """Return the result of `format`. It has another name, because the sandbox replaces
+        `format` by its own function, which has no limits."""
         return self._formatted(_brace_pieces(self, args, kwargs))
 
     def _formatted(self, pieces: Iterable[str]) -> Traced:
         made = joined(list(pieces))
-        # Of a format text that the template wrote in part it is not known which part is literal.
+        # If the format string is partly input, the provenance of its literal parts is unknown.
         return made if self.is_constant else Traced(str(made))
 
 
 def joined(pieces: Iterable[str]) -> Traced:
-    """The pieces as one text."""
+    """Join pieces into one text with provenance."""
     pieces = list(pieces)
     spend(len(pieces) >> 3)
     ranges: list[tuple[int, int]] = []
-    place = 0
+    end = 0
     for piece in pieces:
         own = ranges_of(piece)
-        if own and ranges and ranges[-1][1] == place + own[0][0]:
-            # What touches across two pieces is one range; within a piece it is not.
-            ranges[-1] = (ranges[-1][0], place + own[0][1])
+        if own and ranges and ranges[-1][1] == end + own[0][0]:
+            # Ranges that touch across two pieces are one range; within a piece they are not.
+            ranges[-1] = (ranges[-1][0], end + own[0][1])
             own = own[1:]
-        ranges += [(place + start, place + stop) for start, stop in own]
-        place += len(piece)
-    spend_text(place + 16 * len(ranges))
+        ranges += [(end + start, end + stop) for start, stop in own]
+        end += len(piece)
+    spend_text(end + 16 * len(ranges))
     return Traced("".join(pieces), tuple(ranges))
 
 
@@ -260,18 +260,18 @@ def _end(span: tuple[int, int]) -> int:
 
 
 def ranges_of(value: str) -> Ranges:
-    """The ranges of a text that a template wrote."""
+    """Return the ranges of a text that come from the template."""
     if isinstance(value, Traced) and value.template:
         return value.template
     return () if value else _EMPTY_INPUT
 
 
 def text(value: Any) -> str:
-    """What a template writes for a value."""
+    """Return the text that a template writes for a value."""
     if isinstance(value, str):
         return value
     spend_deep(value)
-    # No text is that of what is undefined: which fields there are is structure.
+    # An undefined value is not input: which fields exist is structure. So it separates nothing.
     return str(value) or Traced.constant("")
 
 
@@ -282,19 +282,19 @@ def _checked_width(spec: str) -> None:
 
 
 def _percent_pieces(template: str, values: Any) -> Iterator[str]:
-    """Literal and formatted pieces of `template % values`."""
+    """Yield the literal and formatted pieces of `template % values`."""
     positional = iter(values) if isinstance(values, tuple) else iter((values,))
-    place = keyed = 0
+    end = keyed = 0
     plain = str(template)
     for found in _PERCENT.finditer(plain):
-        yield Traced.constant(plain[place : found.start()])
-        place = found.end()
+        yield Traced.constant(plain[end : found.start()])
+        end = found.end()
         key, kind = found["key"], found["kind"]
         if kind == "%":
             yield Traced.constant("%")
             continue
         if "*" in (found["width"], found["precision"]):
-            raise SecurityError("a width that is a value")
+            raise SecurityError("the width of a field must be a constant")
         _checked_width(found["width"])
         _checked_width(found["precision"] or "")
         if key is not None:
@@ -313,22 +313,22 @@ def _percent_pieces(template: str, values: Any) -> Iterator[str]:
         if found["precision"] is not None:
             spec += "." + found["precision"]
         yield (spec + kind) % (value,)
-    if "%" in plain[place:]:
+    if "%" in plain[end:]:
         raise ValueError("incomplete format")
-    yield Traced.constant(plain[place:])
+    yield Traced.constant(plain[end:])
     if not keyed and not isinstance(values, Mapping) and next(positional, None) is not None:
         raise TypeError("not all arguments converted during string formatting")
 
 
 def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Literal and formatted pieces of `template.format(*args, **kwargs)`."""
+    """Yield the literal and formatted pieces of `template.format(*args, **kwargs)`."""
     count = 0
     for literal, field, spec, conversion in string.Formatter().parse(str(template)):
         yield Traced.constant(literal)
         if field is None:
             continue
         if conversion not in (None, "s") or "{" in (spec or ""):
-            raise SecurityError("a field that is not a plain one")
+            raise SecurityError("a field must not have this conversion or nested fields")
         if field == "":
             field, count = str(count), count + 1
         if field.isdecimal():
@@ -336,7 +336,7 @@ def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any
         elif field.isidentifier():
             value = kwargs[field]
         else:
-            raise SecurityError("a field that reads attributes")
+            raise SecurityError("a field must not access attributes")
         if isinstance(value, str) and spec in ("", "s"):
             yield value
             continue
