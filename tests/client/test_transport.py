@@ -203,9 +203,9 @@ def test_tls_trusts_the_roots_it_is_given(
 def test_tls_where_there_is_none(clients: Clients, authority: trustme.CA) -> None:
     with ScriptedServer() as server:
         tls = Tls(root_certificates=authority.cert_pem.bytes())
+        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
         with pytest.raises(Unavailable, match="does not speak TLS on this port"):
-            target = f"localhost:{server.port}"
-            clients(target, encoding="e", tls=tls, max_attempts=1).count("text")
+            client.count("text")
 
 
 @pytest.mark.slow
