@@ -62,7 +62,7 @@ test-libraries: $(VENV)/.dev build/libraries/.installed ## Let LangChain, LlamaI
 	$(BIN)/python -m pytest -q tests/libraries/token_counts.py
 
 # In a virtualenv of their own, which sees the engine in the other one, after its own packages.
-build/libraries/.installed: tests/libraries/requirements.txt $(VENV)/bin/python
+build/libraries/.installed: tests/libraries/requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -m venv build/libraries/venv
 	build/libraries/venv/bin/pip install --quiet --disable-pip-version-check --requirement tests/libraries/requirements.txt
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
@@ -356,7 +356,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV) || { \
 	    echo "this Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
-$(VENV)/.engine: $(VENV)/bin/python $(ENGINE_SOURCES)
+$(VENV)/.engine: $(ENGINE_SOURCES) | $(VENV)/bin/python
 	@cargo --version >/dev/null 2>&1 || { \
 	    echo "the engine's core is written in Rust, and 'cargo' is missing: install Rust 1.88 or newer, by rustup or your system's packages" >&2; exit 1; }
 	@scripts/step "Compiling the engine into $(VENV): one to three minutes the first time" \
