@@ -12,6 +12,7 @@ from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.tls import Tls
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
+from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs
 from bytepair_server.observability.startup_message import startup_message, target
 from bytepair_server.playground import playground
@@ -69,7 +70,7 @@ def log_start(
         "serving",
         version=__version__,
         grpc_address=grpc_address,
-        http_address=http_address,
+        http_address=http_address or NO_ADDRESS,
         encodings=[entry.name for entry in loaded.entries],
         backends=sorted({entry.encoding.backend for entry in loaded.entries}),
         workers=workers,
