@@ -51,7 +51,7 @@ def importers(folder: Path, package: str) -> list[str]:
         (SERVER, ("bytepair_client", "bytepair_tools", "regex")),
     ],
 )
-def test_no_part_knows_what_it_must_not(folder: Path, forbidden: tuple[str, ...]) -> None:
+def test_each_part_imports_only_what_it_may(folder: Path, forbidden: tuple[str, ...]) -> None:
     assert {package: importers(folder, package) for package in forbidden} == {
         package: [] for package in forbidden
     }

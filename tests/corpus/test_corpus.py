@@ -92,7 +92,7 @@ def test_ids_and_counts_are_those_of_each_document(shell: Command, texts: list[l
 
 
 @pytest.mark.slow
-def test_what_is_kept_stands_beside_the_results(shell: Command, texts: list[list[str]]) -> None:
+def test_kept_columns_stand_beside_the_results(shell: Command, texts: list[list[str]]) -> None:
     parquet.write_table(parquet.read_table("corpus/a.parquet").slice(0, 0), "empty.parquet")
     one = ("corpus", "count", "--workers", "1", "--encoding", "gpt2", "--keep", "id")
     shell(*one, "corpus/a.parquet", "empty.parquet", "--output", "kept")
@@ -124,7 +124,7 @@ def test_special_tokens_are_refused_or_text(shell: Command) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_utf8_is_refused_or_counted(shell: Command) -> None:
+def test_invalid_utf8_is_refused_or_counted(shell: Command) -> None:
     Path("good.txt").write_text("a word")
     Path("bad.txt").write_bytes(b"a \xff word")
     common = ("corpus", "count", "bad.txt", "good.txt", "--encoding", "gpt2", "--workers", "1")

@@ -32,7 +32,7 @@ def checked(*packages: dict[str, Any]) -> Report:
     return report
 
 
-def test_what_could_not_be_checked_is_said_and_fails() -> None:
+def test_unchecked_advisories_are_reported_and_fail() -> None:
     report = checked(KNOWN, UNKNOWN)
     assert "NOT CHECKED: advisories of 1 of 2 Python packages" in report.text()
     assert "regex" in report.text()

@@ -96,7 +96,7 @@ def test_ports_are_those_of_the_server() -> None:
     assert [port["port"] for rule in rules for port in rule["ports"]] == ["grpc", "http"]
 
 
-def test_probes_ask_what_callers_use() -> None:
+def test_probes_ask_the_service_that_callers_use() -> None:
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert SERVER[probe]["grpc"] == {"port": PORTS["grpc"], "service": SERVICE_NAME}
 

@@ -111,7 +111,7 @@ def panels() -> list[dict[str, Any]]:
     return found
 
 
-def test_panels_have_ids_of_their_own_and_say_what_they_show() -> None:
+def test_panels_have_unique_ids_and_descriptions() -> None:
     ids = [panel["id"] for panel in panels()]
     assert len(ids) == len(set(ids))
     for panel in panels():

@@ -95,7 +95,7 @@ def write_ranks(file: Path, ranks: dict[bytes, int]) -> None:
 @pytest.mark.parametrize(
     "kind", ["byte level, prefix and NFC", "byte level without all bytes", "words, unknown"]
 )
-def test_what_ranks_cannot_say_stays_a_form(kind: str, tmp_path: Path) -> None:
+def test_a_vocabulary_that_ranks_cannot_express_stays_a_pipeline(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made(kind))
     assert load_encoding(EncodingSpec(name="made", file=file)).pipeline is not None

@@ -115,7 +115,7 @@ def test_the_reference_ends_in_the_middle_of_one_pre_token() -> None:
     assert perf_counter() - began < 30  # it would take a minute
 
 
-def test_what_was_cancelled_leaves_right_answers_behind(encoding: Encoding) -> None:
+def test_answers_after_a_cancellation_are_right(encoding: Encoding) -> None:
     """Whatever it had merged so far, of pieces on both sides of every limit in length."""
     oracle = get_encoding(NAME, backend="native")
     texts = ["ab" * n for n in (20, 127, 128, 200, 2048, 2049)]

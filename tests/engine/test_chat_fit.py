@@ -28,7 +28,7 @@ words = st.sampled_from(["", "a", "some words here", "x" * 40, "\n\n", "日本�
 @pytest.mark.parametrize("name", FORMATS)
 @quick
 @given(data=st.data())
-def test_what_is_kept_obeys_the_laws(name: str, data: Any) -> None:
+def test_fitted_chats_obey_the_laws(name: str, data: Any) -> None:
     shape = data.draw(structures(name))
     messages = filled(shape, lambda: f"w{data.draw(words)}", lambda: "{}")
     turns = data.draw(st.integers(0, 2))

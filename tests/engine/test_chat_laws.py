@@ -135,7 +135,7 @@ def test_a_stored_transcript_is_a_prefix_of_its_prompt(name: str, data: Any) -> 
 
 
 @pytest.mark.parametrize("name", [n for n in list_chat_formats() if "mistral" not in n])
-def test_what_the_caller_counted_adds_itself_and_is_no_exact_count(name: str) -> None:
+def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str) -> None:
     def count(parts: list[Any]) -> Any:
         chat = [{"role": "user", "content": parts}]
         return count_chat(chat, encoding=encoding_for(name), format=name)

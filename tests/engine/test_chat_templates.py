@@ -264,12 +264,12 @@ def test_fitting_counts_what_is_kept() -> None:
         "{{ 1 / 0 }}",
     ],
 )
-def test_what_fails_is_an_error_without_words(template: str) -> None:
+def test_a_failing_template_is_an_error_without_its_message(template: str) -> None:
     with pytest.raises(InvalidChat, match="template_failed"):
         rendered(template)
 
 
-def test_what_a_template_raises_is_not_said() -> None:
+def test_the_message_that_a_template_raises_is_not_shown() -> None:
     with pytest.raises(InvalidChat) as refused:
         rendered("{{ raise_exception('secret ' ~ messages[0].content) }}", "words")
     assert refused.value.rule == "template_refused"
@@ -289,7 +289,7 @@ def test_what_a_template_raises_is_not_said() -> None:
         ("{{ x | random }}", 1),
     ],
 )
-def test_what_is_no_template_is_refused_with_its_line(template: str, line: int) -> None:
+def test_a_syntax_error_in_a_template_is_refused_with_its_line(template: str, line: int) -> None:
     with pytest.raises(BadTemplate) as refused:
         TemplateFormat("mine", template)
     assert refused.value.line == line

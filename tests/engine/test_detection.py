@@ -61,7 +61,7 @@ def test_the_format_is_detected_from_the_content(data: bytes, found: str) -> Non
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_vocabulary_is_called_by_its_name(data: bytes, problem: str) -> None:
+def test_a_file_of_another_kind_is_named_in_the_error(data: bytes, problem: str) -> None:
     with pytest.raises(VocabularyError, match=problem) as caught:
         detect(data, "a")
     assert str(caught.value).startswith("a")
@@ -98,7 +98,7 @@ def test_a_declared_format_must_be_the_files(ranks: Path) -> None:
         load_encoding(EncodingSpec(name="r", file=ranks, pattern="gpt2", encoder_file=ranks))
 
 
-def test_a_fingerprint_catches_what_a_name_hides(ranks: Path, tmp_path: Path) -> None:
+def test_a_fingerprint_covers_pattern_and_special_tokens(ranks: Path, tmp_path: Path) -> None:
     def declared(keys: dict[str, object]) -> EncodingSpec:
         table = {"file": str(ranks), "pattern": "gpt2", **keys}
         return EncodingSpec.from_mapping("r", table, tmp_path)

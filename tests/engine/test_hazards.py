@@ -148,7 +148,7 @@ def test_a_small_gzip_file_that_holds_too_much_is_refused(
         ("tekken", [*"1234567"]),
     ],
 )
-def test_how_many_digits_go_together_is_the_patterns(
+def test_the_pattern_decides_how_digits_are_grouped(
     backend: BackendName, tmp_path: Path, pattern: str, pieces: list[str]
 ) -> None:
     """llama.cpp #3502, tokenizers #1363: one to three for GPT-4 and Llama-3, one for Qwen."""

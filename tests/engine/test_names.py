@@ -35,7 +35,7 @@ def test_an_exact_name_counts_first_and_then_the_longest_pattern(
 
 
 @given(tables)
-def test_what_does_not_tie_has_one_answer(table: dict[str, str]) -> None:
+def test_a_table_without_a_tie_gives_each_name_one_encoding(table: dict[str, str]) -> None:
     tied = tie(table)
     if tied is None:
         for name in SHORT:

@@ -220,7 +220,7 @@ def test_no_cut_divides_what_is_an_added_token_once_it_is_normalised(
 
 
 @pytest.mark.slow
-def test_what_is_remembered_of_characters_is_bounded(tmp_path: Path) -> None:
+def test_the_memory_of_seen_characters_is_bounded(tmp_path: Path) -> None:
     """gigatoken #36: a cache that grows with what texts hold, for as long as they come."""
     pipeline = load("spaces normalised", tmp_path, "native").pipeline
     assert pipeline is not None

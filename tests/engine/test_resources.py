@@ -51,7 +51,7 @@ print(peak() - before)
 @pytest.mark.slow
 @pytest.mark.parametrize("cache_bytes", [0, 6 * MIB, 24 * MIB])
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read in /proc")
-def test_the_cache_takes_what_it_may_and_never_more(cache_bytes: int) -> None:
+def test_the_cache_uses_its_bytes_and_no_more(cache_bytes: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", GROWTH, str(cache_bytes)],
         capture_output=True,
@@ -106,7 +106,9 @@ def test_special_tokens_in_a_large_text_are_found_on_several_threads() -> None:
     ("option", "value"),
     [("cache_bytes", -1), ("cache_bytes", 1 << 41), ("threads", -1), ("threads", 1025)],
 )
-def test_what_no_machine_has_is_refused(backend: BackendName, option: str, value: int) -> None:
+def test_more_memory_or_threads_than_any_machine_has_is_refused(
+    backend: BackendName, option: str, value: int
+) -> None:
     spec = EncodingSpec(name="x", extends="r50k_base")
     options: dict[str, Any] = {option: value, "backend": backend}
     with pytest.raises(InvalidOption, match=str(value)) as caught:
@@ -117,7 +119,7 @@ def test_what_no_machine_has_is_refused(backend: BackendName, option: str, value
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
-def test_an_encoding_says_what_it_was_given(backend: BackendName) -> None:
+def test_an_encoding_has_the_resources_it_was_given(backend: BackendName) -> None:
     spec = EncodingSpec(name="x", extends="r50k_base")
     few = Resources(cache_bytes=MIB, threads=2)
     assert get_encoding("r50k_base", backend=backend).resources == Resources(DEFAULT_CACHE_BYTES, 0)

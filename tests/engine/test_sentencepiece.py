@@ -198,7 +198,7 @@ def test_offsets_are_those_of_the_original_text(load_model: LoadModel) -> None:
                 assert offsets == [piece.begin for piece in proto.pieces], text
 
 
-def test_whatever_decides_ids_is_in_the_fingerprint(load_model: LoadModel) -> None:
+def test_the_fingerprint_covers_everything_that_decides_ids(load_model: LoadModel) -> None:
     def rescore(message: Any) -> None:
         message.pieces[300].score, message.pieces[301].score = -1e6, -1e7
 

@@ -110,7 +110,7 @@ def long_unused(message: Any) -> None:
         (long_unused, "pieces hold unused ones that are too long"),
     ],
 )
-def test_what_cannot_be_served_exactly_is_refused(
+def test_models_that_cannot_be_served_exactly_are_refused(
     edit: Callable[[Any], None], problem: str
 ) -> None:
     with pytest.raises(VocabularyError, match=problem):
@@ -243,7 +243,7 @@ def test_also_special_must_name_a_symbol(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_long_pieces_cost_what_they_are_long(tmp_path: Path) -> None:
+def test_long_pieces_cost_time_by_their_length(tmp_path: Path) -> None:
     """Looking at each cut of each of them would take many minutes."""
     rng = random.Random(SEED)
     print(f"seed {SEED}")

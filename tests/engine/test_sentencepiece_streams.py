@@ -45,7 +45,7 @@ def load(name: str, folder: Path) -> Encoding:
 
 
 @pytest.mark.slow
-def test_which_models_can_be_streamed_into(tmp_path: Path) -> None:
+def test_models_that_can_be_streamed_into(tmp_path: Path) -> None:
     assert [name for name in MODELS if can_stream(load(name, tmp_path))] == STREAMED
     with pytest.raises(InvalidOption, match="cannot be streamed into"):
         StreamEncoder(load("suffix", tmp_path))

@@ -191,7 +191,7 @@ def test_leading_spaces_are_kept(load: Any) -> None:
     assert "".join(deltas(StreamDecoder(encoding), encoding.encode("  a  b"))) == "  a  b"
 
 
-def test_what_is_held_does_not_grow_with_the_stream(load: Any) -> None:
+def test_pending_bytes_do_not_grow_with_the_stream(load: Any) -> None:
     """sgl-model-gateway #696: 32k-token outputs, O(n²). The state is all that a call sees."""
     encoding = load("cl100k_base")
     decoder = StreamDecoder(encoding, stop=["never said"])
@@ -317,7 +317,7 @@ def test_a_stream_that_is_cut_off_releases_what_was_held_for_a_stop_string(load:
         assert stopped.abandon() == ""
 
 
-def test_what_one_stream_learned_of_a_token_holds_for_every_other(load: Any) -> None:
+def test_streams_that_share_cached_token_texts_keep_their_own_options(load: Any) -> None:
     """Texts of tokens are kept by encoding; whether an id is skipped, or its bytes complete a
     character, is each stream's own."""
     encoding = load("cl100k_base")

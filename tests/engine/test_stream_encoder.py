@@ -185,7 +185,7 @@ def test_a_disallowed_special_token_is_found_across_pieces(encoding: Encoding) -
         ("añ\ud800b", 3),
     ],
 )
-def test_what_is_not_unicode_has_its_offset_in_the_stream(
+def test_invalid_unicode_is_reported_by_its_offset_in_the_stream(
     encoding: Encoding, data: Any, offset: int, size: int
 ) -> None:
     with pytest.raises(InvalidUnicode) as caught:
@@ -247,7 +247,7 @@ def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 10, 5000])
 @pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
-def test_small_pieces_do_not_look_at_the_whole_of_what_is_held(size: int, unit: str) -> None:
+def test_small_pieces_do_not_rescan_the_held_text(size: int, unit: str) -> None:
     """Quadratic cost, counted in characters that are looked at or copied, not in seconds."""
     points = split_points_of(get_encoding("o200k_base").pattern)
     assert points is not None
@@ -280,7 +280,7 @@ def test_a_special_token_before_the_bound_is_named(load: Any) -> None:
     assert caught.value.byte_offset == 2
 
 
-def test_what_is_held_and_what_was_encoded_add_up(load: Any) -> None:
+def test_consumed_and_pending_bytes_add_up(load: Any) -> None:
     encoder = StreamEncoder(load("cl100k_base"))
     encoder.feed("añ b")
     assert (encoder.bytes_consumed, encoder.pending_bytes) == (3, 2)

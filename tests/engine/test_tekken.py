@@ -143,7 +143,9 @@ def test_each_fault_names_its_place(
 
 
 @pytest.mark.parametrize("keys", [{"pattern": "tekken"}, {"special_tokens": {"<a>": 1}}])
-def test_what_the_file_carries_cannot_be_declared(tmp_path: Path, keys: dict[str, Any]) -> None:
+def test_keys_that_a_tekken_file_carries_cannot_be_declared(
+    tmp_path: Path, keys: dict[str, Any]
+) -> None:
     (tmp_path / "t").write_text(json.dumps(document()))
     spec = EncodingSpec(name="t", file=tmp_path / "t", **keys)
     with pytest.raises(VocabularyError, match=f"{next(iter(keys))} is given, and a Tekken file"):

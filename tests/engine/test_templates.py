@@ -97,7 +97,7 @@ def test_the_frame_stands_at_both_ends_of_the_text(
     assert offsets == [0, *inner, length, length]
 
 
-def test_what_the_text_contains_is_not_what_the_request_names(
+def test_a_template_permits_no_special_token_in_the_text(
     backend: BackendName, tmp_path: Path
 ) -> None:
     encoding = load(framed(RANKS, template("<s> $A </s>")), tmp_path, backend)

@@ -227,7 +227,7 @@ def test_a_special_token_that_other_text_needs_is_refused(
     assert "also_special" in caught.value.remedy
 
 
-def test_what_stands_for_text_without_a_token_may_be_special(
+def test_unknown_and_byte_tokens_may_be_special(
     load_json: Callable[[dict[str, Any]], Encoding],
 ) -> None:
     """`tokenizers` trains byte tokens as special ones only, and most files call the unknown token

@@ -74,7 +74,9 @@ def test_texts_with_and_without_surrogates(text: str) -> None:
 
 
 @given(text=SHORT | SHORT.map(lambda text: f"{text}<a>") | SHORT.map(lambda text: f"<a>{text}"))
-def test_what_may_still_change(pair: tuple[ours.Encoding, theirs.Encoding], text: str) -> None:
+def test_unstable_tokens_and_completions_are_those_of_tiktoken(
+    pair: tuple[ours.Encoding, theirs.Encoding], text: str
+) -> None:
     mine, other = pair
     stable, completions = mine.encode_with_unstable(text, allowed_special="all")
     expected = other.encode_with_unstable(text, allowed_special="all")

@@ -109,7 +109,7 @@ def test_the_core_says_where_tokens_start_as_the_reference_does(kind: str, tmp_p
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=20))
 @pytest.mark.parametrize("kind", ["byte level, prefix and NFC", "metaspace first, split"])
-def test_what_hypothesis_finds(
+def test_random_text_has_the_ids_of_tokenizers(
     kind: str, text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     data = made(kind)

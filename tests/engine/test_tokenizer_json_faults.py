@@ -219,14 +219,14 @@ def test_a_file_that_is_cut_off_is_refused_wherever(tmp_path: Path) -> None:
     ],
     ids=["lists", "objects", "values", "a key twice", "NaN"],
 )
-def test_what_is_deep_or_large_costs_little(data: bytes, tmp_path: Path) -> None:
+def test_deep_or_large_json_is_refused_cheaply(data: bytes, tmp_path: Path) -> None:
     """Processor time, bounded generously: what is refused is neither built nor walked."""
     start = time.process_time()
     refused(data, tmp_path)
     assert time.process_time() - start < 10
 
 
-def test_also_special_names_what_is_there(tmp_path: Path) -> None:
+def test_an_unknown_token_in_also_special_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made("byte level"))
     with pytest.raises(VocabularyError, match="also_special names '<none>'"):

@@ -53,7 +53,7 @@ def both() -> tuple[dict[str, Any], dict[str, Any]]:
     return results(PYTHONPATH=str(AS_TIKTOKEN)), results()
 
 
-def test_the_libraries_run_on_what_they_should(
+def test_the_libraries_run_on_the_intended_module(
     both: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
     ours, theirs = both

@@ -67,7 +67,7 @@ def test_tools_count_too(site: RunningServer, page: Page) -> None:
     expect(page.locator("#chat-status")).to_contain_text(f"tools {answer.tools_count}")
 
 
-def test_what_fits_is_marked(page: Page) -> None:
+def test_messages_that_fit_are_marked(page: Page) -> None:
     page.locator("#chat-format").select_option("openai-chat")
     page.get_by_role("button", name="Add a message").click()
     page.keyboard.type("A long answer, which is not kept. " * 5)

@@ -31,7 +31,7 @@ def drawn(page: Page, kind: str) -> list[str]:
     return texts
 
 
-def test_what_is_kept_is_what_truncate_keeps(page: Page) -> None:
+def test_the_page_keeps_the_ranges_of_truncate(page: Page) -> None:
     for keep in ("start", "end", "both"):
         page.locator("#cut-keep").select_option(keep.upper())
         for tokens in (1, 5, 17):

@@ -140,7 +140,7 @@ def test_the_python_of_a_cut_reads_special_tokens_as_the_page_does(page: Page) -
         assert ran.stdout == f"{kept}\n"
 
 
-def test_what_is_shown_is_copied(site: RunningServer, open_page: OpenPage) -> None:
+def test_the_shown_share_text_is_copied(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site, permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Share").click()
     page.locator("#share-form").select_option("json")
@@ -167,7 +167,7 @@ def test_the_text_of_a_link_is_never_sent_in_an_address(site: RunningServer, pag
     assert not [url for url in urls if "?" in url or (len(url) > 200 and "#" not in url)]
 
 
-def test_what_is_copied_reads_the_key_from_the_environment(
+def test_copied_programs_read_the_key_from_the_environment(
     serve: Serve, open_page: OpenPage, tmp_path: Path
 ) -> None:
     (keys := tmp_path / "keys.toml").write_text(keys_toml(me="secret-key"), encoding="utf-8")

@@ -114,7 +114,7 @@ def test_names_of_the_server_stay_text(serve: Serve, open_page: OpenPage, tmp_pa
     is_clean(page)
 
 
-def test_what_is_hidden_on_a_page_is_hidden_on_a_terminal(
+def test_characters_named_on_a_page_are_escaped_on_a_terminal(
     site: RunningServer, open_page: OpenPage
 ) -> None:
     """Pages name these characters; terminals escape them. Unassigned ones differ by version."""

@@ -141,7 +141,7 @@ def said_of_good(config: str) -> str:
     return ended.stderr
 
 
-def test_a_file_that_could_be_swapped_unseen_is_named_with_what_would_pin_it(
+def test_an_unpinned_file_is_logged_with_the_line_that_pins_it(
     tmp_path: Path,
 ) -> None:
     unpinned = configure(tmp_path, GOOD, pin="")
@@ -186,7 +186,7 @@ sha256 = "{hashlib.sha256(merges).hexdigest()}"
     assert f"{tmp_path / 'merges.txt'}, {tmp_path / 'vocab.json'}: its fingerprint" in refusal
 
 
-def test_what_extends_a_built_in_encoding_needs_no_pin(tmp_path: Path) -> None:
+def test_an_extended_built_in_encoding_needs_no_pin(tmp_path: Path) -> None:
     config = write_config(
         tmp_path,
         """

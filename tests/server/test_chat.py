@@ -156,7 +156,7 @@ def test_a_count_by_an_estimate_says_so(chats: RunningServer) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_an_invalid_chat_is_named_by_its_reason(
     chats: RunningServer, change: dict[str, Any], reason: str, metadata: dict[str, str]
 ) -> None:
     request: dict[str, Any] = {"encoding": "o200k_harmony", "format": "harmony"}

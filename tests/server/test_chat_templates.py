@@ -92,9 +92,7 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
         ('name = "t"\nfile = "bad.json"', "the file has no chat_template"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said_at_start(
-    tmp_path: Path, table: str, words: str
-) -> None:
+def test_a_faulty_chat_format_table_stops_the_start(tmp_path: Path, table: str, words: str) -> None:
     (tmp_path / "bad.jinja").write_text("a\n{% if %}")
     (tmp_path / "good.jinja").write_text("a")
     (tmp_path / "bad.json").write_text("{}")

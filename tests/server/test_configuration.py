@@ -284,7 +284,7 @@ def test_the_documented_examples_are_served(serve: Serve, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SELF_TEST_IDS))
-def test_the_self_test_knows_what_the_oracle_says(name: str) -> None:
+def test_the_self_test_has_the_ids_of_the_oracle(name: str) -> None:
     assert tuple(oracle(name).encode_ordinary(SELF_TEST_TEXT)) == SELF_TEST_IDS[name]
 
 

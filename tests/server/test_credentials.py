@@ -354,7 +354,7 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
         (["[quotas.default]", "requests = 1"], "quotas.default.requests (from file "),
     ],
 )
-def test_what_contradicts_itself_is_refused(
+def test_contradictory_credential_settings_are_refused(
     tmp_path: Path, lines: list[str], said: str, authority: Authority
 ) -> None:
     authority.server().write(tmp_path)

@@ -203,10 +203,10 @@ PROVOKED_ELSEWHERE = {
     "STREAM_IDLE": "test_a_stream_that_is_idle_ends_after_what_was_certain",
     "DRAINING": "test_a_call_is_refused_while_the_server_drains",
     # In test_chat.py:
-    "UNKNOWN_CHAT_FORMAT": "test_what_is_wrong_is_named",
-    "CHAT_FORMAT_MISMATCH": "test_what_is_wrong_is_named",
+    "UNKNOWN_CHAT_FORMAT": "test_an_invalid_chat_is_named_by_its_reason",
+    "CHAT_FORMAT_MISMATCH": "test_an_invalid_chat_is_named_by_its_reason",
     "TEMPLATE_LIMIT": "test_templates_of_the_configuration_are_formats",
-    "INVALID_CHAT": "test_what_is_wrong_is_named",
+    "INVALID_CHAT": "test_an_invalid_chat_is_named_by_its_reason",
     "CHAT_FORMAT_NOT_PERMITTED": "test_encoding_needs_the_ceiling_and_counting_does_not",
     "BUDGET_TOO_SMALL": "test_a_budget_that_is_too_small_says_what_is_needed",
 }

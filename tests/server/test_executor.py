@@ -67,7 +67,7 @@ def test_small_requests_stay_on_the_loop_unless_an_encoding_is_slow() -> None:
     assert with_executor(1, use) is False
 
 
-def test_a_medium_request_is_tried_on_the_loop_where_nobody_would_wait() -> None:
+def test_a_medium_request_is_tried_on_an_idle_event_loop() -> None:
     alone, several = Executor(1, INLINE), Executor(2, INLINE)
     medium = alone.tried_max_bytes
     assert medium > INLINE

@@ -122,7 +122,7 @@ def test_few_callers_are_remembered_even_if_one_always_waits() -> None:
     assert len(queue._ends) <= 2 * REMEMBERED
 
 
-def test_what_a_caller_owes_is_remembered_however_many_others_come() -> None:
+def test_the_queue_remembers_a_caller_s_cost_among_many_others() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("busy", 1000, f"busy{index}")
@@ -134,7 +134,7 @@ def test_what_a_caller_owes_is_remembered_however_many_others_come() -> None:
     assert order.index("busy last") == len(order) - 1
 
 
-def test_what_is_discarded_costs_its_caller_nothing() -> None:
+def test_a_discarded_item_costs_its_caller_nothing() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("a", 1000, f"a{index}")
@@ -154,7 +154,7 @@ def test_what_is_discarded_costs_its_caller_nothing() -> None:
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=60),
     st.data(),
 )
-def test_what_was_discarded_is_as_if_it_had_never_come(
+def test_the_order_is_the_same_without_the_discarded_items(
     items: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     """As far as it was all put before anything was taken."""

@@ -153,7 +153,7 @@ def test_without_descriptors_clients_wait_and_the_log_stays_quiet(running: Runni
         ),
     ],
 )
-def test_whatever_accept_says_the_page_is_given(
+def test_metrics_are_given_for_every_accept_header(
     running: RunningServer, accept: str, content_type: str
 ) -> None:
     request = Request(f"{running.http}/metrics", headers={"Accept": accept})

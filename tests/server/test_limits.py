@@ -118,7 +118,7 @@ def test_allowed_special_has_a_limit_of_its_own(small: RunningServer) -> None:
         ("EncodeStream", "text", lambda n: [encode_config(), EncodeRequest(text="a" * n)]),
     ],
 )
-def test_what_a_stream_takes_or_holds_at_once_is_limited(
+def test_the_message_and_the_pending_text_of_a_stream_are_limited(
     small: RunningServer, rpc: str, field: str, messages: Any
 ) -> None:
     for size in (LIMIT - 1, LIMIT):

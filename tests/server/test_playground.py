@@ -88,7 +88,7 @@ def test_assets_are_kept_for_ever_under_the_hash_of_all_of_them(native: RunningS
         assert kind in ("text/css", "text/javascript", "image/svg+xml")
 
 
-def test_what_the_browser_has_is_not_sent_again(native: RunningServer) -> None:
+def test_a_page_that_the_browser_has_cached_is_not_sent_again(native: RunningServer) -> None:
     etag = ask(native.target, "/").headers["etag"]
     again = ask(native.target, "/", if_none_match=etag)
     assert (again.status, again.body) == (304, b"")

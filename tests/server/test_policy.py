@@ -205,7 +205,7 @@ def test_a_denied_segment_is_its_own_item_s_error(guarded: RunningServer) -> Non
     assert list(answer.results[1].ids) == [64]
 
 
-def test_what_the_policy_did_is_counted(guarded: RunningServer) -> None:
+def test_policy_decisions_are_counted(guarded: RunningServer) -> None:
     def counted(rpc: str = "Count") -> dict[str, float]:
         labels = {"rpc": rpc, "encoding": "p50k_edit"}
         return {

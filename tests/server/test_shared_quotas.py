@@ -74,7 +74,7 @@ def test_requests_to_all_workers_are_charged_to_one_account(serve: Serve, tmp_pa
         server.wait_for_log("call", worker=worker)
 
 
-def test_what_was_inside_a_worker_that_died_is_outside(serve: Serve, tmp_path: Path) -> None:
+def test_streams_of_a_dead_worker_no_longer_count_in_quotas(serve: Serve, tmp_path: Path) -> None:
     server = serve(*config(tmp_path))
     with connection(server) as channel:
         talk = Talk(method(channel, "EncodeStream"))

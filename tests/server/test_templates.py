@@ -152,12 +152,12 @@ def test_the_refusal_names_the_token_and_the_field(server: RunningServer) -> Non
     assert failed.field == "config.add_special_tokens"
 
 
-def test_what_is_not_special_is_within_no_ceiling(server: RunningServer) -> None:
+def test_a_template_token_that_is_not_special_is_within_no_ceiling(server: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="ordinary", text="a", add_special_tokens=True)
     assert failure(server.stub.Count, request, **CHAT).reason == "SPECIAL_TOKEN_NOT_PERMITTED"
 
 
-def test_what_text_contains_is_not_permitted_by_it(server: RunningServer) -> None:
+def test_a_template_permits_no_special_token_in_a_request_s_text(server: RunningServer) -> None:
     request = tokenizer_pb2.EncodeRequest(encoding="ranks", text="</s>", add_special_tokens=True)
     assert failure(server.stub.Encode, request, **CHAT).reason == "SPECIAL_TOKEN_IN_TEXT"
 

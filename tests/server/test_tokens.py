@@ -56,7 +56,7 @@ def test_tokens_of_a_table_of_ranks(server: RunningServer) -> None:
     assert answered(server, "gpt-4", 0).kind == token_pb2.TOKEN_KIND_BYTE
 
 
-def test_what_is_no_token_is_named(server: RunningServer) -> None:
+def test_errors_of_get_token_name_the_fault(server: RunningServer) -> None:
     request = token_pb2.GetTokenRequest(encoding="gpt-4", id=2**32 - 1)
     unknown = failure(server.stub.GetToken, request)
     assert (unknown.reason, unknown.metadata["id"]) == ("UNKNOWN_TOKEN_ID", str(2**32 - 1))

@@ -43,7 +43,7 @@ COUNT = tokenizer_pb2.CountRequest(encoding="gpt-4", text=f"{SECRET} {SECRET}")
         *(f"01-{TRACE}-{PARENT}-01x", f"{TRACEPARENT}\n"),
     ],
 )
-def test_what_is_no_traceparent_is_ignored(header: str | None) -> None:
+def test_an_invalid_traceparent_is_ignored(header: str | None) -> None:
     assert parent_of(header) is None
 
 
@@ -53,7 +53,7 @@ def test_a_traceparent_of_any_version_is_read(header: str) -> None:
 
 
 @given(st.text() | st.from_regex(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.)?"))
-def test_what_is_read_can_be_logged(header: str) -> None:
+def test_a_parsed_traceparent_can_be_logged(header: str) -> None:
     parent = parent_of(header)
     assert parent is None or re.fullmatch(r"[0-9a-f]{32} [0-9a-f]{16}", " ".join(parent))
 

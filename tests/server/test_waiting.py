@@ -101,7 +101,7 @@ def test_queued_calls_get_draining_when_the_server_drains(serve: Serve) -> None:
     assert server.wait() == 0
 
 
-def test_what_does_not_fit_by_its_bytes_is_queued(serve: Serve) -> None:
+def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None:
     flags = ("--max-in-flight-bytes", str(1 << 20), "--max-queue-seconds")
     server = serve(*SLOW_FLAGS, *flags, LONG, environment=WITHOUT_CORE)
     with full(server) as running:

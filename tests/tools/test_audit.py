@@ -84,7 +84,7 @@ def test_every_fault_is_found(shell: Shell, tmp_path: Path, faulty: str) -> None
     assert "  and 11 more: --most N lists N, --json all\n" in table
 
 
-def test_what_a_check_finds_is_a_setting_of_the_server(shell: Shell, faulty: str) -> None:
+def test_flagged_tokens_are_written_as_a_setting_of_the_server(shell: Shell, faulty: str) -> None:
     usual = ("audit", faulty, "--flag", "incomplete")
     expected = ids(b"\xe6\x97", b"\xff\xfe", b"a\x82")
     assert tomllib.loads(shell(*usual)) == {"flagged_tokens": {"faulty": expected}}

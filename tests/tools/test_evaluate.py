@@ -153,7 +153,7 @@ def test_documents_are_grouped_by_what_they_say(shell: Shell, tmp_path: Path, fi
     shell(*usual, "--by", "language", status=1, errors=message)
 
 
-def test_what_an_encoding_may_be(shell: Shell, tmp_path: Path) -> None:
+def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello world, hello")
     encodings_of_every_kind(tmp_path)
     (tmp_path / "bytepair.toml").write_text(

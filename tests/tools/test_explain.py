@@ -323,7 +323,7 @@ def test_bad_input(shell: Shell, arguments: tuple[str, ...], status: int, messag
     shell("explain", *arguments, "--encoding", "gpt2", status=status, errors=message)
 
 
-def test_what_is_visible_shows_itself_and_tells_texts_apart() -> None:
+def test_visible_text_is_unambiguous_and_without_control_characters() -> None:
     characters = [chr(code) for code in [*range(0xD800), *range(0xE000, 0x11000)]]
     shown = [visible(character) for character in characters]
     assert len(set(shown)) == len(characters)

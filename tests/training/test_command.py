@@ -39,7 +39,7 @@ def table(folder: Path) -> bytes:
     return (folder / f"{folder.name}.tiktoken").read_bytes()
 
 
-def test_what_is_trained_is_served(
+def test_a_trained_vocabulary_is_served(
     shell: Command, tmp_path: Path, serve: Callable[..., RunningServer]
 ) -> None:
     for number, text in enumerate(TEXTS):
@@ -104,7 +104,9 @@ def test_lines_are_documents_on_request(shell: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("invalid", "message"), [("replace", "1 documents with repl"), ("skip", "1 left out")]
 )
-def test_what_is_not_utf8(shell: Command, tmp_path: Path, invalid: str, message: str) -> None:
+def test_invalid_utf8_is_refused_replaced_or_skipped(
+    shell: Command, tmp_path: Path, invalid: str, message: str
+) -> None:
     (tmp_path / "good.txt").write_text("a word and a word")
     (tmp_path / "bad.txt").write_bytes(b"x" * 70_000 + b"\xe4\xb8" + b"a word" * 200_000)
     files = ("train", "good.txt", "bad.txt", *USUAL, "--output", "out")
@@ -161,7 +163,7 @@ def test_a_pattern_and_a_name_are_proposed(shell: Command, tmp_path: Path) -> No
     shell(*counted, status=2, errors="--pattern o200k_base serves")
 
 
-def test_what_a_rank_file_cannot_say_is_refused(shell: Command, tmp_path: Path) -> None:
+def test_extending_a_vocabulary_with_a_template_is_refused(shell: Command, tmp_path: Path) -> None:
     """Not dropped: a template would be missing from what is written."""
     (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))
     (tmp_path / "framed.toml").write_text('name = "framed"\nfile = "tokenizer.json"\n')

@@ -44,7 +44,7 @@ def test_counts_are_exact_and_in_the_order_of_first_occurrence(threads: int) -> 
         assert done.bytes == counts.total_bytes == sum(len(text.encode()) for text in texts(60))
 
 
-def test_what_is_too_much_for_memory_is_written_and_merged(tmp_path: Path) -> None:
+def test_counts_that_outgrow_memory_are_written_and_merged(tmp_path: Path) -> None:
     pattern = PATTERNS["gpt2"]
     with Counting(pattern, folder=str(tmp_path), threads=2, memory_bytes=100_000) as done:
         for start in range(0, 60, 5):

@@ -139,7 +139,7 @@ def test_metadata_is_checked(shell: Command, fields: dict[str, object], message:
     shell("train", "--counts", "c.parquet", *USUAL, "--output", "x", status=1, errors=message)
 
 
-def test_what_is_no_file_of_counts(shell: Command) -> None:
+def test_damaged_files_of_counts_are_refused(shell: Command) -> None:
     count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
     whole = Path("a.parquet").read_bytes()
     metadata = parquet.read_schema("a.parquet").metadata

@@ -159,7 +159,7 @@ def test_counts_beyond_32_bits() -> None:
     ]
 
 
-def test_what_it_refuses() -> None:
+def test_train_refuses_invalid_arguments() -> None:
     with pytest.raises(TrainingError, match="no text to train on"):
         bytepair_engine.train([], vocab_size=300, pattern="gpt2")
     with pytest.raises(TrainingError, match="no text to train on"):
@@ -195,7 +195,7 @@ def test_where_pairs_run_out_there_are_fewer_tokens(backend: str) -> None:
     assert encoding.decode_single_token_bytes(257) == b"abc"
 
 
-def test_what_a_report_raises_ends_the_training() -> None:
+def test_an_exception_of_report_ends_the_training() -> None:
     def stop(progress: object) -> None:
         raise KeyError(progress)
 
