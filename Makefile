@@ -141,7 +141,7 @@ proto-publish: $(BUF) ## Record the API as the published one, which must not bre
 # Longer runs; docs/ holds their last figures
 
 .PHONY: exactness
-exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all corpora, for every encoding
+exactness: $(VENV)/.dev ## Compare ids with tiktoken's on all texts, for every encoding
 	$(BENCH).engine.exactness
 
 ENCODINGS ?=

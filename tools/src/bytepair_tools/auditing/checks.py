@@ -64,7 +64,7 @@ TITLES: Final = {
     "incomplete": "not whole UTF-8",
     "duplicates": "the same as another one except for case and one leading space",
     "spelled": "special tokens in the texts",
-    "always-found": "added tokens that any text becomes which contains them",
+    "always-found": "added tokens that are found in any text",
     "ambiguous": "special tokens with the text of an ordinary token",
 }
 

@@ -29,9 +29,9 @@ DEFAULT_BUCKETS = 16
 MAX_BUCKETS = 4096
 
 _EPILOG = """\
-A partition is a file, and must be where every worker finds it, as must the output. A run that was
-stopped, or whose worker died, goes on when the command is given again: what is finished is not done
-twice. Nothing may write to the same output meanwhile.
+A partition is a file. Every worker must find it, and the output, by the same path. After a run
+that was stopped, or whose worker died, give the same command again: it skips the partitions that
+are finished. Nothing else may write to the output meanwhile.
 """
 
 

@@ -106,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_reading(parser)
     parser.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint beside the output"
+        "--resume", action="store_true", help="continue from the checkpoint beside the output"
     )
     parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
     return parser

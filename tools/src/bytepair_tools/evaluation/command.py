@@ -150,8 +150,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--parallel",
         action="store_true",
-        help="the files say the same, as the same data in two formats, or translations: compare "
-        "the numbers of their tokens with those of the first file",
+        help="the files have the same content, such as data in two formats, or translations: "
+        "compare their token counts with that of the first file",
     )
     parser.add_argument(
         "--by",

@@ -76,7 +76,7 @@ class Comparison:
         encodings: What they are called.
         sections: That of the files comes first, with all of them as its last row if there are
             several.
-        is_parallel: Whether the files say the same, so that the numbers of their tokens compare.
+        is_parallel: Whether the files have the same content, so that their token counts compare.
     """
 
     encodings: Sequence[str]

@@ -21,8 +21,8 @@ from bytepair_tools.shared.failure import USAGE, Failure
 MOST_LISTED: Final = 20
 
 _DESCRIPTION: Final = """\
-Say what vocabulary files are, what they hold, and what is done to text; and print the lines of
-a server's configuration file that serve them. The format is detected from the content, never from
+Show the format and the content of vocabulary files and how they change text, and print the lines
+of a server's configuration that serve them. The format is detected from the content, never from
 the name; a file may be gzip. No server is contacted.
 """
 

@@ -215,7 +215,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_reading(parser)
     parser.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint in the output folder"
+        "--resume", action="store_true", help="continue from the checkpoint in the output folder"
     )
     parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
     return parser
