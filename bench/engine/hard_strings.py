@@ -79,7 +79,7 @@ def code_points() -> Iterator[str]:
 
 
 def in_surroundings() -> Iterator[str]:
-    """Those of which a version of Unicode says something, and some others."""
+    """Assigned code points, tags and a few others, each between other characters."""
     for code_point in chain(range(0xD800), range(0xE000, 0x110000)):
         tag = 0xE0000 <= code_point < 0xE0200
         if code_point < 0x30000 or tag or code_point % 4096 < 2:

@@ -6,8 +6,7 @@
 Each minute prints memory, threads, descriptors and open streams of the server's processes, after
 the load of that minute has paused, and the most memory that they had in it. A round is as many
 minutes as there are attacks, one in each. At the end the second round is compared with the last:
-the first is left to caches, and to what a heap keeps of its first floods. What takes less than
-three rounds is no soak, and says so.
+the first fills caches and the heap. Fewer than three rounds are no soak, and the command says so.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from bench.service.shapes import ENCODING, Shape
 #: Where servers run and where their load does: the first core has a system's own work too.
 SERVER_CORE, LOAD_CORE = 1, 0
 WARM_SECONDS = 0.3
-#: What answers nothing in so long is not measured.
+#: A server without an answer in this time is not measured.
 MOST_SECONDS = 2.0
-#: A load that is stopped goes on for at most so long.
+#: The longest that a load runs on after it was stopped.
 MOST_LOADED_SECONDS = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 

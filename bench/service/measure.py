@@ -143,7 +143,7 @@ def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
                     except Stalled:
                         if name not in PEERS:
                             raise
-                        # It drowned, and would go on beside the others.
+                        # It is overloaded, and would still compute while the others are measured.
                         os.kill(server.pid, signal.SIGKILL)
                         servers[name] = stack.enter_context(SERVERS[name]())
                 rows.setdefault((shape.name, in_flight, connections), []).append(found)

@@ -1,4 +1,4 @@
-"""SentencePiece models that nobody vouches for: each fault is a refusal that names the field."""
+"""Untrusted SentencePiece models: each fault is a refusal that names the field."""
 
 from __future__ import annotations
 

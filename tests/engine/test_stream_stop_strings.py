@@ -127,8 +127,8 @@ def test_a_stop_string_that_the_flush_completes() -> None:
 
 
 def state_of(text: Any, stop: list[Any]) -> tuple[int, Any]:
-    """The definition, of a text that may go on: where what is free to go ends, and the match, if
-    it is decided."""
+    """The definition, of a text that may continue: where the text that can be released ends, and
+    the match, if it is decided."""
     for start in range(len(text)):
         rest = text[start:]
         if any(len(string) > len(rest) and string.startswith(rest) for string in stop):
@@ -197,7 +197,7 @@ def test_every_step_of_a_long_text_is_that_of_the_definition(sizes: None) -> Non
                 assert matcher.matched == matched
                 assert matcher.held == (text[free:end] if matched is None else text[:0])
             if matched is None:
-                # No more comes: of what could go on, only what is whole counts.
+                # The text ends here: only complete matches count.
                 whole = [start for start in range(len(text)) if text.startswith(tuple(stop), start)]
                 assert given_so_far + matcher.finish() == (
                     text[: whole[0] + len(matcher.matched or "") * include] if whole else text

@@ -1,4 +1,4 @@
-"""Files that nobody vouches for: each fault is refused with file, line and remedy, and the
+"""Untrusted files: each fault is refused with file, line and remedy, and the
 two readers, the reference's and the native core's, find the same one."""
 
 from __future__ import annotations

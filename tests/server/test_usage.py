@@ -39,7 +39,7 @@ def test_each_caller_has_its_own_use(serve: Serve, tmp_path: Path) -> None:
     failure(count, request, **chat)
     assert use_of(server, "chat") == {"requests": 3, "input_bytes": 12, "tokens": 4}
     assert use_of(server, "billing") == {"requests": 1, "input_bytes": 6, "tokens": 2}
-    # Who is nobody has no use.
+    # An unauthenticated caller has no series.
     assert failure(count, request).code is grpc.StatusCode.UNAUTHENTICATED
     assert server.get("/metrics")[1].count("bytepair_caller_requests_total{") == 2
 

@@ -59,7 +59,7 @@ pub struct Merging {
 const ASK_EVERY: usize = 1024;
 
 impl Merging {
-    /// Whether nobody waits for the rest.
+    /// Whether the call was cancelled.
     pub fn is_cancelled(&mut self) -> bool {
         self.count += 1;
         self.count.is_multiple_of(ASK_EVERY) && cancel::is_set()

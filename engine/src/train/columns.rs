@@ -42,8 +42,8 @@ impl Columns {
     }
 }
 
-/// The words of columns that nobody vouches for, with their counts; None if the offsets do not
-/// cut `words`, a word is empty or too long to count, or a count is less than 1.
+/// The words of untrusted columns, with their counts; None if the offsets do not cut `words`, a
+/// word is empty or too long to count, or a count is less than 1.
 pub fn read<'a>(words: &'a [u8], offsets: &[u8], counts: &[u8]) -> Option<Vec<(&'a [u8], u64)>> {
     if offsets.len() != counts.len() + WIDTH || !counts.len().is_multiple_of(WIDTH) {
         return None;

@@ -50,7 +50,7 @@ def _folds() -> regex.Pattern[str]:
     return regex.compile("|".join(sorted(map(regex.escape, folds))))
 
 
-#: More characters than a pattern that is taken asks for.
+#: More characters than any accepted pattern needs.
 _MANY: Final = 10**9
 
 
