@@ -13,6 +13,7 @@
 ['hi<|end|>', Control('<|end|>')]
 """
 
-from bytepair_engine.chat.templates.format import TemplateFormat, load_template
+from bytepair_engine.chat.templates.file import load_template
+from bytepair_engine.chat.templates.format import TemplateFormat
 
 __all__ = ["TemplateFormat", "load_template"]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from types import CodeType
 from typing import Any, Final, Literal
 
@@ -22,8 +18,9 @@ from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
 from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.templates.budget import Budget, limited
+from bytepair_engine.chat.templates.controls import finder_of, pieces
 from bytepair_engine.chat.templates.environment import Environment
-from bytepair_engine.chat.templates.traced import Traced, ranges_of
+from bytepair_engine.chat.templates.traced import Traced
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
 
@@ -167,9 +164,9 @@ class TemplateFormat(ChatFormat):
         self.check_options(chat)
         self.check_messages(chat)
         layout = Layout()
-        finder = _finder(tuple(encoding.special_tokens))
+        finder = finder_of(tuple(encoding.special_tokens))
         texts: list[str] = []
-        for piece, owner in _pieces(self._rendered(chat), finder):
+        for piece, owner in pieces(self._rendered(chat), finder):
             if texts and (owner != layout.owner or isinstance(piece, Control)):
                 layout.add("".join(texts))
                 texts = []
@@ -275,77 +272,6 @@ class TemplateFormat(ChatFormat):
             raise InvalidChat(index, "tool_calls", "not_json") from None
 
 
-def load_template(
-    name: str,
-    file: str | Path,
-    *,
-    sha256: str | None = None,
-    template: str = "default",
-    variables: Mapping[str, Any] | None = None,
-    options: Mapping[str, Iterable[str]] | None = None,
-    encodings: Iterable[str] = (),
-    arguments: Arguments = "object",
-) -> TemplateFormat:
-    """Load a format from the `chat_template` of a tokenizer_config.json, or from a template file.
-
-    Args:
-        name: The format's name.
-        file: A JSON file with `chat_template` and its tokens, or a template file.
-        sha256: The expected SHA-256 of the file in hexadecimal digits; None for no check.
-        template: The name of the template, if the file has several.
-        variables: See `TemplateFormat`; in addition to the tokens of the file.
-        options: See `TemplateFormat`.
-        encodings: See `TemplateFormat`.
-        arguments: See `TemplateFormat`.
-    Raises:
-        BadTemplate: The file or its template is invalid, or its hash differs.
-        OSError: The file cannot be read.
-    """
-    path = Path(file)
-    data = path.read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    if sha256 is not None and digest != sha256.lower():
-        raise BadTemplate(name, None, f"the file has the sha256 {digest}")
-    try:
-        source = data.decode()
-    except UnicodeDecodeError:
-        raise BadTemplate(name, None, "the file is not UTF-8") from None
-    found: dict[str, Any] = {}
-    if path.suffix == ".json":
-        source, found = _from_config(name, source, template)
-    return TemplateFormat(
-        name,
-        source,
-        variables={**found, **(variables or {})},
-        options=options,
-        encodings=encodings,
-        arguments=arguments,
-        source=f"chat template of {path.name}, sha256 {digest[:16]}",
-    )
-
-
-def _from_config(name: str, source: str, which: str) -> tuple[str, dict[str, Any]]:
-    try:
-        config = json.loads(source)
-    except (ValueError, RecursionError):
-        raise BadTemplate(name, None, "the file is not JSON") from None
-    templates = config.get("chat_template") if isinstance(config, dict) else None
-    if isinstance(templates, list):
-        named = {
-            item.get("name"): item.get("template") for item in templates if isinstance(item, dict)
-        }
-        templates = named.get(which)
-    if not isinstance(templates, str):
-        raise BadTemplate(name, None, "the file has no chat_template of this name")
-    tokens: dict[str, Any] = {}
-    for key in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
-        token = config.get(f"{key}_token")
-        token = token.get("content") if isinstance(token, dict) else token
-        if isinstance(token, str):
-            tokens[f"{key}_token"] = token
-    return templates, tokens
-
-
 def _constants(value: Any) -> Any:
     """Mark all texts of a configured value as text of the template."""
     if isinstance(value, str):
@@ -372,58 +298,3 @@ def _size(value: Any) -> tuple[int, int]:
         elif isinstance(item, (list, tuple)):
             open_values += item
     return values, characters
-
-
-@lru_cache(maxsize=64)
-def _finder(tokens: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that matches the longest special token at a position."""
-    ordered = sorted((token for token in tokens if token), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
-
-
-def _pieces(
-    rendered: list[tuple[str, int]], finder: re.Pattern[str]
-) -> Iterable[tuple[str | Control, int]]:
-    """Yield control tokens and texts with their owners.
-
-    Control tokens are searched in runs of the template's own text. A token that the template
-    writes in pieces is found; a token that is partly input is not.
-    """
-    run: list[tuple[str, int]] = []
-    for made, owner in rendered:
-        plain, end = str(made), 0
-        for number, (start, stop) in enumerate(ranges_of(made)):
-            if start or number:
-                # Input, which may be empty, comes before this range.
-                yield from _controls(run, finder)
-                run = []
-                if end < start:
-                    yield plain[end:start], owner
-            run.append((plain[start:stop], owner))
-            end = stop
-        if end < len(plain):
-            yield from _controls(run, finder)
-            run = []
-            yield plain[end:], owner
-    yield from _controls(run, finder)
-
-
-def _controls(
-    run: list[tuple[str, int]], finder: re.Pattern[str]
-) -> Iterable[tuple[str | Control, int]]:
-    """Yield the pieces of a run. The owner of a control token is that of its first character."""
-    joined = "".join([text for text, _ in run])
-    spans = [(found.start(), found.end()) for found in finder.finditer(joined)][::-1]
-    start = end = 0
-    for text, owner in run:
-        stop = start + len(text)
-        while spans and spans[-1][0] < stop:
-            first, last = spans.pop()
-            if end < first:
-                yield joined[end:first], owner
-            yield Control(joined[first:last]), owner
-            end = last
-        if end < stop:
-            yield joined[end:stop], owner
-            end = stop
-        start = stop
