@@ -48,7 +48,7 @@ def test_the_format_is_detected_from_the_content(data: bytes, found: str) -> Non
         (b"just some text", "its format is unknown"),
         (b"\nhello\n", "its format is unknown"),
         (b"\xff\xfe", "its format is unknown"),
-        (b'{"a": 1, "b": 2}', "needs its merges"),
+        (b'{"a": 1, "b": 2}', "without its merges"),
         (b'{"a": "b"}', "JSON of an unknown format"),
         (b"{}", "JSON of an unknown format"),
         (b"[1, 2]", "JSON of an unknown format"),

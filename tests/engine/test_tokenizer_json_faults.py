@@ -47,7 +47,7 @@ def merges(root: dict[str, Any], *more: Any) -> object:
 FAULTS: dict[str, tuple[Edit, str]] = {
     "another version": (lambda r: r.update(version="2.0"), "version: it is '2.0'"),
     "another model": (lambda r: r["model"].update(type="Unigram"), "'Unigram' are not supported"),
-    "no type and no merges": (lambda r: r.update(model={"vocab": {}}), "BPE alone"),
+    "no type and no merges": (lambda r: r.update(model={"vocab": {}}), "only models of type BPE"),
     "no model": (lambda r: r.pop("model"), "it is JSON of an unknown format"),
     "no vocab": (lambda r: r["model"].pop("vocab"), "model: it has no 'vocab'"),
     "empty vocab": (lambda r: r["model"].update(vocab={}), "model.vocab: it is empty"),
@@ -66,9 +66,9 @@ FAULTS: dict[str, tuple[Edit, str]] = {
             merges(r, ["€", "€"]),
             r["added_tokens"].clear(),
         ),
-        "holds '€', which stands for no byte",
+        "contains '€', which encodes no byte",
     ),
-    "dropout": (lambda r: r["model"].update(dropout=0.1), "model.dropout: merges that are left"),
+    "dropout": (lambda r: r["model"].update(dropout=0.1), "model.dropout: it skips merges"),
     "an unknown token that is none": (
         lambda r: (r.update(copy.deepcopy(CHARACTERS)), r["model"].update(unk_token="[?]")),
         "model.unk_token: the token '[?]' is not in model.vocab",
@@ -114,7 +114,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "a map that is none": (
         step(type="Precompiled", precompiled_charsmap=base64.b64encode(b"\xff" * 99).decode()),
-        "normalizer.precompiled_charsmap: it is not a map of characters",
+        "normalizer.precompiled_charsmap: it is not a valid map",
     ),
     "a replacement of nothing": (
         step(type="Replace", pattern={"String": ""}, content="x"),
@@ -136,7 +136,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "another behaviour": (
         pre(type="Split", pattern={"String": " "}, behavior="Dropped"),
-        "pre_tokenizer.behavior: 'Dropped' is none of Isolated",
+        "pre_tokenizer.behavior: 'Dropped' is not one of Isolated",
     ),
     "a metaspace of two characters": (
         pre(type="Metaspace", replacement="__"),
@@ -147,7 +147,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
             type="Sequence",
             pretokenizers=[{"type": "ByteLevel", "add_prefix_space": False}] * 2,
         ),
-        "pre_tokenizer: ByteLevel stands in it twice",
+        "pre_tokenizer: it contains ByteLevel twice",
     ),
     "another decoder": (decoder({"type": "CTC"}), "decoder.decoders[0]: the decoder 'CTC' is not"),
     "a decoder in a strange place": (
@@ -162,7 +162,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
                 "special_tokens": {},
             }
         ),
-        "it holds the text 2 times",
+        "it contains the text 2 times",
     ),
     "a template of an unknown id": (
         lambda r: r.update(
@@ -177,7 +177,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
                 "processors": [{"type": "BertProcessing", "cls": ["x", 0], "sep": ["x", 0]}] * 2,
             }
         ),
-        "post_processor.processors[1]: it follows another post-processor that frames the text",
+        "post_processor.processors[1]: it follows another post-processor with a template",
     ),
 }
 
@@ -229,7 +229,7 @@ def test_deep_or_large_json_is_refused_cheaply(data: bytes, tmp_path: Path) -> N
 def test_an_unknown_token_in_also_special_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made("byte level"))
-    with pytest.raises(VocabularyError, match="also_special names '<none>'"):
+    with pytest.raises(VocabularyError, match="'<none>', which is in also_special, is missing"):
         load_encoding(EncodingSpec(name="made", file=file, also_special=("<none>",)))
 
 
@@ -251,5 +251,5 @@ def test_a_regular_expression_cannot_hold_up_the_loading() -> None:
     budget = RegexBudget(0.05)
     sound, endless = regex.compile("a+"), regex.compile("(?:a|aa)+c")
     assert budget.replaced(node, sound, "baab", "x") == "bxb"
-    with pytest.raises(VocabularyError, match=r"decoder: .* backtracks without end"):
+    with pytest.raises(VocabularyError, match=r"decoder: .* because it backtracks"):
         budget.replaced(node, endless, "a" * 200, "x")

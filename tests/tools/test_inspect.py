@@ -92,7 +92,7 @@ def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
     assert inspect.run([str(file)]) == 0
     printed = capsys.readouterr().out
     assert '# This table is built in: extends = "r50k_base" needs no file.\n' in printed
-    assert "# Not yet complete: pattern: this file does not carry one" in printed
+    assert "# Not yet complete: pattern: this file does not contain one" in printed
 
 
 def test_rejected_inputs_are_reported_and_the_others_go_on(

@@ -108,7 +108,7 @@ def _missing(spec: EncodingSpec, format_: Format, data: bytes) -> str:
     wanted = []
     if format_ in ("tiktoken", "gpt2") and spec.pattern is None:
         wanted.append(
-            "pattern: a rank file contains none, and a wrong one gives wrong ids; "
+            "pattern: this file does not contain one, and a wrong one gives wrong ids; "
             + proposed_pattern(data)
         )
     if format_ == "gpt2" and spec.encoder_file is None:

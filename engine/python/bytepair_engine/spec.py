@@ -166,7 +166,7 @@ class EncodingSpec:
         if self.format in ("tiktoken", "gpt2"):
             require(
                 self.pattern is not None,
-                "no pattern is given, and a rank file does not carry one",
+                "no pattern is given, and a rank file does not contain one",
                 "add pattern: a known name or a regular expression",
             )
         if self.format is not None:

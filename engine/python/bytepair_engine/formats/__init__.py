@@ -1,1 +1,1 @@
-"""File formats: each file here reads one, and nothing of it is known elsewhere."""
+"""Readers of the vocabulary file formats."""

@@ -1,9 +1,8 @@
-"""Whether a pipeline is what a rank table, a split pattern and special tokens say: then it runs as
-the built-in encodings do, and has the fingerprint of the rank file of the same content.
+"""Convert a pipeline to a rank table, a split pattern and special tokens if they are equivalent.
 
-The question is when merging by a list of pairs gives what merging by rank gives, for every text.
-docs/formats.md proves the answer that is computed here. A template, which no rank file can say, is
-kept beside the ranks.
+The encoding then runs like a built-in one, and has the same fingerprint as a rank file with this
+content. The conversion is valid if merging by the list of pairs equals merging by rank for every
+text; docs/formats.md proves the criterion that is checked here. A template is kept separately.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from bytepair_engine.pipeline.text_model import text_model
 
 _BYTES: Final = 256
 
-#: What answers `merges_by_rank`.
+#: An implementation of `merges_by_rank`.
 ByRank = Callable[[Mapping[bytes, int], Merges, bool], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class RankParts:
-    """The parts of an encoding like the built-in ones.
+    """A vocabulary that is a rank table.
 
     Attributes:
-        items: Every ordinary token with its id.
+        items: Every ordinary token with its id, in order of ids.
         pattern: The split pattern.
         special_tokens: Spelling to id.
     """
@@ -39,13 +38,13 @@ class RankParts:
 
 
 def rank_parts(pipeline: Pipeline, by_rank: ByRank | None = None) -> RankParts | None:
-    """What a rank table would hold.
+    """Convert a pipeline to a rank table.
 
     Args:
         pipeline: The pipeline.
-        by_rank: What answers `merges_by_rank`; that function by default.
+        by_rank: An implementation of `merges_by_rank`; that function by default.
     Returns:
-        The parts; None if it is not certain that they say the same as the pipeline.
+        The parts; None unless they are proven equivalent to the pipeline.
     """
     pattern = _pattern(pipeline)
     model = pipeline.model
@@ -60,7 +59,7 @@ def rank_parts(pipeline: Pipeline, by_rank: ByRank | None = None) -> RankParts |
     try:
         model = text_model(pipeline)
     except VocabularyError:
-        return None  # and making a backend of the pipeline says why
+        return None  # building the pipeline's backend raises the error
     ranks = model.tokens
     if any(bytes([byte]) not in ranks for byte in range(_BYTES)):
         return None
@@ -75,7 +74,7 @@ def rank_parts(pipeline: Pipeline, by_rank: ByRank | None = None) -> RankParts |
 
 
 def _pattern(pipeline: Pipeline) -> str | None:
-    """The splits as one pattern; None if text is changed, or cut in another way."""
+    """Return the splits as one pattern; None if text is changed, or split in another way."""
     if pipeline.normalisers or not pipeline.pre_tokenizers:
         return None
     lines = [
@@ -100,15 +99,15 @@ def _decodes_to_itself(
 
 
 def merges_by_rank(ranks: Mapping[bytes, int], rule: Merges, whole_first: bool) -> bool:
-    """Whether it is certain that merging by a list is merging by rank, whole pieces first.
+    """Whether merging by a list is proven to equal merging by rank with whole pieces first.
 
     Args:
-        ranks: Token to id; every single byte is there.
-        rule: The list.
-        whole_first: Whether pieces that are a token are taken whole with the list, too.
+        ranks: Token to id, including every single byte.
+        rule: The list of merges.
+        whole_first: Whether the list, too, is used with whole pieces first.
     """
     if list(rule.results) != sorted(rule.results):
-        return False  # an earlier priority for a later rank
+        return False  # the priorities are not in order of ranks
     listed = set(zip(rule.lefts, rule.rights, strict=True))
     for token in ranks:
         if len(token) > 1:
@@ -116,5 +115,5 @@ def merges_by_rank(ranks: Mapping[bytes, int], rule: Merges, whole_first: bool) 
             if len(found) == 2 and (ranks[found[0]], ranks[found[1]]) not in listed:
                 return False
             if len(found) > 2 and not whole_first:
-                return False  # a piece that is this token would be one token by rank
+                return False  # merging by rank makes this piece one token, the list does not
     return True

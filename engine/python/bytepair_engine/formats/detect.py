@@ -12,20 +12,20 @@ from bytepair_engine.formats.protobuf_wire import WireFault, fields
 
 Format = Literal["tiktoken", "gpt2", "tekken", "sentencepiece", "tokenizer.json"]
 
-#: Every format, and what a person calls it.
+#: The formats with their descriptions.
 FORMATS: Final[dict[Format, str]] = {
     "tiktoken": "a rank file in tiktoken's format",
     "gpt2": "GPT-2's merges, whose ids are in another file",
-    "tekken": "a Tekken file of Mistral's",
+    "tekken": "a Tekken file by Mistral",
     "sentencepiece": "a SentencePiece model",
-    "tokenizer.json": "a tokenizer.json of HuggingFace's tokenizers",
+    "tokenizer.json": "a tokenizer.json of Hugging Face's tokenizers",
 }
 
-_REMEDY: Final = f"give a file of one of the formats {', '.join(FORMATS)}"
-_JSON_REMEDY: Final = "check that this is a vocabulary file, and that it is whole"
+_REMEDY: Final = f"use a file of one of the formats {', '.join(FORMATS)}"
+_JSON_REMEDY: Final = "check that this is a vocabulary file, and that it is complete"
 _RANK_LINE: Final = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?(\n|$)")
 
-#: How other files start that are found in a vocabulary's place, and what to do then.
+#: Starts of other files that are often used by mistake, with a description and a remedy.
 _OTHERS: Final = (
     (
         rb"version https://git-lfs\.",
@@ -35,18 +35,18 @@ _OTHERS: Final = (
     (rb"(?i)\s*<(!doctype|html|\?xml)", "a web page", "fetch the file itself"),
     (rb"PK\x03\x04", "a ZIP archive", "unpack it first"),
     (rb"\x80[\x02-\x05]", "a Python pickle, which is never loaded", _REMEDY),
-    (rb"GGUF", "a GGUF model", "give the vocabulary file that it was made from"),
-    (rb"(?s).{8}\{\"", "a safetensors file, which holds no vocabulary", _REMEDY),
+    (rb"GGUF", "a GGUF model", "use the vocabulary file that it was made from"),
+    (rb"(?s).{8}\{\"", "a safetensors file, which contains no vocabulary", _REMEDY),
 )
 
 
 @dataclass(frozen=True)
 class Detected:
-    """What a file is.
+    """A detected format.
 
     Attributes:
-        format: Its format.
-        root: Its content, if it is JSON: so that it is parsed once.
+        format: The format.
+        root: The parsed content if it is JSON, which need not be parsed again; else None.
     """
 
     format: Format
@@ -54,16 +54,15 @@ class Detected:
 
 
 def detect(data: bytes, source: str) -> Detected:
-    """Say what a file is.
+    """Detect the format of a file.
 
-    Only as much is looked at as tells the formats apart: whether the file is a sound one of its
-    format is for that format's reader to say.
+    This only distinguishes the formats. The reader of the format validates the file.
 
     Args:
-        data: The whole file, uncompressed.
-        source: Its name, for errors.
+        data: The content of the file, uncompressed.
+        source: The name of the file, for errors.
     Raises:
-        VocabularyError: It is of no known format, or it is JSON and damaged.
+        VocabularyError: The format is unknown, or the file is damaged JSON.
     """
     if not data:
         raise VocabularyError(source, "the file is empty", "fetch it again: it was cut off")
@@ -91,15 +90,15 @@ def _json_format(root: Node) -> Detected:
         if value and all(type(number) is int for number in value.values()):
             raise VocabularyError(
                 root.source,
-                "it is a table from token to id, as vocab.json and encoder.json are, which needs "
-                "its merges",
-                "give merges.txt (or vocab.bpe) as file, and this one as encoder_file",
+                "it is a table from token to id, like vocab.json and encoder.json, without its "
+                "merges",
+                "set file to merges.txt (or vocab.bpe), and encoder_file to this one",
             )
     raise VocabularyError(root.source, "it is JSON of an unknown format", _REMEDY)
 
 
 def _starts_as_sentencepiece(data: bytes) -> bool:
-    """Whether the first field can be one of a model's, and all of it can be a message."""
+    """Whether the first field can be a field of a model and contains a message."""
     try:
         number, kind, start, end = next(fields(data, 0, len(data)))
         return kind == "bytes" and number <= 5 and any(True for _ in fields(data, start, end))

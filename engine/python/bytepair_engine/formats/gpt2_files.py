@@ -1,7 +1,7 @@
-"""GPT-2's own pair of files, which many others copied: vocab.bpe (or merges.txt), the merges in
-their order, and encoder.json (or vocab.json), the ids.
+"""Read GPT-2's pair of files: vocab.bpe (or merges.txt) with the merges in order, and encoder.json
+(or vocab.json) with the ids.
 
-Both write a byte as `byte_alphabet` says.
+Both encode bytes as characters; see `byte_alphabet`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET, read_bytes
 from bytepair_engine.pipeline.definition import AddedToken, Decoder, Merges, Model, Pipeline, Split
 from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
-_ENCODER_REMEDY: Final = "check that this is encoder.json or vocab.json, and that it is whole"
+_ENCODER_REMEDY: Final = "check that this is encoder.json or vocab.json, and that it is complete"
 _MERGES_REMEDY: Final = "fetch the original vocab.bpe or merges.txt"
 
 
@@ -32,21 +32,20 @@ def gpt2_pipeline(
     """Read the two files.
 
     Args:
-        merges: A "#version" line, then a line for each merge, its two parts with a space between
-            them, the first to be applied first.
-        encoder: An object from token to id.
+        merges: A "#version" line, then one line per merge in order of priority: two parts,
+            separated by a space.
+        encoder: A JSON object from token to id.
         pattern: The split pattern, resolved.
-        special_tokens: The special tokens that `encoder` holds beside the ordinary ones.
-        merges_source: The first file's name, for errors.
-        encoder_source: The second file's name, for errors.
+        special_tokens: The special tokens in `encoder`.
+        merges_source: The name of the first file, for errors.
+        encoder_source: The name of the second file, for errors.
     Returns:
-        A pipeline that merges by the list. If that is merging by rank, a rank table says the same:
-        see `as_ranks`.
+        A pipeline that merges by the list. `as_ranks` converts it if merging by rank is equivalent.
     Raises:
-        VocabularyError: A file is not what it must be, or the two do not agree.
+        VocabularyError: A file is invalid, or the two do not match.
     """
     ids = _ids(encoder, encoder_source)
-    pairs: dict[tuple[int, int], int] = {}  # and what each becomes, in order of priority
+    pairs: dict[tuple[int, int], int] = {}  # pair to result, in order of priority
     made = set(BYTE_ALPHABET)
     for number, line in enumerate(_lines(merges, merges_source), 1):
         if number == 1:
@@ -57,11 +56,11 @@ def gpt2_pipeline(
 
         parts = line.split(" ")
         if len(parts) != 2 or not all(parts):
-            raise refuse("the line is not two parts and one space")
+            raise refuse("the line is not two parts separated by one space")
         for part in parts:
             if read_bytes(part) is None:
                 unknown = next(c for c in part if c not in BYTE_ALPHABET)
-                raise refuse(f"{unknown!r} does not stand for a byte")
+                raise refuse(f"{unknown!r} does not encode a byte")
             if part not in made:
                 raise refuse("a part is not a byte or an earlier merge")
         left, right = parts
@@ -69,16 +68,16 @@ def gpt2_pipeline(
             raise refuse(f"the merge gives {left + right!r}, which has no id in {encoder_source}")
         pair = (ids[left], ids[right])
         if pair in pairs:
-            raise refuse("an earlier line has the same merge")
+            raise refuse("an earlier line has the same pair")
         pairs[pair] = ids[left + right]
         made.add(left + right)
     for token in ids.keys() - made | special_tokens.keys():
         if ids.get(token) != special_tokens.get(token) or not token:
             raise VocabularyError(
                 encoder_source,
-                f"token {token!r}, which no merge makes, has id {ids.get(token)} here and "
-                f"{special_tokens.get(token)} in special_tokens",
-                "declare as special_tokens exactly the tokens that no merge makes",
+                f"token {token!r}, which is not the result of a merge, has id {ids.get(token)} "
+                f"here and {special_tokens.get(token)} in special_tokens",
+                "declare in special_tokens exactly the tokens that are not results of merges",
             )
     tokens = {read_bytes(token) or b"": ids[token] for token in made}
     lefts, rights = (array("I", (pair[side] for pair in pairs)) for side in (0, 1))
@@ -122,7 +121,7 @@ def _lines(data: bytes, source: str) -> list[str]:
         raise VocabularyError(
             source,
             'the first line is not "#version: …"',
-            "check that this is vocab.bpe or merges.txt, and give the ids as encoder_file",
+            "check that this is vocab.bpe or merges.txt, and set encoder_file to the ids",
             line=1,
         )
     return lines

@@ -1,8 +1,8 @@
-"""Untrusted JSON: parsed in bounded time and memory, and taken apart by typed steps.
+"""Parse untrusted JSON in bounded time and memory, and access it with type checks.
 
-A document of the size of a vocabulary can hold a hundred million values, each of which costs many
-times its spelling, and `json` recurses on nesting. So the values are counted before any is built,
-and every way in which `json` gives up becomes one refusal.
+A document of the size of a vocabulary can contain a hundred million values, each of which takes
+many times the memory of its text, and `json` recurses on nesting. So values are counted before
+parsing, and every error of `json` becomes a `VocabularyError`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from bytepair_engine.errors import VocabularyError
 
-#: No published vocabulary has a third as many values; they would take less than a gigabyte.
+#: Maximum number of values, which take less than a gigabyte. Published vocabularies have less than
+#: a third of it.
 MAX_VALUES: Final = 2**23
 
 T = TypeVar("T")
@@ -30,13 +31,13 @@ _KINDS: Final[dict[type, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of a JSON document, and where it is.
+    """A value of a JSON document with its path.
 
     Attributes:
-        value: As `json` gives it.
-        path: Its keys from the root, as in `config.pattern` or `vocab[3].rank`; "" for the root.
-        source: The file, for errors.
-        remedy: What to do about any fault, for errors.
+        value: The value, as parsed by `json`.
+        path: The keys from the root, such as `config.pattern` or `vocab[3].rank`; "" for the root.
+        source: The name of the file, for errors.
+        remedy: How to fix the file, for errors.
     """
 
     value: Any
@@ -45,34 +46,34 @@ class Node:
     remedy: str
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raises VocabularyError, which names the place."""
-        place = f"{self.path}: " if self.path else ""
-        raise VocabularyError(self.source, f"{place}{problem}", self.remedy)
+        """Raise VocabularyError with the path of the value."""
+        path = f"{self.path}: " if self.path else ""
+        raise VocabularyError(self.source, f"{path}{problem}", self.remedy)
 
     def a(self, kind: type[T]) -> T:
-        """The value, if it is of that type exactly (an integer is no bool).
+        """Return the value if it has exactly this type (`True` is not an integer).
 
         Raises:
-            VocabularyError: It is of another.
+            VocabularyError: The value has another type.
         """
         if type(self.value) is not kind:
             self.refuse(f"it must be {_KINDS[kind]}")
         return self.value
 
     def get(self, key: str) -> Node | None:
-        """The member of that name; None if there is none, or it is null.
+        """Return a member of an object; None if it is missing or null.
 
         Raises:
-            VocabularyError: This is no object.
+            VocabularyError: The value is not an object.
         """
         value = self.a(dict).get(key)
         return None if value is None else self._child(value, f".{key}" if self.path else key)
 
     def __getitem__(self, key: str) -> Node:
-        """The member of that name.
+        """Return a required member of an object.
 
         Raises:
-            VocabularyError: There is none, or this is no object.
+            VocabularyError: The member is missing or null, or the value is not an object.
         """
         found = self.get(key)
         if found is None:
@@ -80,10 +81,10 @@ class Node:
         return found
 
     def items(self) -> list[Node]:
-        """The elements of a list.
+        """Return the elements of a list.
 
         Raises:
-            VocabularyError: This is no list.
+            VocabularyError: The value is not a list.
         """
         return [self._child(value, f"[{i}]") for i, value in enumerate(self.a(list))]
 
@@ -95,18 +96,18 @@ def read_json(data: bytes, source: str, remedy: str) -> Node:
     """Parse a document.
 
     Args:
-        data: The file, in UTF-8.
-        source: Its name, for errors.
-        remedy: What to do about any fault in it.
+        data: The content of the file, in UTF-8.
+        source: The name of the file, for errors.
+        remedy: How to fix the file, for errors.
     Returns:
-        Its root.
+        The root.
     Raises:
-        VocabularyError: It is empty, no JSON, nested too deeply or too large; or an object has a
-            key twice, of which another reader might take the other.
+        VocabularyError: The file is empty, not JSON, nested too deeply or too large; or an object
+            has a duplicate key, which other parsers may resolve differently.
     """
     if not data.strip():
         raise VocabularyError(source, "the file is empty", remedy)
-    # Each value but the first follows one of these; those within strings count too, and are few.
+    # Each value except the first follows one of these. The few within strings count too.
     values = sum(data.count(mark) for mark in (b",", b"[", b"{"))
     if values > MAX_VALUES:
         raise VocabularyError(source, f"it holds more than {MAX_VALUES} values", remedy)

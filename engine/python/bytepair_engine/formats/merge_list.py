@@ -1,4 +1,4 @@
-"""Merges by how their halves are spelled, as the columns of `pipeline.Merges`."""
+"""Convert merges from spellings to ids, as the columns of `Merges`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from operator import add
 
 from bytepair_engine.pipeline.definition import Columns, Merges
 
-#: What answers `columns_slowly`.
+#: An implementation of `columns_slowly`.
 _ToColumns = Callable[[list[str], Mapping[str, int], int], "Columns | int"]
 
 
 def merges_of(halves: list[str], vocabulary: Mapping[str, int], prefix: int) -> Merges | int:
-    """Look the tokens up.
+    """Look up the ids of merges.
 
     Args:
-        halves: The left and the right half of each merge, one after the other, in order of
-            priority.
+        halves: The left and the right half of each merge, alternating, in order of priority.
         vocabulary: Spelling to id.
-        prefix: How many bytes of the right half are left out when the two are joined; all of
-            them where that would cut a character.
+        prefix: Number of bytes to remove from the right half before joining; the whole half is
+            removed if that would split a character.
     Returns:
-        The merges; of a pair that is listed twice the last place counts. If a merge names or makes
-        a token that is not in `vocabulary`, its index instead.
+        The merges; a duplicate pair has the priority of its last occurrence. If a half or the
+        result of a merge is not in `vocabulary`, the index of that merge.
     """
     columns = _to_columns()(halves, vocabulary, prefix)
     return columns if isinstance(columns, int) else Merges(*columns)
@@ -39,7 +38,7 @@ def _to_columns() -> _ToColumns:
 
 
 def columns_slowly(halves: list[str], vocabulary: Mapping[str, int], prefix: int) -> Columns | int:
-    """As `merges_of`, in Python."""
+    """Look up the columns of `merges_of` in Python, without the native core."""
     firsts, seconds = halves[::2], halves[1::2]
     names = map(add, firsts, [without_prefix(second, prefix) for second in seconds])
     left, right, result = (list(map(vocabulary.get, part)) for part in (firsts, seconds, names))
@@ -50,7 +49,7 @@ def columns_slowly(halves: list[str], vocabulary: Mapping[str, int], prefix: int
 
 
 def without_prefix(right: str, prefix: int) -> str:
-    """`right` without this many bytes; "" where that would cut a character."""
+    """Return `right` without its first `prefix` bytes; "" if that would split a character."""
     if right.isascii():
         return right[prefix:]
     try:

@@ -1,18 +1,18 @@
-r"""Oniguruma's regular expressions, written as docs/patterns.md has them.
+r"""Translate Oniguruma's regular expressions to the syntax of docs/patterns.md.
 
-The two syntaxes agree on most of what split patterns use, and differ quietly on the rest:
+The syntaxes agree on most constructs of split patterns. In Oniguruma, unlike here:
 
-- `^` and `$` match at every line there, and `\Z` before a last line feed;
-- `(?m)` there is what `(?s)` is here; and there is no other `(?m)`;
-- `{n,m}+` repeats the repeat there, and is possessive here; `{n}?` makes it optional there;
-- `\w` holds two joiners less there, and outside of sets six number signs of Latin-1 more; `\h` is
-  a hexadecimal digit there and a space here;
-- sets in a set and `&&` mean what they say there, and are written by other means here;
-- of a match of nothing, each has an opinion of its own where the next one is looked for;
-- `(?i)` there also lets one character match two, such as ß and ss.
+- `^` and `$` match at every line, and `\Z` also matches before a final line feed;
+- `(?m)` means `(?s)`, and there is no multi-line option;
+- `{n,m}+` repeats the repetition instead of being possessive; `{n}?` makes it optional;
+- `\w` lacks two joiners, and outside sets includes six number signs of Latin-1; `\h` is a
+  hexadecimal digit instead of a space;
+- a set can contain sets and `&&` (intersection);
+- the search continues elsewhere after an empty match;
+- `(?i)` lets one character match two, such as ß and ss.
 
-What cannot be written with the same meaning is refused, with its place. Oniguruma 6.9 and this
-engine have one version of Unicode, 16.0; tests ask both about every code point.
+A construct that has no equivalent is rejected with its position. Oniguruma 6.9 and this engine
+both have Unicode 16.0; tests compare them for every code point.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import regex
 
 from bytepair_engine.errors import BytepairError
 
-#: What both syntaxes spell alike after a backslash, outside and inside a set.
+#: Escapes with the same meaning in both syntaxes, outside and inside a set.
 _SAME_ESCAPES: Final = frozenset("nrtfvasSdD")
-#: What holds letters of one case without the other, or may.
+#: Escapes that may contain letters of one case only.
 _CASED: Final = frozenset("pPwWhSD")
 _PROPERTY: Final = regex.compile(r"\\[pP]\{(\^?)([A-Za-z_ -]+)\}")
 _HEXADECIMAL: Final = regex.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{1,2}))")
 _UNICODE: Final = regex.compile(r"\\u[0-9A-Fa-f]{4}")
 _INTERVAL: Final = regex.compile(r"\{(\d+)(,?)(\d*)\}|\{,(\d+)\}")
 _GROUP: Final = regex.compile(r"\(\?(?:([imx]*)(?:-([imx]*))?:|<?[=!]|>|<[A-Za-z_]\w*>)|\((?!\?)")
-#: A line feed would part two patterns.
+#: A literal line feed would separate two patterns.
 _NEWLINE: Final = {"\n": r"\n"}
 _WORD_IN_SET: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
 _WORD: Final = _WORD_IN_SET + r"\u00b2\u00b3\u00b9\u00bc-\u00be"
@@ -41,7 +41,7 @@ _WORD: Final = _WORD_IN_SET + r"\u00b2\u00b3\u00b9\u00bc-\u00be"
 
 @cache
 def _folds() -> regex.Pattern[str]:
-    """Strings of several characters that one character matches under `(?i)` there."""
+    """Strings of several characters that match one character under `(?i)` in Oniguruma."""
     folds = {
         folded
         for code in range(0x80, 0x20000)
@@ -50,16 +50,16 @@ def _folds() -> regex.Pattern[str]:
     return regex.compile("|".join(sorted(map(regex.escape, folds))))
 
 
-#: More characters than any accepted pattern needs.
-_MANY: Final = 10**9
+#: More than the minimum length of any supported pattern.
+_INFINITE: Final = 10**9
 
 
 class PatternFault(BytepairError, ValueError):
-    """A pattern that cannot be written with the same meaning.
+    """A pattern that cannot be translated exactly.
 
     Attributes:
-        position: The index of the character at which it stops.
-        problem: What is wrong there.
+        position: Index of the first unsupported character.
+        problem: The problem.
     """
 
     def __init__(self, position: int, problem: str) -> None:
@@ -72,14 +72,14 @@ class PatternFault(BytepairError, ValueError):
 
 
 def translate(pattern: str) -> str:
-    r"""Write a pattern of Oniguruma (its own syntax, no options) as docs/patterns.md has them.
+    r"""Translate a pattern of Oniguruma to the syntax of docs/patterns.md.
 
     Args:
-        pattern: The regular expression.
+        pattern: The regular expression, in Oniguruma's own syntax without options.
     Returns:
-        One with the same matches; the same spelling wherever that has the same meaning.
+        A regular expression with the same matches, unchanged if the meaning is the same.
     Raises:
-        PatternFault: It has something that is not known to mean the same, or does not compile.
+        PatternFault: A construct has no known equivalent, or the pattern does not compile.
 
     >>> translate(r"\p{N}{1,3}+|^\w")
     '(?:\\p{N}{1,3})+|(?:(?<![^\\n]))[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u00b2\\u00b3\\u00b9\\u00bc-\\u00be]'
@@ -87,7 +87,7 @@ def translate(pattern: str) -> str:
     written = _Translation(pattern).written()
     try:
         regex.compile(written)
-    except Exception as error:  # `regex` raises others too
+    except Exception as error:  # not only `regex.error`
         raise PatternFault(0, f"it does not compile: {error}") from None
     return written
 
@@ -97,14 +97,14 @@ class _Translation:
         self._pattern = pattern
         self._at = 0
         self._ignoring_case = [False]  # for each open group
-        self._literal = ""  # neighbouring characters under (?i)
+        self._literal = ""  # adjacent literal characters, for (?i)
         self._out: list[str] = []
-        self._last = 0  # where the last item starts in `_out`
-        self._groups: list[tuple[int, bool]] = []  # where each open one starts, if it takes text
-        self._starts: list[int] = []  # and where in `_out`
-        # For each open group, how many characters it takes at least: its best branch before, this
-        # branch, and the last item of it.
-        self._least: list[list[int]] = [[_MANY, 0, 0]]
+        self._last = 0  # start of the last item in `_out`
+        self._groups: list[tuple[int, bool]] = []  # start of each open group; if it consumes text
+        self._starts: list[int] = []  # start of each open group in `_out`
+        # Minimum lengths for each open group: of the shortest earlier branch, of this branch, and
+        # of the last item of this branch.
+        self._least: list[list[int]] = [[_INFINITE, 0, 0]]
 
     def written(self) -> str:
         pattern = self._pattern
@@ -116,7 +116,7 @@ class _Translation:
         self._check_folds()
         if self._groups:
             self._at = self._groups[-1][0]
-            raise self._fault("a group that does not end")
+            raise self._fault("an unclosed group")
         if min(self._least[0][:2]) == 0:
             self._at = 0
             raise self._fault("a match may be empty")
@@ -162,15 +162,15 @@ class _Translation:
 
     def _check_folds(self) -> None:
         if self._ignoring_case[-1] and (found := _folds().search(self._literal.casefold())):
-            raise self._fault(f"{found.group()!r} under (?i), which one character matches there")
+            raise self._fault(f"{found.group()!r} under (?i), which matches one character there")
         self._literal = ""
 
     def _escape(self, *, inside: bool) -> tuple[str, int]:
-        """An escape as it is written here, and its length there."""
+        """Return the translation of an escape, and the length of the original."""
         rest = self._pattern[self._at :]
         mark = rest[1:2]
         if self._ignoring_case[-1] and mark in _CASED:
-            raise self._fault(f"\\{mark} under (?i), which changes it here alone")
+            raise self._fault(f"\\{mark} under (?i), which has no effect on it in Oniguruma")
         if mark in _SAME_ESCAPES:
             return rest[:2], 2
         if found := _PROPERTY.match(rest):
@@ -179,9 +179,9 @@ class _Translation:
         if found := _HEXADECIMAL.match(rest):
             code = int(found[1] or found[2], 16)
             if code >= 0x80 and found[2]:
-                raise self._fault("a byte of a character")
+                raise self._fault("a single byte of a character")
             if code > 0x10FFFF:
-                raise self._fault("no code point")
+                raise self._fault("not a code point")
             return f"\\U{code:08x}", found.end()
         if found := _UNICODE.match(rest):
             return found.group(), found.end()
@@ -208,15 +208,19 @@ class _Translation:
         raise self._fault(f"\\{mark}" if mark else "a backslash at the end")
 
     def _set(self) -> tuple[str, int]:
-        """A set as it is written here, and its length there."""
+        """Return the translation of a set, and the length of the original."""
         start = self._at
         content, written = self._operands()
         length, self._at = self._at - start, start
         return written if content is None else f"[{content}]", length
 
     def _operands(self) -> tuple[str | None, str]:
-        """Read a set: what it holds, if that is one positive set; and something that matches the
-        same characters. Sets in a set add to it, and what `&&` parts must all hold a character."""
+        """Parse a set.
+
+        Returns:
+            The content if the set can be written as one positive set, else None; and an expression
+            that matches the same characters. Nested sets are united, operands of `&&` intersected.
+        """
         pattern, start = self._pattern, self._at
         self._at += 1
         negated = pattern.startswith("^", self._at)
@@ -229,22 +233,22 @@ class _Translation:
             operands.append(self._members())
         if self._at == len(pattern):
             self._at = start
-            raise self._fault("a set that does not end")
+            raise self._fault("an unclosed set")
         self._at += 1
         content, others = operands[0]
         if len(operands) == 1 and not others:
             return (None, f"[^{content}]") if negated else (content, f"[{content}]")
         if self._ignoring_case[-1]:
             self._at = start
-            raise self._fault("sets in a set under (?i)")
+            raise self._fault("nested sets under (?i)")
         either = ["|".join([f"[{plain}]"] * bool(plain) + rest) for plain, rest in operands]
         looks = "".join(f"(?={operand})" for operand in either[1:])
         written = f"(?:{looks}(?:{either[0]}))" if looks else f"(?:{either[0]})"
         return None, f"(?:(?!{written})(?s:.))" if negated else written
 
     def _members(self) -> tuple[str, list[str]]:
-        """Read what a set holds up to its end, or to `&&`: as one set's content, and what cannot
-        be written in it."""
+        """Parse the members of a set up to its end or `&&`: the content of one set, and
+        expressions for the members that a set cannot contain."""
         pattern, first = self._pattern, self._at
         content, others = "", list[str]()
         after_set = False
@@ -256,7 +260,7 @@ class _Translation:
                 break
             if character == "[":
                 if pattern.startswith("[:", self._at):
-                    raise self._fault(r"a POSIX bracket, or a set in a set; write \[: for these")
+                    raise self._fault(r"a POSIX bracket or a nested set; write \[: for these")
                 if content.endswith("-") and not content.endswith(r"\-"):
                     raise self._fault("a range that ends with a set")
                 inner, written = self._operands()
@@ -284,7 +288,7 @@ class _Translation:
     def _open(self) -> None:
         found = _GROUP.match(self._pattern, self._at)
         if not found:
-            raise self._fault("a group of a kind that is not supported")
+            raise self._fault("an unsupported kind of group")
         self._check_folds()
         on, off = found[1] or "", found[2] or ""
         if "x" in on + off:
@@ -301,16 +305,16 @@ class _Translation:
             written = "(?:"
         self._emit(written, found.end() - self._at, 0)
         self._starts.append(start)
-        self._least.append([_MANY, 0, 0])
+        self._least.append([_INFINITE, 0, 0])
         self._ignoring_case.append(ignoring)
 
     def _close(self) -> None:
         self._check_folds()
         if not self._groups:
-            raise self._fault("a parenthesis that nothing opens")
+            raise self._fault("an unmatched closing parenthesis")
         self._ignoring_case.pop()
-        _, takes = self._groups.pop()
-        least = min(self._least.pop()[:2]) * takes
+        _, consumes = self._groups.pop()
+        least = min(self._least.pop()[:2]) * consumes
         self._emit(")", 1, least)
         self._last = self._starts.pop()
 
@@ -327,12 +331,12 @@ class _Translation:
             return
         found = _INTERVAL.match(pattern, self._at)
         if not found:
-            raise self._fault("a brace that begins no repeat; write \\{")
+            raise self._fault("a brace that starts no repetition; write \\{")
         after = pattern[found.end() : found.end() + 1]
         interval = f"{{0,{found[4]}}}" if found[4] else found.group()
         fixed = not found[4] and not found[2]
         if after == "?" and fixed:
-            raise self._fault("{n}?, which makes the repeat optional there")
+            raise self._fault("{n}?, which makes the repetition optional in Oniguruma")
         self._literal = ""
         self._repeat_least(int(found[1] or 0))
         self._out.append(interval)
@@ -346,6 +350,6 @@ class _Translation:
             self._at += 1
 
     def _repeat_least(self, times: int) -> None:
-        """The last item is repeated this many times at least."""
+        """Update the minimum length: the last item is repeated at least `times` times."""
         least = self._least[-1]
         least[1:] = least[1] + (times - 1) * least[2], times * least[2]

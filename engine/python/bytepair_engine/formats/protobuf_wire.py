@@ -1,9 +1,8 @@
-"""The wire format of Protocol Buffers, as far as a SentencePiece model needs it.
+"""A parser of the Protocol Buffers wire format, for SentencePiece models.
 
 A message is a sequence of fields, each a tag (field number and wire type) and a value. The protobuf
-package would read it too, but it says of a damaged file only that it cannot be parsed, it builds
-every message before its number can be limited, and it would be the engine's second dependency, for
-five messages without nesting.
+package is not used because its errors have no position, it builds all messages before their number
+can be limited, and it would be a second dependency for five messages.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import Final, Literal
 
-#: Wire types, by what they hold; groups, which have been gone since 2010, are refused.
+#: Wire types by their content. Groups, deprecated since 2010, are rejected.
 Kind = Literal["varint", "64-bit", "bytes", "32-bit"]
 _KINDS: Final[dict[int, Kind]] = {0: "varint", 1: "64-bit", 2: "bytes", 5: "32-bit"}
 
 
 class WireFault(ValueError):
-    """Bytes that are no message.
+    """Bytes that are not a valid message.
 
     Attributes:
-        position: Where, in bytes from the start of the file.
-        problem: What is wrong there.
+        position: Byte offset of the error in the file.
+        problem: The problem.
     """
 
     def __init__(self, position: int, problem: str) -> None:
@@ -32,13 +31,13 @@ class WireFault(ValueError):
 
 
 def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, Kind, int, int]]:
-    """The fields of the message that stands at data[start:end], in order.
+    """Yield the fields of the message data[start:end], in order.
 
     Yields:
-        The number of each, the kind of its value, and the value: where it starts and ends in
-        `data`; or, of a varint, where it starts and its value in 64 bits.
+        The field number, the kind of the value, and the start and the end of the value in `data`;
+        for a varint, the start and the value in 64 bits.
     Raises:
-        WireFault: At the first byte that cannot be.
+        WireFault: The message is invalid; raised at the first invalid field.
     """
     position = start
     while position < end:
@@ -63,13 +62,13 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, Kind, int, 
 
 
 def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The varint at `position`, in 64 bits, and where it ends.
+    """Return the value of the varint at `position`, in 64 bits, and its end.
 
     Raises:
-        WireFault: It has more than ten bytes, or does not end before `end`.
+        WireFault: The varint has more than ten bytes, or does not end before `end`.
     """
     if position < end and data[position] < 0x80:
-        return data[position], position + 1  # nearly all of them
+        return data[position], position + 1  # fast path of nearly all varints
     value = 0
     for shift in range(0, 70, 7):
         if position + shift // 7 >= end:
@@ -82,6 +81,6 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def float32(data: bytes, start: int) -> float:
-    """The value of a 32-bit field that is a float."""
+    """Return the value of a float field at `start`."""
     number: float = unpack_from("<f", data, start)[0]
     return number

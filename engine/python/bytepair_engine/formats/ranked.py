@@ -1,4 +1,4 @@
-"""The result of reading a file: a rank table, one split pattern and special tokens."""
+"""A vocabulary that consists of a rank table, a split pattern and special tokens."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bytepair_engine.pipeline.definition import NO_TEMPLATE, Template
 
 @dataclass(frozen=True)
 class Ranked:
-    """The parts of an encoding like the built-in ones.
+    """The parts of an encoding with a rank table.
 
     Attributes:
-        table: The ordinary tokens, as the backend keeps them.
+        table: The rank table of the backend.
         pattern: The split pattern.
         special_tokens: Spelling to id.
-        template: What frames a text on request.
+        template: The ids that `add_special_tokens` puts around a text.
     """
 
     table: Any

@@ -1,4 +1,4 @@
-"""Read the files of a declaration, each by its format."""
+"""Read the files of a declaration, by their format."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from bytepair_engine.vocabulary.patterns import resolve_pattern
 from bytepair_engine.vocabulary.published import proposed_pattern
 from bytepair_engine.vocabulary.rank_table import TableFault
 
-#: The formats of files that carry neither a split pattern nor special tokens.
+#: The formats that contain neither a split pattern nor special tokens.
 _BARE: Final = ("tiktoken", "gpt2")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A file that was read, and what it is.
+    """The content of a file, and its format.
 
     Attributes:
-        data: Its content, uncompressed.
-        detected: What it is.
+        data: The content, uncompressed.
+        detected: The detected format.
     """
 
     data: bytes
@@ -39,29 +39,29 @@ class Opened:
 
 
 def open_vocabulary(spec: EncodingSpec) -> Opened:
-    """Read the file of a declaration that names one, and say what it is.
+    """Read the file of a declaration, and detect its format.
 
     Args:
-        spec: The declaration, which was checked.
+        spec: A declaration with a file, already checked.
     Raises:
-        VocabularyError: The file cannot be read, is another than the declaration says, or is no
+        VocabularyError: The file cannot be read, does not match the declaration, or is not a
             vocabulary.
     """
-    assert spec.file is not None  # as `check` saw to it
+    assert spec.file is not None  # checked by `EncodingSpec.check`
     data = read_vocabulary_file(spec.file)
     check_sha256(data, spec.sha256, str(spec.file))
     return Opened(data, _detected(spec, data, str(spec.file)))
 
 
 def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | Pipeline:
-    """Read the vocabulary of a declaration that names a file.
+    """Read the vocabulary of a declaration with a file.
 
     Args:
-        core: The backend that makes rank tables.
+        core: The backend.
         spec: The declaration.
-        opened: Its file.
+        opened: The opened file.
     Raises:
-        VocabularyError: A file is not what it must be, or the declaration does not fit it.
+        VocabularyError: A file is invalid, or does not match the declaration.
     """
     source, data, detected = str(spec.file), opened.data, opened.detected
     _check_keys(spec, opened)
@@ -71,13 +71,13 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
         if detected.format == "gpt2":
             return _ranked_if_possible(core, _gpt2_pipeline(spec, data, source))
         if detected.format == "tekken":
-            assert detected.root is not None  # as it is JSON
+            assert detected.root is not None  # it is JSON
             tekken = parse_tekken(detected.root)
             table = core.from_items(tekken.items)
             pattern = resolve_pattern(tekken.pattern, source)
             return Ranked(table, pattern, tekken.special_tokens)
         if detected.format == "tokenizer.json":
-            assert detected.root is not None  # as it is JSON
+            assert detected.root is not None  # it is JSON
             return _ranked_if_possible(
                 core, pipeline_of(detected.root, also_special=spec.also_special)
             )
@@ -95,7 +95,7 @@ def _ranked_if_possible(core: Core, pipeline: Pipeline) -> Ranked | Pipeline:
 
 
 def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
-    """What the file is; a declared format is believed in as far as its own reader agrees."""
+    """Detect the format. A declared format without its own signature is left to its reader."""
     if spec.format in (*_BARE, "sentencepiece"):
         return Detected(spec.format)
     detected = detect(data, source)
@@ -103,34 +103,37 @@ def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
         raise VocabularyError(
             source,
             f"it is {FORMATS[detected.format]}, and the declaration says {spec.format!r}",
-            f'give the right file, or write format = "{detected.format}"',
+            f'use the right file, or set format = "{detected.format}"',
         )
     return detected
 
 
 def _check_keys(spec: EncodingSpec, opened: Opened) -> None:
-    """Raises VocabularyError: a key is missing that the format needs, or has no meaning there."""
+    """Raise VocabularyError if a key is missing for the format, or not allowed with it."""
 
     def refuse(problem: str, remedy: str) -> None:
         raise VocabularyError(f"encoding {spec.name!r}", problem, remedy)
 
     detected = opened.detected
-    what = FORMATS[detected.format]
+    description = FORMATS[detected.format]
     if detected.format in _BARE:
         if spec.pattern is None:
             refuse(
-                f"no pattern is given, and the file, {what}, does not carry one",
-                "give EncodingSpec or the declaration a pattern: " + proposed_pattern(opened.data),
+                f"no pattern is given, and the file, {description}, does not contain one",
+                "add pattern to the declaration: " + proposed_pattern(opened.data),
             )
         if spec.also_special:
-            refuse(f"also_special is given, and {what} names no tokens", "use special_tokens")
+            refuse(
+                f"also_special is given, and {description} has no special tokens",
+                "use special_tokens",
+            )
     else:
         for key in ("pattern", "special_tokens"):
             if getattr(spec, key):
-                refuse(f"{key} is given, and {what} carries its own", f"remove {key}")
+                refuse(f"{key} is given, and {description} has its own", f"remove {key}")
     if (detected.format == "gpt2") != (spec.encoder_file is not None):
         refuse(
-            f"the file is {what}, and encoder_file is "
+            f"the file is {description}, and encoder_file is "
             f"{'missing' if spec.encoder_file is None else 'given'}",
             'give encoder_file with format "gpt2", and only then',
         )
@@ -145,7 +148,7 @@ def _pattern(spec: EncodingSpec) -> str:
 
 
 def _gpt2_pipeline(spec: EncodingSpec, data: bytes, source: str) -> Pipeline:
-    assert spec.encoder_file is not None  # as `_check_keys` saw to it
+    assert spec.encoder_file is not None  # checked by `_check_keys`
     return gpt2_pipeline(
         data,
         read_vocabulary_file(spec.encoder_file),

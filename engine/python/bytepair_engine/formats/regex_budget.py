@@ -1,7 +1,7 @@
-"""How long the regular expressions of one file may run while it is loaded.
+"""A time limit for the regular expressions of a file while it is loaded.
 
-Texts meet them on the core alone, in bounded time. But what a normaliser makes of an added token,
-and a decoder of every token, is found when a file is read, by a library that backtracks.
+For texts, the core runs regular expressions in bounded time. While a file is loaded, a library that
+backtracks applies those of normalisers to added tokens, and those of decoders to all tokens.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ import regex
 
 from bytepair_engine.formats.json_file import Node
 
-#: Seconds for all tokens together. Those of published files take a thousandth of it.
+#: Time limit in seconds for all tokens together. Published files take a thousandth of it.
 SECONDS: Final = 5.0
 
 
 class RegexBudget:
-    """What is left of the seconds of one file."""
+    """The remaining time of one file."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        """Start with all of them."""
+        """Start with all of the time."""
         self._left = seconds
 
     def replaced(self, node: Node, pattern: regex.Pattern[str], text: str, content: str) -> str:
-        """`text` with `content` in place of each match.
+        """Replace each match in `text` by `content`.
 
         Raises:
-            VocabularyError: The budget is spent; it names `node`.
+            VocabularyError: The time is over; the error has the path of `node`.
         """
         start = monotonic()
         try:
-            # A timeout of 0 would be none.
+            # A timeout of 0 would mean no timeout.
             made = pattern.sub(lambda _: content, text, timeout=max(self._left, 1e-3))
         except TimeoutError:
             node.refuse(
-                f"a regular expression takes more than {SECONDS:g} seconds for the vocabulary's "
-                "own tokens: it backtracks without end"
+                f"its regular expression takes more than {SECONDS:g} seconds for the tokens of the "
+                "vocabulary, because it backtracks"
             )
         self._left -= monotonic() - start
         return made

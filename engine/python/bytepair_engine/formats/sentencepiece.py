@@ -1,7 +1,7 @@
-"""From a SentencePiece model to the internal pipeline.
+"""Convert a SentencePiece model to a pipeline.
 
-Only models of type BPE: the others do not merge pairs. What the sentencepiece package refuses is
-refused here; so is what depends on more of the text than a pipeline can say.
+Only BPE models are supported; the other types do not merge pairs. Models that the sentencepiece
+package rejects are rejected here too, and so are features that a pipeline cannot represent.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from bytepair_engine.pipeline.definition import (
     Spacing,
 )
 
-#: What stands for a space in pieces.
+#: The character that replaces a space in pieces.
 MARK: Final = "\u2581"
 
-#: As in the sentencepiece package: of the user-defined symbols that start at one place it sees the
-#: shortest 64.
+#: The sentencepiece package finds only the shortest 64 of the user-defined symbols that start at a
+#: position.
 MAX_SYMBOLS_AT_ONE_PLACE: Final = 64
 
-#: The squares of the unused pieces' lengths, added up: what looking for their halves costs. A
-#: million pieces of 16 characters have as much.
+#: Maximum sum of the squared lengths of unused pieces: the cost of splitting them into halves. A
+#: million pieces of 16 characters reach it.
 MAX_UNUSED: Final = 2**28
 
-_UNSUPPORTED: Final = "convert the model to another format that is supported, or serve it elsewhere"
+_UNSUPPORTED: Final = "convert the model to another supported format"
 _MERGED: Final = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 _BYTE_NAMES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
@@ -47,22 +47,22 @@ _BYTE_NAMES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
 def sentencepiece_pipeline(
     data: bytes, source: str, also_special: Collection[str] = ()
 ) -> Pipeline:
-    """Read a model file, and say in the terms of a pipeline what it does.
+    """Read a model file and convert it to a pipeline.
 
     Args:
-        data: The file, uncompressed.
-        source: Its name, for errors.
-        also_special: User-defined symbols that a request must allow, like control symbols;
-            otherwise text that contains one always becomes it.
+        data: The content of the file, uncompressed.
+        source: The name of the file, for errors.
+        also_special: User-defined symbols that a request must allow, like control symbols. All
+            others are recognised in every text.
     Raises:
-        VocabularyError: It is no model, or none that can be served exactly.
+        VocabularyError: The file is not a model, or cannot be represented exactly.
     """
     file = parse_sentencepiece(data, source)
     return _Loader(file, source, frozenset(also_special)).pipeline()
 
 
 class _Loader:
-    """Checks one file, and translates it."""
+    """Validates and converts one file."""
 
     def __init__(self, file: SentencePieceFile, source: str, also_special: frozenset[str]) -> None:
         self._file: Final = file
@@ -106,27 +106,25 @@ class _Loader:
     def _check_pieces(self) -> None:
         pieces = self._file.pieces
         for i, piece in enumerate(pieces):
-            place = f"pieces[{i}].piece"
+            path = f"pieces[{i}].piece"
             if self._ids[piece.text] != i:
-                self._refuse(
-                    place, f"is {piece.text!r}, as that of pieces[{self._ids[piece.text]}]"
-                )
+                self._refuse(path, f"is {piece.text!r}, like pieces[{self._ids[piece.text]}]")
             if "\0" in piece.text:
-                self._refuse(place, "holds a zero character")
+                self._refuse(path, "holds a zero character")
             if piece.type is PieceType.CONTROL and len(piece.text) == 1:
                 self._refuse(
-                    place,
-                    f"is the control symbol {piece.text!r}: of a single character, which no text "
-                    "could hold any more",
+                    path,
+                    f"is the control symbol {piece.text!r}, a single character, which text could "
+                    "then no longer contain",
                     _UNSUPPORTED,
                 )
         if sum(len(piece.text) ** 2 for _, piece in self._of(PieceType.UNUSED)) > MAX_UNUSED:
-            self._refuse("pieces", "hold unused ones that are too long to be taken apart")
+            self._refuse("pieces", "hold unused pieces that are too long to be split into halves")
 
     def _unknown(self) -> int:
         found = [i for i, _ in self._of(PieceType.UNKNOWN)]
         if len(found) != 1:
-            self._refuse("pieces", f"hold {len(found)} unknown pieces, and must hold one")
+            self._refuse("pieces", f"hold {len(found)} unknown pieces instead of one")
         return found[0]
 
     def _byte_tokens(self) -> dict[int, int]:
@@ -144,7 +142,7 @@ class _Loader:
         return found
 
     def _halves(self, unused: Piece) -> tuple[bytes, bytes] | None:
-        """What merges to an unused piece, if anything does: text becomes that instead."""
+        """Return the pair that merges to an unused piece, which text becomes instead; or None."""
         text, pieces, ids = unused.text, self._file.pieces, self._ids
 
         def can_be(part: str) -> bool:
@@ -154,8 +152,8 @@ class _Loader:
         if len(cuts) > 1:
             self._refuse(
                 f"pieces[{ids[text]}]",
-                f"is the unused piece {text!r}, which {len(cuts)} pairs of pieces merge to: which "
-                "of them text becomes depends on what else the text holds",
+                f"is the unused piece {text!r}, the result of {len(cuts)} pairs of pieces: the "
+                "pair that text becomes depends on the rest of the text",
                 _UNSUPPORTED,
             )
         return (text[: cuts[0]].encode(), text[cuts[0] :].encode()) if cuts else None
@@ -165,7 +163,7 @@ class _Loader:
         if file.denormaliser and file.denormaliser.charsmap:
             self._refuse(
                 "denormalizer_spec",
-                "has rules: decoded text would depend on more than its tokens",
+                "has rules, so decoded text would depend on more than its tokens",
                 _UNSUPPORTED,
             )
         middle: dict[int, bytes] = {}
@@ -185,8 +183,8 @@ class _Loader:
         if not file.unknown_surface and trims:
             self._refuse(
                 "trainer_spec.unk_surface",
-                "is empty: whether a space at the start is shown would depend on unknown pieces "
-                "that are not",
+                "is empty, so unknown pieces, which decode to nothing, would change the space at "
+                "the start",
                 _UNSUPPORTED,
             )
         return Decoder(middle=middle, first=first, first_until_text=file.normaliser.tidy)
@@ -215,7 +213,7 @@ class _Loader:
         if unknown := self._also_special - names:
             raise VocabularyError(
                 self._source,
-                f"it has no user-defined symbol {min(unknown)!r}, which also_special names",
+                f"it has no user-defined symbol {min(unknown)!r}, which is in also_special",
                 "correct also_special",
             )
         for i, piece in symbols:
@@ -223,7 +221,7 @@ class _Loader:
             if starts > MAX_SYMBOLS_AT_ONE_PLACE:
                 self._refuse(
                     f"pieces[{i}]",
-                    f"is a user-defined symbol that {starts - 1} others are the start of",
+                    f"is a user-defined symbol with {starts - 1} others as prefixes",
                     _UNSUPPORTED,
                 )
         control = [
@@ -244,5 +242,5 @@ class _Loader:
             ),
         )
 
-    def _refuse(self, place: str, problem: str, remedy: str = REMEDY) -> NoReturn:
-        raise VocabularyError(self._source, f"{place} {problem}", remedy)
+    def _refuse(self, path: str, problem: str, remedy: str = REMEDY) -> NoReturn:
+        raise VocabularyError(self._source, f"{path} {problem}", remedy)

@@ -1,9 +1,8 @@
-"""SentencePiece's `.model` files: what they say, read strictly and in bounded time and memory.
+"""Parse SentencePiece's `.model` files strictly, in bounded time and memory.
 
-The messages are those of sentencepiece_model.proto: ModelProto with its pieces, a trainer
-specification (of which only what decides ids matters here) and a normaliser specification. Fields
-that decide nothing are skipped, as Protocol Buffers mean it; of a field that stands several times
-the last one counts.
+The messages are those of sentencepiece_model.proto: a ModelProto with pieces, a trainer
+specification and a normaliser specification. Fields that do not affect ids or text are skipped. If
+a singular field occurs several times, the last value is used, as in Protocol Buffers.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from typing import Any, Final, NamedTuple, NoReturn
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.formats.protobuf_wire import Kind, WireFault, fields, float32
 
-REMEDY: Final = "check that this is a SentencePiece model, and that it is whole"
+REMEDY: Final = "check that this is a SentencePiece model, and that it is complete"
 
-#: No published model has a third as many.
+#: Maximum number of pieces. Published models have less than a third of it.
 MAX_PIECES: Final = 2**20
-#: As in the sentencepiece package: a longer piece is refused.
+#: Limit of the length of a piece, as in the sentencepiece package.
 MAX_PIECE_BYTES: Final = 8000
 
 
 class PieceType(IntEnum):
-    """What a piece is for."""
+    """The type of a piece."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -44,12 +43,12 @@ class ModelType(IntEnum):
 
 
 class Piece(NamedTuple):
-    """One piece; its id is its position.
+    """A piece; its id is its index.
 
     Attributes:
-        text: Its spelling.
-        score: Its score, which decides the order of merges; a 32-bit number.
-        type: What it is for.
+        text: The spelling.
+        score: The score, which determines the order of merges; a 32-bit float.
+        type: The type.
     """
 
     text: str
@@ -59,14 +58,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Normaliser:
-    """The normaliser specification, or the denormaliser's.
+    """The specification of the normaliser or of the denormaliser.
 
     Attributes:
-        name: What the rules are called, such as "nmt_nfkc"; it decides nothing.
-        charsmap: The rules, compiled; b"" for none.
-        dummy_prefix: Whether a space is put before (or after) each text.
-        tidy: Whether spaces at the ends go, and runs of them become one.
-        escape: Whether U+2581 takes the place of each space.
+        name: The name of the rules, such as "nmt_nfkc", which has no effect.
+        charsmap: The compiled rules; b"" for none.
+        dummy_prefix: Whether to add a space before (or after) each text.
+        tidy: Whether to strip spaces at the ends and collapse runs of spaces.
+        escape: Whether to replace each space by U+2581.
     """
 
     name: str = ""
@@ -78,16 +77,16 @@ class Normaliser:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentencePieceFile:
-    """What a model file says.
+    """The content of a model file.
 
     Attributes:
-        pieces: By id.
+        pieces: The pieces in order of ids.
         model_type: The algorithm.
-        byte_fallback: Whether characters that are no piece become byte pieces.
-        whitespace_as_suffix: Whether words end with their space, rather than start with it.
-        unknown_surface: What an unknown piece decodes to.
-        normaliser: What is done to text before it is encoded.
-        denormaliser: What is done to decoded text; None for nothing.
+        byte_fallback: Whether characters without a piece become byte pieces.
+        whitespace_as_suffix: Whether words end with a space instead of starting with it.
+        unknown_surface: The text that an unknown piece decodes to.
+        normaliser: The normaliser, applied to text before encoding.
+        denormaliser: The denormaliser, applied to decoded text; None for none.
     """
 
     pieces: tuple[Piece, ...]
@@ -100,13 +99,13 @@ class SentencePieceFile:
 
 
 def parse_sentencepiece(data: bytes, source: str) -> SentencePieceFile:
-    """Read a model file.
+    """Parse a model file.
 
     Args:
-        data: The file, uncompressed.
-        source: Its name, for errors.
+        data: The content of the file, uncompressed.
+        source: The name of the file, for errors.
     Raises:
-        VocabularyError: It is no message of this kind, or a piece is not what it must be.
+        VocabularyError: The file is not a valid message, or a piece is invalid.
     """
     if not data:
         raise VocabularyError(source, "the file is empty", REMEDY)
@@ -118,10 +117,7 @@ def parse_sentencepiece(data: bytes, source: str) -> SentencePieceFile:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Takes one file apart.
-
-    `Any` stands where the table of a message's fields says the type.
-    """
+    """Parses one file. `Any` marks values whose type is in a table of fields."""
 
     data: bytes
     source: str
@@ -162,12 +158,12 @@ class _Reader:
                 )
         for number, name in (1, "pieces"), (2, "trainer_spec"), (3, "normalizer_spec"):
             if number not in seen:
-                # What is cut off between two fields is a message too, with other ids.
+                # A file that is cut off between two fields is still a valid message.
                 self._refuse(f"it has no {name}")
         return replace(found, pieces=tuple(pieces))
 
     def _piece(self, number: int, start: int, end: int) -> Piece:
-        # As every writer writes a normal piece: its text, then its score.
+        # Fast path: the usual layout of a normal piece, its text and then its score.
         data, last = self.data, end - 5
         if (
             last > start + 2
@@ -196,41 +192,41 @@ class _Reader:
         if len(text) >= MAX_PIECE_BYTES:
             self._refuse(f"pieces[{number}].piece has {len(text)} bytes or more")
         if kind_of not in _PIECE_TYPES:
-            self._refuse(f"pieces[{number}].type is {kind_of}, which is none that is known")
+            self._refuse(f"pieces[{number}].type is {kind_of}, which is unknown")
         if score != score:
             self._refuse(f"pieces[{number}].score is not a number")
         return Piece(self._text(text, f"pieces[{number}].piece"), score, _PIECE_TYPES[kind_of])
 
     def _merge(self, into: Any, name: str, known: _Fields, start: int, end: int) -> Any:
-        """Take what `known` lists of a message into the dataclass `into`."""
+        """Return `into` with the fields of a message that `known` lists."""
         found: dict[str, Any] = {}
         for number, kind, first, last in fields(self.data, start, end):
             if number not in known:
                 continue
             field, attribute, type_ = known[number]
-            place = f"{name}.{field}"
-            self._is(kind, "varint" if type_ in (bool, ModelType) else "bytes", place, first)
+            path = f"{name}.{field}"
+            self._is(kind, "varint" if type_ in (bool, ModelType) else "bytes", path, first)
             if type_ is bool:
                 found[attribute] = last != 0
             elif type_ is ModelType:
                 if last not in _MODEL_TYPES:
-                    self._refuse(f"{place} is {last}, which is none that is known")
+                    self._refuse(f"{path} is {last}, which is unknown")
                 found[attribute] = ModelType(last)
             elif type_ is str:
-                found[attribute] = self._text(self.data[first:last], place)
+                found[attribute] = self._text(self.data[first:last], path)
             else:
                 found[attribute] = self.data[first:last]
         return replace(into, **found)
 
-    def _text(self, data: bytes, place: str) -> str:
+    def _text(self, data: bytes, path: str) -> str:
         try:
             return data.decode()
         except UnicodeDecodeError:
-            self._refuse(f"{place} is not UTF-8")
+            self._refuse(f"{path} is not UTF-8")
 
-    def _is(self, kind: Kind, must: str, place: str, position: int) -> None:
-        if kind != must:
-            self._refuse(f"byte {position}: {place} holds a {kind} value, and not what it must")
+    def _is(self, kind: Kind, expected: str, path: str, position: int) -> None:
+        if kind != expected:
+            self._refuse(f"byte {position}: {path} holds a {kind} value, the wrong type")
 
     def _refuse(self, problem: str) -> NoReturn:
         raise VocabularyError(self.source, problem, REMEDY)
@@ -239,7 +235,7 @@ class _Reader:
 _PIECE_TYPES: Final = {int(kind): kind for kind in PieceType}
 _MODEL_TYPES: Final = frozenset(ModelType)
 
-#: Field number to its name in the proto, our attribute, and its type.
+#: Field number to its name in the proto, the attribute here, and its type.
 _Fields = dict[int, tuple[str, str, type]]
 _TRAINER: Final[_Fields] = {
     3: ("model_type", "model_type", ModelType),

@@ -1,9 +1,9 @@
-"""Mistral's Tekken files: a rank table, its split pattern and its special tokens in one JSON.
+"""Read Mistral's Tekken files: JSON with a rank table, a split pattern and special tokens.
 
-Read as `mistral_common.tokens.tokenizers.tekken` reads them, where that is the publisher's own
-reader: `default_vocab_size` says how many ids there are, special tokens included, and the table
-is cut to that; the special tokens have the first ids, and the id of an ordinary token is its rank
-plus their number. Special tokens that the file does not name are called `<SPECIAL_n>`.
+The rules are those of the publisher's reader, `mistral_common.tokens.tokenizers.tekken`. The number
+of ids, including special tokens, is `default_vocab_size`; further entries of the table are ignored.
+Special tokens have the first ids. The id of an ordinary token is its rank plus their number. A
+special token without a name in the file is called `<SPECIAL_n>`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final, NoReturn
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
-#: What to do about any fault in such a file.
-REMEDY: Final = "check that this is one of Mistral's tekken.json files, and that it is whole"
+#: The remedy of all errors in these files.
+REMEDY: Final = "check that this is one of Mistral's tekken.json files, and that it is complete"
 
-#: What the first special tokens are called where a file does not say it, as those up to v7 do.
+#: The names of the first special tokens in files without names, up to v7.
 UNNAMED: Final = (
     "<unk>",
     "<s>",
@@ -46,13 +46,13 @@ _VERSIONS_WITHOUT_NAMES: Final = ("v1", "v2", "v3", "v7")
 
 @dataclass(frozen=True)
 class Tekken:
-    """What a Tekken file holds.
+    """The content of a Tekken file.
 
     Attributes:
         items: Every ordinary token and its id.
         pattern: The split pattern.
-        special_tokens: Spelling to id, fillers included.
-        version: Of Mistral's tokenizers, such as "v3"; it decides no id.
+        special_tokens: Spelling to id, including unnamed ones.
+        version: The version of Mistral's tokenizers, such as "v3", which does not affect ids.
     """
 
     items: list[tuple[bytes, int]]
@@ -65,10 +65,10 @@ def parse_tekken(root: Node) -> Tekken:
     """Read a Tekken file.
 
     Args:
-        root: The file.
+        root: The parsed file.
     Raises:
-        VocabularyError: A member is missing, of the wrong type or out of range, or the ranks are
-            not the positions of their tokens.
+        VocabularyError: A member is missing, has the wrong type or is out of range, or a rank is
+            not the index of its token.
     """
     config = root["config"]
     version = config["version"].a(str)
@@ -78,8 +78,8 @@ def parse_tekken(root: Node) -> Tekken:
     ordinary = size - specials
     if not 256 <= ordinary <= in_file:
         config["default_vocab_size"].refuse(
-            f"{size} ids, {specials} of them special, leave {ordinary} for ordinary tokens: they "
-            f"must be at least 256, and no more than the {in_file} that the file has"
+            f"{size} ids minus {specials} special tokens leave {ordinary} ordinary tokens: this "
+            f"must be at least 256, and at most the {in_file} of the file"
         )
     return Tekken(
         items=_items(root["vocab"], ordinary, specials),
@@ -92,12 +92,12 @@ def parse_tekken(root: Node) -> Tekken:
 def _number(node: Node) -> int:
     number = node.a(int)
     if not 0 <= number <= MAX_TOKEN_ID:
-        node.refuse(f"it must be within 0 and {MAX_TOKEN_ID}")
+        node.refuse(f"it must be from 0 to {MAX_TOKEN_ID}")
     return number
 
 
 def _items(vocab: Node, ordinary: int, shift: int) -> list[tuple[bytes, int]]:
-    """The first `ordinary` tokens, each with the id that is its rank and `shift`."""
+    """Return the first `ordinary` tokens, with their rank plus `shift` as id."""
     items = []
     for rank, entry in enumerate(vocab.a(list)[:ordinary]):
         try:
@@ -113,7 +113,7 @@ def _items(vocab: Node, ordinary: int, shift: int) -> list[tuple[bytes, int]]:
 
 
 def _refuse_token(node: Node, rank: int) -> NoReturn:
-    """Say what is wrong with a token: slow, so that what is right is read fast."""
+    """Raise the error of an invalid token, apart from the fast loop over valid ones."""
     if node["rank"].a(int) != rank:
         node["rank"].refuse(f"it must be {rank}, the position of the token")
     node["token_bytes"].a(str)
@@ -139,5 +139,5 @@ def _special_tokens(root: Node, number: int, version: str) -> dict[str, int]:
     names += [f"<SPECIAL_{position}>" for position in range(len(names), number)]
     ids = {name: position for position, name in enumerate(names)}
     if len(ids) != number or "" in ids:
-        (listed or root).refuse("a special token is empty, or two have one name")
+        (listed or root).refuse("a special token is empty, or two have the same name")
     return ids

@@ -1,9 +1,8 @@
-"""HuggingFace's tokenizer.json with a BPE model, to a pipeline.
+"""Convert Hugging Face's tokenizer.json with a BPE model to a pipeline.
 
-The file holds everything that decides ids: normaliser, pre-tokenizer, model, added tokens,
-post-processor and decoder. `tokenizers` is the program that defines what it means; where one of its
-versions differs from another, 0.23 counts. Its settings for truncating and padding are no part of
-a vocabulary: they concern callers, and are ignored here.
+The file contains everything that determines ids: normaliser, pre-tokenizer, model, added tokens,
+post-processor and decoder. The behaviour is that of `tokenizers` 0.23. Settings for truncation and
+padding are ignored: they concern callers, not the vocabulary.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, PreToken
 
 
 def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
-    """The pipeline of a parsed file.
+    """Convert a parsed file to a pipeline.
 
     Args:
-        root: The file's JSON.
-        also_special: Added tokens that are special although the file does not say so.
+        root: The parsed file.
+        also_special: Added tokens to treat as special although they are not special in the file.
     Raises:
-        VocabularyError: It is not what it must be, or has something that is not known to be
-            exact here; the error names the member.
+        VocabularyError: The file is invalid, or has a feature that is not supported exactly; the
+            error has the path of the member.
     """
     version = root.get("version")
     if version is not None and version.value != "1.0":
-        version.refuse(f"it is {version.value!r}, and 1.0 is known")
+        version.refuse(f"it is {version.value!r}, and only 1.0 is supported")
     model = root["model"]
     vocabulary = read_vocabulary(model)
     normal = normalisers(root.get("normalizer"))
@@ -40,7 +39,7 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
     byte_level = ByteAlphabet() in steps
     added = read_added_tokens(root.get("added_tokens"), vocabulary, normal, also_special)
     spellings = {i: token for token, i in vocabulary.items()}
-    # As `tokenizers` shows them: a token that is found in normalised text, as it is found.
+    # As in `tokenizers`, a token searched in normalised text decodes to its normalised form.
     spellings.update((token.id, token.content) for token in added)
     template = read_template(root.get("post_processor"))
     for token_id in (*template.before, *template.after):
@@ -58,5 +57,5 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
 
 def _without_last_alphabet(root: Node, steps: tuple[PreTokenizer, ...]) -> tuple[PreTokenizer, ...]:
     if steps.count(ByteAlphabet()) > 1:
-        root["pre_tokenizer"].refuse("ByteLevel stands in it twice")
+        root["pre_tokenizer"].refuse("it contains ByteLevel twice")
     return steps[:-1] if steps[-1:] == (ByteAlphabet(),) else steps

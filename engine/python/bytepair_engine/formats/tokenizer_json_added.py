@@ -1,4 +1,4 @@
-"""The added tokens of a tokenizer.json."""
+"""Read the added tokens of a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def read_added_tokens(
     normalisers: Sequence[Normaliser],
     also_special: Collection[str],
 ) -> tuple[AddedToken, ...]:
-    """The member `added_tokens`.
+    """Read the member `added_tokens`.
 
     Args:
-        node: The member; None where there is none.
-        vocabulary: The model's.
-        normalisers: What is done to the contents of tokens that are found in normalised text.
-        also_special: Tokens that are special although the file does not say so.
+        node: The member; None if it is missing.
+        vocabulary: The vocabulary of the model.
+        normalisers: The normalisers, applied to tokens that are searched in normalised text.
+        also_special: Tokens to treat as special although they are not special in the file.
     Raises:
-        VocabularyError: A token is empty, is another one as well, or has not the id that it
-            gets when `tokenizers` reads the file; or one of `also_special` is not there.
+        VocabularyError: A token is empty, a duplicate, or has another id than `tokenizers` gives
+            it; or a token of `also_special` is missing.
     """
     tokens: dict[str, AddedToken] = {}
     found: dict[tuple[bool, str], str] = {}
@@ -35,9 +35,9 @@ def read_added_tokens(
     for member in [] if node is None else node.items():
         name = member["content"].a(str)
         if not name:
-            member["content"].refuse("an added token is empty, and every text would hold it")
+            member["content"].refuse("an added token is empty, so it would match everywhere")
         if not name.isprintable() and any("\ud800" <= c <= "\udfff" for c in name):
-            member["content"].refuse("it holds a lone surrogate, which no text has")
+            member["content"].refuse("it holds a lone surrogate, which valid text never contains")
         flags = {
             key: member[key].a(bool)
             for key in ("special", "lstrip", "rstrip", "single_word", "normalized")
@@ -45,7 +45,7 @@ def read_added_tokens(
         special = flags["special"] or name in also_special
         if name.isspace() and special:
             member["content"].refuse(
-                "a special token is only white space, which texts hold everywhere"
+                "a special token is only white space, which is part of most texts"
             )
         content = name
         for step in normalisers if flags["normalized"] else ():
@@ -56,7 +56,7 @@ def read_added_tokens(
                 content = normalise_text(content, [step])
         if not content:
             member["content"].refuse("nothing is left of the token once it is normalised")
-        # As `tokenizers` gives ids, whatever the file says.
+        # The id that `tokenizers` assigns, whatever the file says.
         token_id = vocabulary.get(name)
         if name in tokens:
             token_id = tokens[name].id
@@ -64,8 +64,8 @@ def read_added_tokens(
             token_id, next_id = next_id, next_id + 1
         if member["id"].a(int) != token_id:
             member["id"].refuse(
-                f"the id of {name!r} is {member['id'].value}, and {token_id} is what it gets by "
-                "its place: the ids have a hole, or a token was removed"
+                f"the id of {name!r} is {member['id'].value}, but `tokenizers` assigns {token_id}: "
+                "the ids have a gap, or a token was removed"
             )
         token = AddedToken(
             content=content,
@@ -85,7 +85,7 @@ def read_added_tokens(
         tokens[name] = token
     for name in also_special:
         if name not in tokens:
-            (node or _missing()).refuse(f"also_special names {name!r}, which is not among them")
+            (node or _missing()).refuse(f"{name!r}, which is in also_special, is missing")
     return tuple(tokens.values())
 
 

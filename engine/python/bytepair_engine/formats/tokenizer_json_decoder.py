@@ -1,4 +1,4 @@
-"""The decoder of a tokenizer.json, as what each token gives."""
+"""Convert the decoder of a tokenizer.json to the bytes of each token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bytepair_engine.pipeline.byte_alphabet import read_bytes
 from bytepair_engine.pipeline.definition import Decoder
 from bytepair_engine.pipeline.splitting import compiled
 
-#: A token's text, whether it is the first and whether it is the last one, to its text.
+#: Converts the text of a token. Arguments: the text; whether it is the first token; the last one.
 _Step = Callable[[str, bool, bool], str]
 
 _BYTE: Final = regex.compile(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
@@ -22,13 +22,13 @@ _KNOWN: Final = "ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, BPEDe
 
 
 def read_decoder(node: Node | None, spellings: Mapping[int, str]) -> Decoder:
-    """The member `decoder`.
+    """Read the member `decoder`.
 
     Args:
-        node: The member; None for null: tokens are joined by spaces.
-        spellings: Id to spelling, of every token.
+        node: The member; None for null, which joins tokens by spaces.
+        spellings: Id to spelling, for every token.
     Raises:
-        VocabularyError: A step is not known, or not known to be exact where it stands.
+        VocabularyError: A step is unknown, or not supported exactly at its position.
     """
     chain = _Chain()
     if node is None:
@@ -55,13 +55,13 @@ def read_decoder(node: Node | None, spellings: Mapping[int, str]) -> Decoder:
 
 
 class _Chain:
-    """The steps, sorted by what they see: a token's text, or the whole.
+    """The steps of a decoder: those applied to each token, and those applied to the whole text.
 
     Attributes:
-        steps: Those that see one token's text.
-        by_place: Whether one of them asks where the token stands.
-        strip_start: What is taken from the start of the whole.
-        strip_end: The same of its end.
+        steps: The steps applied to the text of each token.
+        by_place: Whether a step depends on the position of the token.
+        strip_start: The character to strip from the start of the text, and the maximum number.
+        strip_end: The same for the end.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class _Chain:
         self._budget: Final = RegexBudget()
 
     def table(self, spellings: Mapping[int, str], *, first: bool, last: bool) -> dict[int, bytes]:
-        """Each token's bytes in one kind of place."""
+        """Return the bytes of each token at one kind of position."""
         table = {}
         for token_id, text in spellings.items():
             for step in self.steps:
@@ -82,7 +82,7 @@ class _Chain:
         return table
 
     def add(self, node: Node) -> None:
-        """Add a step after those that are there."""
+        """Append a step."""
         match node["type"].a(str):
             case "ByteLevel":
                 self._becomes_bytes(node, _byte_level)
@@ -103,24 +103,24 @@ class _Chain:
                 self.steps.append(_end_of_word(node["suffix"].a(str)))
                 self.by_place = True
             case "Strip" | "Replace" | "Metaspace" | "BPEDecoder":
-                self._refuse_place(node)
+                self._refuse_position(node)
             case name:
-                node.refuse(f"the decoder {name!r} is not supported; known are {_KNOWN}")
+                node.refuse(f"the decoder {name!r} is not supported; supported are {_KNOWN}")
 
     def _becomes_bytes(self, node: Node, to_bytes: Callable[[str], bytes]) -> None:
         if self._joined or self._to_bytes is not str.encode:
-            self._refuse_place(node)
+            self._refuse_position(node)
         self._to_bytes = to_bytes
-        # ByteLevel joins all tokens, ByteFallback runs of some, and only Fuse may follow.
+        # ByteLevel joins all tokens. ByteFallback joins runs of byte tokens: only Fuse may follow.
         self._joined = to_bytes is _byte_level
 
     def _strip_whole(self, node: Node) -> None:
         if self.strip_start[1] or self.strip_end[1]:
-            self._refuse_place(node)
+            self._refuse_position(node)
         content, start, stop = _strip_settings(node)
         self.strip_start, self.strip_end = (content, start), (content, stop)
 
-    def _refuse_place(self, node: Node) -> None:
+    def _refuse_position(self, node: Node) -> None:
         node.refuse(f"{node['type'].value} is not supported after the steps before it")
 
 

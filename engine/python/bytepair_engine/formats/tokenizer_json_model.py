@@ -1,4 +1,4 @@
-"""The model of a tokenizer.json: its vocabulary, its merges and their settings."""
+"""Read the model of a tokenizer.json: its vocabulary, merges and settings."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _BYTES: Final = 256
 
 
 def read_vocabulary(node: Node) -> dict[str, int]:
-    """The member `model.vocab`: spelling to id.
+    """Read the member `model.vocab`: spelling to id.
 
     Raises:
-        VocabularyError: The model is no BPE model, or an id is no id or stands twice.
+        VocabularyError: The model is not a BPE model, or an id is invalid or a duplicate.
     """
     kind = node.get("type")
     if kind is not None and kind.value != "BPE":
-        kind.refuse(f"models of type {kind.value!r} are not supported, BPE alone is")
+        kind.refuse(f"models of type {kind.value!r} are not supported, only BPE")
     if kind is None and node.get("merges") is None:
-        node.refuse("it has neither a type nor merges, and models of type BPE alone are supported")
+        node.refuse("it has neither a type nor merges; only models of type BPE are supported")
     member = node["vocab"]
     vocabulary: dict[str, Any] = member.a(dict)
     if not vocabulary:
@@ -40,7 +40,7 @@ def read_vocabulary(node: Node) -> dict[str, int]:
     try:
         "".join(vocabulary).encode()
     except UnicodeEncodeError:
-        member.refuse("a token holds a lone surrogate, which no text has")
+        member.refuse("a token holds a lone surrogate, which valid text never contains")
     if len(set(vocabulary.values())) != len(vocabulary):
         seen: dict[int, str] = {}
         for token, i in vocabulary.items():
@@ -50,19 +50,19 @@ def read_vocabulary(node: Node) -> dict[str, int]:
 
 
 def read_model(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -> Model:
-    """The member `model`, whose vocabulary is read already.
+    """Read the member `model`, apart from its vocabulary.
 
     Args:
         node: The member.
-        vocabulary: Its vocabulary.
-        byte_level: Whether tokens are bytes, each written as a character.
+        vocabulary: The vocabulary.
+        byte_level: Whether tokens are bytes, each encoded as a character.
     Raises:
-        VocabularyError: It names a token that is not in the vocabulary, or merges what is not
-            written in the characters that stand for bytes, or is not deterministic.
+        VocabularyError: A token is not in the vocabulary, a byte-level merge contains a character
+            that encodes no byte, or the model is not deterministic.
     """
     dropout = node.get("dropout")
     if dropout is not None and dropout.value != 0:
-        dropout.refuse("merges that are left out at random have no exact answer; set it to null")
+        dropout.refuse("it skips merges at random, so ids would not be exact; set it to null")
     tokens = _tokens(vocabulary, byte_level=byte_level)
     prefix, suffix = (_affix(node, key, byte_level=byte_level) for key in _AFFIXES)
     whole = byte_level and not prefix and not suffix and _has_all_bytes(tokens)
@@ -71,7 +71,7 @@ def read_model(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -
         rule=_merges(node["merges"], vocabulary, len(prefix.encode()), byte_level=byte_level),
         units="bytes" if byte_level else "characters",
         whole_first=choice(node, "ignore_merges", default=False),
-        # Where every unit is a token, none of these is ever asked for.
+        # If every unit is a token, these are never used.
         byte_tokens={} if whole else _byte_tokens(node, vocabulary, byte_level=byte_level),
         unknown=None if whole else _unknown(node, vocabulary),
         fuse_unknown=not whole and choice(node, "fuse_unk", default=False),
@@ -100,12 +100,12 @@ def _affix(node: Node, key: str, *, byte_level: bool) -> str:
         return ""
     affix = member.a(str)
     if byte_level and not affix.isascii():
-        member.refuse("it must be ASCII where tokens are bytes")
+        member.refuse("it must be ASCII in a byte-level vocabulary")
     return affix
 
 
 def _merges(node: Node, vocabulary: Mapping[str, int], prefix: int, *, byte_level: bool) -> Merges:
-    """The merges: those as "left right", and those as ["left", "right"]."""
+    """Read the merges, each as "left right" or ["left", "right"]."""
     halves = _halves(node)
     merges = merges_of(halves, vocabulary, prefix)
     if isinstance(merges, int):
@@ -119,9 +119,9 @@ def _merges(node: Node, vocabulary: Mapping[str, int], prefix: int, *, byte_leve
 
 
 def _halves(node: Node) -> list[str]:
-    """The left and the right half of each merge, one after the other.
+    """Return the left and the right half of each merge, alternating.
 
-    There are hundreds of thousands: what looks at each one in Python comes after a fault only.
+    There are hundreds of thousands, so Python loops over them only to report an error.
     """
     members: list[Any] = node.a(list)
     if members and isinstance(members[0], str):
@@ -129,7 +129,7 @@ def _halves(node: Node) -> list[str]:
             members = members[1:]
         if {*map(type, members)} <= {str} and {*map(str.count, members, repeat(" "))} <= {1}:
             return list(chain.from_iterable(map(str.split, members, repeat(" "))))
-        # Other versions are skipped wherever they stand; spellings may be mixed.
+        # Further version lines are skipped anywhere; both notations may be mixed.
         members = [m for m in members if not (isinstance(m, str) and m.startswith("#version"))]
         members = [m.split(" ") if isinstance(m, str) else m for m in members]
     parts = list(chain.from_iterable(m if type(m) is list else (m,) for m in members))
@@ -143,13 +143,13 @@ def _halves(node: Node) -> list[str]:
 
 
 def _check_bytes(node: Node, halves: list[str]) -> None:
-    """A token that is not written as bytes is never text, and need only be shown; but whatever
-    merges one means something else."""
+    """Raise VocabularyError if a half of a merge has a character that encodes no byte. Other such
+    tokens are accepted: they never match text, and only need to be decoded."""
     if read_bytes("".join(halves)) is None:
         index = next(i for i, half in enumerate(halves) if read_bytes(half) is None)
         character = next(c for c in halves[index] if read_bytes(c) is None)
         node.refuse(
-            f"merge {index // 2} holds {character!r}, which stands for no byte in a byte-level "
+            f"merge {index // 2} contains {character!r}, which encodes no byte in a byte-level "
             "vocabulary"
         )
 
@@ -158,7 +158,7 @@ def _byte_tokens(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool)
     if not choice(node, "byte_fallback", default=False):
         return {}
     if byte_level:
-        node["byte_fallback"].refuse("tokens are bytes already, but not all 256 are tokens")
+        node["byte_fallback"].refuse("a byte-level vocabulary must have all 256 bytes instead")
     spelled = ((byte, vocabulary.get(f"<0x{byte:02X}>")) for byte in range(_BYTES))
     return {byte: token_id for byte, token_id in spelled if token_id is not None}
 

@@ -1,4 +1,4 @@
-"""The normalisers of a tokenizer.json, as steps of a pipeline."""
+"""Convert the normalisers of a tokenizer.json to steps of a pipeline."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from bytepair_engine.pipeline.unicode_tables import MORE_ACCENTS, NO_ACCENTS, NO
 _CONTROL: Final = rf"(?![{NO_CONTROLS}])[\p{{Cc}}\p{{Cf}}\p{{Co}}\ufffd]"
 _ACCENT: Final = rf"(?![{NO_ACCENTS}])[\p{{Mn}}{MORE_ACCENTS}]"
 
-#: What BERT's normaliser puts spaces around, as `tokenizers` has it: without U+2B820 to U+2B91F.
+#: The characters that BERT's normaliser surrounds by spaces. As in `tokenizers`, without U+2B820 to
+#: U+2B91F.
 _CJK: Final = (
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f"
     r"\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
@@ -38,10 +39,10 @@ _CJK: Final = (
 
 
 def normalisers(node: Node | None) -> tuple[Normaliser, ...]:
-    """The steps of the member `normalizer`.
+    """Read the member `normalizer`.
 
     Raises:
-        VocabularyError: One is of a type, or has a setting, that is not known here.
+        VocabularyError: A step has an unknown type or setting.
     """
     return tuple(
         step
@@ -73,7 +74,7 @@ def _strip(node: Node) -> Iterator[Normaliser]:
 
 
 def _bert(node: Node) -> Iterator[Normaliser]:
-    """Each of the things that BERT's own cleaning may do is a step."""
+    """Yield one step per option of BERT's normaliser."""
     lower = choice(node, "lowercase")
     if choice(node, "clean_text"):
         yield Replace(_CONTROL, "")
@@ -97,7 +98,7 @@ def _precompiled(node: Node) -> Iterator[Normaliser]:
     except binascii.Error:
         member.refuse("it is not base64")
     except CharsMapFault as fault:
-        member.refuse(f"it is not a map of characters: {fault}")
+        member.refuse(f"it is not a valid map: {fault}")
     yield CharsMap(table)
 
 

@@ -1,4 +1,4 @@
-"""The pre-tokenizers of a tokenizer.json, as steps of a pipeline; and readers of any step."""
+"""Convert the pre-tokenizers of a tokenizer.json to steps of a pipeline; helpers for all steps."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _BEHAVIOURS: Final[dict[str, Behaviour]] = {
     "Contiguous": "contiguous",
 }
 
-#: Spellings of a published pattern that mean the same; see docs/formats.md.
+#: Equivalent spellings of published patterns; see docs/formats.md.
 _SPELLINGS: Final = {
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": PATTERNS["gpt2"],
 }
 
 
 def flattened(node: Node | None, members: str) -> list[Node]:
-    """A step and, where it is a sequence, its steps; [] for null."""
+    """Return the steps of a sequence, or a single step as a list; [] for null."""
     if node is None:
         return []
     if node["type"].value == "Sequence":
@@ -53,7 +53,7 @@ def flattened(node: Node | None, members: str) -> list[Node]:
 
 
 def choice(node: Node, key: str, default: bool | None = None) -> bool:
-    """A member that is true or false; `default` where it is missing or null."""
+    """Return a boolean member; `default` if it is missing or null."""
     found = node.get(key)
     if found is None and default is not None:
         return default
@@ -61,7 +61,7 @@ def choice(node: Node, key: str, default: bool | None = None) -> bool:
 
 
 def regular_expression(node: Node) -> str:
-    """A member {"String": …} or {"Regex": …}, as docs/patterns.md writes patterns."""
+    """Convert a member {"String": …} or {"Regex": …} to the syntax of docs/patterns.md."""
     text, expression = node.get("String"), node.get("Regex")
     if text is not None:
         if not text.a(str):
@@ -76,11 +76,10 @@ def regular_expression(node: Node) -> str:
 
 
 def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
-    """The steps of the member `pre_tokenizer`; `ByteAlphabet` is among them wherever the file
-    says ByteLevel.
+    """Read the member `pre_tokenizer`. ByteLevel becomes `ByteAlphabet`, after its other steps.
 
     Raises:
-        VocabularyError: One is of a type, or has a setting, that is not known here.
+        VocabularyError: A step has an unknown type or setting.
     """
     return tuple(
         step
@@ -90,10 +89,10 @@ def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
 
 
 def made(node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str) -> Iterator[T]:
-    """One step of a file, as steps of a pipeline, by a table from its type."""
+    """Convert one step of a file to steps of a pipeline, by a table of types."""
     name = node["type"].a(str)
     if name not in makers:
-        node.refuse(f"the {kind} {name!r} is not supported; known are {', '.join(makers)}")
+        node.refuse(f"the {kind} {name!r} is not supported; supported are {', '.join(makers)}")
     return makers[name](node)
 
 
@@ -109,14 +108,14 @@ def _split(node: Node) -> Iterator[PreTokenizer]:
     pattern = regular_expression(node["pattern"])
     step = Split(pattern, _behaviour(node), choice(node, "invert", default=False))
     if pattern in COVERING and step == Split(pattern, "removed", inverted=True):
-        step = Split(pattern)  # nothing is left between matches that could be removed
+        step = Split(pattern)  # no text is left between matches
     yield step
 
 
 def _behaviour(node: Node) -> Behaviour:
     name = node["behavior"].a(str)
     if name not in _BEHAVIOURS:
-        node["behavior"].refuse(f"{name!r} is none of {', '.join(_BEHAVIOURS)}")
+        node["behavior"].refuse(f"{name!r} is not one of {', '.join(_BEHAVIOURS)}")
     return _BEHAVIOURS[name]
 
 
@@ -149,10 +148,10 @@ def _metaspace(node: Node) -> Iterator[PreTokenizer]:
     scheme = node.get("prepend_scheme")
     name = "always" if scheme is None else scheme.a(str)
     if name not in ("always", "first", "never"):
-        node["prepend_scheme"].refuse(f"{name!r} is none of always, first, never")
+        node["prepend_scheme"].refuse(f"{name!r} is not one of always, first, never")
     if not choice(node, "add_prefix_space", default=True):
         if scheme is not None and name != "never":
-            node.refuse("add_prefix_space is false, and prepend_scheme says otherwise")
+            node.refuse("add_prefix_space is false, but prepend_scheme is not never")
         if scheme is None:
             node.refuse("add_prefix_space is false, and prepend_scheme is missing")
     yield Substitute(" ", mark)

@@ -1,4 +1,4 @@
-"""The post-processor of a tokenizer.json: the special tokens around a text."""
+"""Read the post-processor of a tokenizer.json: the special tokens around a text."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _KNOWN = "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing, Sequ
 
 
 def read_template(node: Node | None) -> Template:
-    """The member `post_processor`, for one text.
+    """Read the template for a single text from the member `post_processor`.
 
     Raises:
-        VocabularyError: A processor is not known, or its template is not one text framed by
-            special tokens, or it follows another that frames the text.
+        VocabularyError: A processor is unknown, its template is not one text between special
+            tokens, or it follows another processor with a template.
     """
     template = NO_TEMPLATE
     for step in flattened(node, "processors"):
         frame = _frame(step)
         if template and frame is not None:
-            # To `tokenizers` what the first one made is several texts, for which other rules hold.
-            step.refuse("it follows another post-processor that frames the text")
+            # `tokenizers` treats the result of the first one as several texts, with other rules.
+            step.refuse("it follows another post-processor with a template")
         template = template if frame is None else frame
     return template
 
@@ -29,11 +29,11 @@ def read_template(node: Node | None) -> Template:
 def _frame(node: Node) -> Template | None:
     kind = node["type"].a(str)
     if kind == "ByteLevel":
-        return None  # it moves offsets alone
+        return None  # it only changes offsets
     if kind in ("BertProcessing", "RobertaProcessing"):
         return Template(_pair(node["cls"]), _pair(node["sep"]))
     if kind != "TemplateProcessing":
-        node.refuse(f"the post-processor {kind!r} is not supported; known are {_KNOWN}")
+        node.refuse(f"the post-processor {kind!r} is not supported; supported are {_KNOWN}")
     return _template(node)
 
 
@@ -50,7 +50,7 @@ def _template(node: Node) -> Template:
         sequence, special = member.get("Sequence"), member.get("SpecialToken")
         if sequence is not None:
             if sequence["id"].value != "A":
-                sequence.refuse("the template of one text holds another sequence than A")
+                sequence.refuse("the template of a single text contains a sequence other than A")
             ids.append([])
         elif special is not None:
             name = special["id"].a(str)
@@ -58,5 +58,5 @@ def _template(node: Node) -> Template:
         else:
             member.refuse("it is neither a Sequence nor a SpecialToken")
     if len(ids) != 2:
-        node["single"].refuse(f"it holds the text {len(ids) - 1} times, and must hold it once")
+        node["single"].refuse(f"it contains the text {len(ids) - 1} times instead of once")
     return Template(tuple(ids[0]), tuple(ids[1]))
