@@ -213,7 +213,7 @@ def test_a_file_whose_model_makes_a_special_token(
     [
         (file_of("!", []), "'!': it is a single byte or character"),
         (file_of("EO", ["E O", "EO S"]), "'EO': an ordinary token is merged from it"),
-        (file_of("Ġa", ["Ġ a"]), "'Ġa': the model may make it of text that does not spell it"),
+        (file_of("Ġa", ["Ġ a"]), "'Ġa': the model may produce it from text that does not spell it"),
         (file_of("Ġa", [], model={"ignore_merges": True}), "does not spell it"),
     ],
     ids=["a byte", "a part", "other text", "other text, whole"],

@@ -1,2 +1,2 @@
-"""The pipeline of every vocabulary that is more than a rank table, and its definition in
-plain Python. docs/formats.md has the mathematics."""
+"""Pipelines, which represent vocabularies that are not a rank table, and their reference backend.
+docs/formats.md has the mathematics."""

@@ -1,4 +1,4 @@
-"""Where added tokens stand in a text: steps 1 and 3 of docs/formats.md."""
+"""Search for added tokens in text: steps 1 and 3 of docs/formats.md."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _WORD_BEFORE: Final = regex.compile(r"(?r)\w")
 
 
 class AddedTokens:
-    """A set of added tokens that are looked for in one kind of text."""
+    """A set of added tokens to search for."""
 
     def __init__(self, tokens: Collection[AddedToken]) -> None:
         self._tokens: Final = {token.content: token for token in tokens}
         lengths: dict[str, set[int]] = defaultdict(set)
         for token in tokens:
             lengths[token.content[0]].add(len(token.content))
-        #: First character to the lengths of the tokens that start with it, longest first.
+        #: First character to the lengths of the tokens that start with it, in descending order.
         self._lengths: Final = {c: sorted(n, reverse=True) for c, n in lengths.items()}
         firsts = "".join(map(regex.escape, sorted(lengths)))
         self._first: Final = regex.compile(f"[{firsts}]", regex.V0) if tokens else None
 
     def matches(self, text: str) -> Iterator[tuple[int, AddedToken]]:
-        """Each match and where it starts: the leftmost, the longest that starts there, and on
-        from its end."""
+        """Yield the matches with their starts: the leftmost, the longest at a position, without
+        overlaps."""
         start = 0
         while self._first is not None and (first := self._first.search(text, start)):
             start = first.start()
@@ -45,20 +45,20 @@ class AddedTokens:
                 start += 1
 
     def parts(
-        self, text: str, passed_over: Callable[[int, AddedToken], bool]
+        self, text: str, is_text: Callable[[int, AddedToken], bool]
     ) -> Iterator[tuple[int, int, AddedToken | None]]:
-        """Cut a text at the matches that are taken.
+        """Split a text into added tokens and the text between them.
 
         Args:
             text: The text.
-            passed_over: Whether a special token that starts there is text all the same.
+            is_text: Returns whether a special token at a position is ordinary text.
         Yields:
-            The start and the end of each part, none of them empty, and its token; None for text.
+            The start and the end of each non-empty part, and its token; None for text.
         """
         end = 0
         for at, token in self.matches(text):
             start, stop = at, at + len(token.content)
-            if token.special and passed_over(at, token):
+            if token.special and is_text(at, token):
                 continue
             if token.single_word and (
                 _WORD_BEFORE.match(text, 0, start) or _WORD_AFTER.match(text, stop)

@@ -1,4 +1,4 @@
-"""Text that remembers where in the original each of its characters comes from."""
+"""Processed text with the position in the original of each character."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """A stretch or piece of text on its way from the original to the model.
+    """A stretch or piece of text between the original and the model.
 
     Attributes:
-        text: What it is by now.
-        starts: For each character, the index in the original text at which what it was made
-            from starts. As many as `text` has characters.
+        text: The processed text.
+        starts: For each character of `text`, the start of its source in the original text.
     """
 
     text: str
@@ -21,12 +20,12 @@ class Aligned:
 
     @classmethod
     def original(cls, text: str) -> Aligned:
-        """The original text."""
+        """Return the original text, unprocessed."""
         return cls(text, tuple(range(len(text))))
 
     @classmethod
     def joined(cls, parts: Iterable[tuple[str, int]]) -> Aligned:
-        """Text made of (text, start of what all of it was made from)."""
+        """Join parts, each with the start of its source."""
         kept = [(text, start) for text, start in parts if text]
         return cls(
             "".join(text for text, _ in kept),
@@ -34,9 +33,9 @@ class Aligned:
         )
 
     def part(self, start: int, end: int) -> Aligned:
-        """The characters from `start` to `end`."""
+        """Return the characters from `start` to `end`."""
         return Aligned(self.text[start:end], self.starts[start:end])
 
     def pairs(self) -> Iterable[tuple[str, int]]:
-        """Each character with its start."""
+        """Return each character with the start of its source."""
         return zip(self.text, self.starts, strict=True)

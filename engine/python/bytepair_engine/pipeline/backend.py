@@ -1,4 +1,4 @@
-"""The definition of a pipeline, as a backend: slow, obvious, exact."""
+"""The reference backend of pipelines: deliberately simple and slow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bytepair_engine.pipeline.text_model import text_model
 
 @dataclass(frozen=True, slots=True)
 class NameSet:
-    """A set of special tokens: their names, and the same ready to be found in text."""
+    """A set of special tokens: their names, and a search for them in text."""
 
     names: frozenset[str]
     spelled: SpecialSet
@@ -36,11 +36,11 @@ class NameSet:
 
 
 class PipelineTable:
-    """What a pipeline says of single tokens; see `backend.Backend` for each method.
+    """Lookups of single tokens of a pipeline; see `interface.Backend` for each method.
 
     Attributes:
         pipeline: The pipeline.
-        fingerprint: Its fingerprint.
+        fingerprint: The fingerprint.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -60,19 +60,19 @@ class PipelineTable:
 
 
 class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
-    """A pipeline at work; see `backend.Backend` for each method."""
+    """The reference backend of a pipeline; see `interface.Backend` for each method."""
 
     name: Final = "reference"
     splitter: Final = "regex"
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Prepare.
+        """Build the backend.
 
         Raises:
             VocabularyError: See `text_model`.
         """
         super().__init__(pipeline)
-        self._as_it_came: Final = AddedTokens([t for t in pipeline.added if not t.normalised])
+        self._raw: Final = AddedTokens([t for t in pipeline.added if not t.normalised])
         self._normalised: Final = AddedTokens([t for t in pipeline.added if t.normalised])
         self._tokenizer: Final = Tokenizer(
             text_model(pipeline),
@@ -85,8 +85,8 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
     def _tokens(
         self, text: str, allowed: NameSet, disallowed: NameSet
     ) -> Iterator[tuple[int, int, int]]:
-        """Ids; for each the index of the character of `text` that it starts in; and how many
-        bytes into that character, where the character is as it came."""
+        """Yield each id, the index of the character of `text` in which it starts, and the byte
+        within that character; 0 if normalisation changed the character."""
         cancel.check()
         check_unicode(text)
         for at, name in disallowed.spelled.matches(text):
@@ -97,47 +97,47 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
                 continue
             for piece in pre_tokenize(stretch, self.pipeline.pre_tokenizers):
                 cancel.check()
-                places = list(self._places(text, piece))
+                origins = list(self._origins(text, piece))
                 for token_id, at in self._tokenizer.tokens(piece.text):
-                    yield token_id, *places[min(at, len(places) - 1)]
+                    yield token_id, *origins[min(at, len(origins) - 1)]
 
     def _stretches(
         self, text: Aligned, allowed: NameSet, disallowed: NameSet
     ) -> Iterator[tuple[Aligned, AddedToken | None]]:
-        """The stretches of normalised text, and the added tokens between them."""
+        """Yield the stretches of normalised text, and the added tokens between them."""
 
         def cut(
             stretch: Aligned, tokens: AddedTokens
         ) -> Iterator[tuple[Aligned, AddedToken | None]]:
-            def passed_over(at: int, token: AddedToken) -> bool:
+            def is_text(at: int, token: AddedToken) -> bool:
                 if token.name in disallowed.names:
                     before = text.text[: stretch.starts[at]]
                     raise SpecialTokenFound(token.name, len(before.encode()))
                 return token.name not in allowed.names
 
-            for start, end, token in tokens.parts(stretch.text, passed_over):
+            for start, end, token in tokens.parts(stretch.text, is_text):
                 yield stretch.part(start, end), token
 
-        for stretch, token in cut(text, self._as_it_came):
+        for stretch, token in cut(text, self._raw):
             if token is not None:
                 yield stretch, token
             else:
                 yield from cut(normalise(stretch, self.pipeline.normalisers), self._normalised)
 
-    def _places(self, text: str, piece: Aligned) -> Iterator[tuple[int, int]]:
-        """For each byte of a piece, where it comes from: see `_tokens`."""
+    def _origins(self, text: str, piece: Aligned) -> Iterator[tuple[int, int]]:
+        """Yield the origin of each byte of a piece: the character and the byte within it."""
         if self._tokenizer.written:
             within, before = 0, -1
             for written, start in piece.pairs():
                 within = within + 1 if start == before else 0
                 before = start
-                came = write_bytes(text[start : start + 1].encode())
-                yield start, within if came[within : within + 1] == written else 0
+                original = write_bytes(text[start : start + 1].encode())
+                yield start, within if original[within : within + 1] == written else 0
         else:
             for character, start in piece.pairs():
-                as_it_came = text[start : start + 1] == character
+                is_unchanged = text[start : start + 1] == character
                 for i in range(len(character.encode())):
-                    yield start, i if as_it_came else 0
+                    yield start, i if is_unchanged else 0
 
     def encode(self, text: str, allowed: NameSet, disallowed: NameSet) -> list[int]:
         return [token_id for token_id, _, _ in self._tokens(text, allowed, disallowed)]
@@ -150,7 +150,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
         for token_id, character, byte in self._tokens(text, allowed, disallowed):
             ids.append(token_id)
             offsets.append(units[character] + (byte if unit == "byte" else 0))
-        # An unknown token may stand behind bytes that come after it.
+        # An unknown token can follow the tokens of later bytes.
         return ids, list(accumulate(offsets, max))
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:

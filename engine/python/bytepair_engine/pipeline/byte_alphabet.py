@@ -1,5 +1,5 @@
-"""Bytes as printable characters, by the permutation of GPT-2's encoder.py: bytes that Latin-1
-prints stand for themselves, the others for U+0100 and on, in order."""
+"""Bytes as printable characters, by the mapping of GPT-2's encoder.py: printable bytes of Latin-1
+map to themselves, the others to U+0100 and following, in order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def _byte_alphabet() -> dict[str, int]:
     return alphabet
 
 
-#: The character that stands for each byte, in the order that gives GPT-2's first 256 ids.
+#: Character to byte, in the order of GPT-2's first 256 ids.
 BYTE_ALPHABET: Final = _byte_alphabet()
 
 _WRITTEN: Final = str.maketrans({chr(byte): character for character, byte in BYTE_ALPHABET.items()})
-# Every other character of Latin-1 becomes one that Latin-1 cannot say.
+# Every other character of Latin-1 becomes one that Latin-1 cannot encode.
 _READ: Final = str.maketrans(
     {
         chr(code): chr(BYTE_ALPHABET[chr(code)]) if chr(code) in BYTE_ALPHABET else "\ufffd"
@@ -28,7 +28,7 @@ _READ: Final = str.maketrans(
 
 
 def write_bytes(data: bytes) -> str:
-    """The characters that stand for `data`, one for each byte.
+    """Encode bytes as characters, one per byte.
 
     >>> write_bytes("é ".encode())
     'Ã©Ġ'
@@ -37,7 +37,7 @@ def write_bytes(data: bytes) -> str:
 
 
 def read_bytes(text: str) -> bytes | None:
-    """The bytes that `text` stands for; None if one of its characters stands for none.
+    """Decode characters to bytes; None if a character encodes no byte.
 
     >>> read_bytes("Ã©Ġ")
     b'\\xc3\\xa9 '

@@ -1,8 +1,8 @@
-"""Maps from strings to strings, as SentencePiece compiles them: a double-array trie over the bytes
-of the keys, whose values are positions in a block of strings that a zero byte ends.
+"""Maps from strings to strings in SentencePiece's compiled format: a double-array trie over the
+bytes of the keys, whose values are positions in a block of zero-terminated strings.
 
-A double array keeps a trie in one list of 32-bit units. From the unit at position p, the byte b
-leads to the unit at p ^ offset ^ b, where the offset is p's, if that unit's label is b; a unit that
+A double array stores a trie in one array of 32-bit units. From the unit at position p with its
+offset, the byte b leads to the unit at p ^ offset ^ b, if that unit has the label b. A unit that
 ends a key has its value at p ^ offset. (Yata et al., "A compact static double-array keeping
 character codes", 2007; the layout of a unit is that of the library Darts-clone.)
 """
@@ -16,35 +16,35 @@ from functools import lru_cache
 from sys import byteorder
 from typing import Final
 
-#: As in the sentencepiece package: of the keys that start at one place only this many,
-#: the shortest, are seen.
+#: The sentencepiece package finds only the shortest 32 of the keys that start at a position.
 MAX_KEYS_AT_ONE_PLACE: Final = 32
 
-#: Bounds on the work for each character of a text, and on what is checked of a map.
+#: Limits of the work per character of a text, and of the work of checking a map.
 MAX_KEY_BYTES: Final = 1024
 MAX_TABLE_BYTES: Final = 8 * 2**20
 
-#: No published map has a tenth as many nodes; those that several paths lead to count several times.
+#: Maximum number of nodes; a node on several paths counts several times. Published maps have less
+#: than a tenth of it.
 MAX_NODES: Final = 2**20
 
 
 class CharsMapFault(ValueError):
-    """Bytes that are no such map; the message says why."""
+    """Bytes that are not a valid map; the message states the reason."""
 
 
 class CharsMapTable:
-    """A compiled map, checked as a whole before anything asks it.
+    """A compiled map, completely validated on construction.
 
     Args:
         table: The size of the trie in 4 bytes (little-endian), the trie, the strings.
 
     Attributes:
-        longest_key: The length of the longest key, in bytes; 0 if there is none.
+        longest_key: Length of the longest key in bytes; 0 if there is none.
         values: The values of all keys.
 
     Raises:
-        CharsMapFault: A size is wrong, the trie leads outside or back to where it came from, a key
-            is too long, there are too many, or a value is not UTF-8.
+        CharsMapFault: A size is wrong, the trie leads outside or has a cycle, a key is too long,
+            there are too many nodes, or a value is not UTF-8.
     """
 
     def __init__(self, table: bytes) -> None:
@@ -52,7 +52,7 @@ class CharsMapTable:
         if len(table) > MAX_TABLE_BYTES:
             raise CharsMapFault(f"it has more than {MAX_TABLE_BYTES} bytes")
         if len(table) <= 4 or size % 4 or not size or 4 + size >= len(table):
-            raise CharsMapFault(f"its trie says {size} bytes, and the map has {len(table)}")
+            raise CharsMapFault(f"its trie has the size {size}, but the map has {len(table)} bytes")
         self._units = array("I", table[4 : 4 + size])
         if byteorder == "big":
             self._units.byteswap()
@@ -62,11 +62,11 @@ class CharsMapTable:
         self.values = frozenset(map(self._value, ends))
 
     def prefixes(self, data: bytes, start: int) -> Iterator[tuple[int, str]]:
-        """The keys that `data` has at `start`, the shortest first, at most
-        `MAX_KEYS_AT_ONE_PLACE` of them.
+        """Yield the keys that match `data` at `start`, the shortest first, at most
+        `MAX_KEYS_AT_ONE_PLACE`.
 
         Yields:
-            The length of each in bytes, and its value.
+            The length of each key in bytes, and its value.
         """
         units = self._units
         position = _offset(units[0])
@@ -84,14 +84,14 @@ class CharsMapTable:
                     return
 
     def longest(self, data: bytes, start: int) -> tuple[int, str] | None:
-        """The last of `prefixes`; None if there is none."""
+        """Return the longest of `prefixes`; None if there is none."""
         found = None
-        for found in self.prefixes(data, start):  # noqa: B007  # only the last one counts
+        for found in self.prefixes(data, start):  # noqa: B007  # only the last one is needed
             pass
         return found
 
     def items(self) -> Iterator[tuple[bytes, str]]:
-        """Every key and its value."""
+        """Yield every key with its value."""
         units, by_base = self._units, self._by_base()
         waiting = [(_offset(units[0]), b"")]
         while waiting:
@@ -104,7 +104,7 @@ class CharsMapTable:
                 waiting.append((below, longer))
 
     def _by_base(self) -> defaultdict[int, list[int]]:
-        """Which units can follow: those whose position and label give one base."""
+        """Return the units by base: the position XOR the label of the unit."""
         by_base: defaultdict[int, list[int]] = defaultdict(list)
         for position, unit in enumerate(self._units):
             if unit & _LABEL < 0x100:
@@ -125,13 +125,13 @@ class CharsMapTable:
         return found
 
     def _walk(self) -> tuple[int, set[int]]:
-        """The length of the longest key, and where the values are; every unit that a text can
-        reach is visited once."""
+        """Validate the trie; visits every reachable unit once. Return the length of the longest
+        key, and the positions of the values."""
         units = self._units
         by_base = self._by_base()
         values: set[int] = set()
-        depths: dict[int, int] = {}  # of the subtrie below a base; -1 while it is being walked
-        sizes: dict[int, int] = {}  # of the same: how many nodes it has
+        depths: dict[int, int] = {}  # depth of the subtrie below a base; -1 while it is walked
+        sizes: dict[int, int] = {}  # number of nodes of the same subtrie
         root = _offset(units[0])
         stack = [root]
         while stack:
@@ -162,15 +162,15 @@ class CharsMapTable:
 
 @lru_cache(16)
 def charsmap(table: bytes) -> CharsMapTable:
-    """A compiled map; checked once, however many steps of however many encodings have it.
+    """Return a validated map; cached, because several steps and encodings can share it.
 
     Raises:
-        CharsMapFault: It is none.
+        CharsMapFault: The map is invalid.
     """
     return CharsMapTable(table)
 
 
-_LABEL: Final = 0x800000FF  # the bit above marks a value, which no byte leads to
+_LABEL: Final = 0x800000FF  # the highest bit marks a value, which no byte leads to
 _ENDS_KEY: Final = 0x100
 _VALUE: Final = 0x7FFFFFFF
 

@@ -1,4 +1,4 @@
-"""Ids to bytes, one after the other, where a token's bytes may depend on where it stands."""
+"""Incremental decoding of ids to bytes, which may depend on the position of a token."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bytepair_engine.pipeline.definition import Decoder
 
 
 class DecoderState:
-    """A sequence of ids that is being decoded. What `feed` and `finish` give, joined, is the
-    same for every way to cut the ids into calls: one-shot decoding is one call of each.
+    """The state of decoding one sequence of ids.
 
+    The joined results of `feed` and `finish` do not depend on how the ids are divided into calls.
     At most the last token and `strip_end` characters are held back.
     """
 
@@ -24,20 +24,20 @@ class DecoderState:
         character, count = decoder.strip_end
         self._decoder: Final = decoder
         self._start = True  # whether the next token is the first
-        self._held: int | None = None  # a token that is another one if it is the last
+        self._held: int | None = None  # a token with other bytes if it is the last
         self._unit: Final = decoder.strip_start[0].encode()
         self._to_strip = decoder.strip_start[1]
         self._end: Final = (character.encode(), count)
-        self._lead = b""  # the start of a character that may be stripped from the start
-        self._last = b""  # what may be stripped from the end
+        self._lead = b""  # an incomplete character that may be stripped from the start
+        self._last = b""  # characters that may be stripped from the end
 
     def feed(self, ids: Iterable[int]) -> bytes:
-        """Take the next ids, all of which have a token.
+        """Decode the next ids.
 
         Returns:
-            The bytes that became certain.
+            The bytes that are certain now.
         Raises:
-            UnknownTokenId: One has none; its index counts this call's.
+            UnknownTokenId: No token has one of the ids; the index is that in `ids`.
         """
         decoder = self._decoder
         parts = []
@@ -54,7 +54,7 @@ class DecoderState:
         return self._stripped(b"".join(parts))
 
     def finish(self) -> bytes:
-        """Say that no more ids come.
+        """End the sequence.
 
         Returns:
             The bytes that were held back.
@@ -73,26 +73,26 @@ class DecoderState:
 
     @property
     def settled(self) -> bool:
-        """Whether every token that follows gives what it gives amid others."""
+        """Whether every further token decodes as in the middle of a sequence."""
         decoder = self._decoder
         return not (
             self._start or self._to_strip or self._lead or decoder.last or decoder.strip_end[1]
         )
 
     def copy(self) -> DecoderState:
-        """The same state, to go on in another way."""
+        """Return a copy of the state, to continue with other ids."""
         return copy(self)
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes are held back: of the last token those that it has amid others."""
+        """Number of bytes held back; the last token counts as in the middle of a sequence."""
         held = 0 if self._held is None else len(self._decoder.middle[self._held])
         return held + len(self._lead) + len(self._last)
 
     def _bytes(
         self, token_id: int, at_start: Mapping[int, bytes], later: Mapping[int, bytes] | None = None
     ) -> bytes:
-        """The bytes of a token, by the first table that has it."""
+        """Return the bytes of a token: those for its position, else those of the middle."""
         middle = self._decoder.middle
         table = at_start if self._start else (middle if later is None else later)
         data = table.get(token_id, middle[token_id])
@@ -100,8 +100,8 @@ class DecoderState:
         return data
 
     def _stripped(self, data: bytes) -> bytes:
-        """`data` without what is taken from the start, and without what may be taken from the
-        end, which waits in `_last`."""
+        """Strip the start of the text from `data`, and hold back what may be stripped from the
+        end."""
         if self._to_strip:
             data, self._lead = self._lead + data, b""
         while self._to_strip and data:

@@ -1,11 +1,11 @@
-"""A pipeline: what a vocabulary of any format is once its loader has read it.
+"""The definition of pipelines: a common representation of the vocabularies of all formats.
 
-A pipeline is data. `pipeline.backend.PipelineBackend` says what it means, in plain Python, and
-docs/formats.md says it in mathematics; no name of a format occurs in either. A vocabulary that a
-rank table, one split pattern and special tokens describe wholly never becomes a pipeline: its
-loader makes it an encoding like the built-in ones.
+A pipeline is data. `pipeline.backend.PipelineBackend` defines its meaning in plain Python, and
+docs/formats.md in mathematics; neither depends on a file format. A vocabulary that is equivalent to
+a rank table, a split pattern and special tokens does not become a pipeline, but an encoding like
+the built-in ones.
 
-Every regular expression here is in the syntax of docs/patterns.md.
+All regular expressions are in the syntax of docs/patterns.md.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from typing import Final, Literal, TypeAlias
 
 from bytepair_engine.errors import UnknownTokenId
 
-# Normalisers: text to text, applied one after the other to each stretch of ordinary text.
+# Normalisers: from text to text, applied in order to each stretch of ordinary text.
 
 
 @dataclass(frozen=True, slots=True)
 class UnicodeForm:
-    """One of Unicode's four normalisation forms, by tables of Unicode 9: a character that was
-    assigned later is a starter that neither decomposes nor composes."""
+    """Converts text to a Unicode normalisation form, by the tables of Unicode 9. Characters that
+    were assigned later are starters that neither decompose nor compose."""
 
     form: Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lowercase:
-    """Each character's full lower-case mapping, by itself (so no final sigma)."""
+    """Maps each character to lower case by its full mapping, without context (no final sigma)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepend:
-    """`text` before a stretch that is not empty."""
+    """Inserts `text` before each non-empty stretch."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """`content` in place of each match of a regular expression, successive and without overlap.
-    An empty match inserts it."""
+    """Replaces successive matches of a regular expression by `content`. An empty match inserts
+    it."""
 
     pattern: str
     content: str
@@ -51,8 +51,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Surround:
-    """`content` before and after each match of a regular expression, successive and without
-    overlap."""
+    """Inserts `content` before and after successive matches of a regular expression."""
 
     pattern: str
     content: str
@@ -60,7 +59,7 @@ class Surround:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Without the white space (Unicode's White_Space) at the chosen ends of a stretch."""
+    """Strips white space (Unicode's White_Space) from the chosen ends of a stretch."""
 
     left: bool
     right: bool
@@ -68,13 +67,14 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class CharsMap:
-    """A precompiled map from strings to strings, applied to each grapheme cluster: one of less
-    than 6 bytes becomes the value of the shortest key that starts it, if there is one, and
-    otherwise each of its characters does.
+    """Applies a compiled map from strings to strings to each grapheme cluster.
+
+    A cluster of less than 6 bytes becomes the value of the shortest key that it starts with. If
+    there is no such key, or the cluster is longer, this is done for each of its characters.
 
     Attributes:
-        table: The map as SentencePiece writes it: the size of a double-array trie in 4 bytes
-            (little-endian), the trie, and the strings that its values point at.
+        table: The map in SentencePiece's format: the size of a double-array trie in 4 bytes
+            (little-endian), the trie, and the strings that its values point to.
     """
 
     table: bytes
@@ -82,15 +82,14 @@ class CharsMap:
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """One walk over a stretch that maps strings to strings and makes its spaces regular;
-    docs/formats.md defines it.
+    """Maps strings to strings and normalises spaces in one pass; docs/formats.md defines it.
 
     Attributes:
-        table: A map as that of `CharsMap`, of which the longest key counts here; b"" for none.
-        kept: Strings that the map leaves as they are; no space is added to or taken from within.
-        tidy: Whether spaces at the ends go, and of several in a row all but one.
-        pad: Where a space is put if the stretch is not empty: before it, after it or nowhere.
-        mark: What takes the place of each space in the end: one character, which may be a space.
+        table: A map as in `CharsMap`, but with the longest matching key; b"" for none.
+        kept: Strings that are left unchanged, including their spaces.
+        tidy: Whether to strip spaces at the ends and collapse runs of spaces.
+        pad: The position of an additional space in a non-empty stretch.
+        mark: The character that replaces each space in the end, which may be a space.
     """
 
     table: bytes
@@ -102,24 +101,23 @@ class Spacing:
 
 Normaliser = UnicodeForm | Lowercase | Prepend | Replace | Surround | Strip | CharsMap | Spacing
 
-# Pre-tokenizers: a piece to pieces, applied one after the other, each to the pieces of the last.
-# Pieces that are empty are dropped after each.
+# Pre-tokenizers: from a piece to pieces, applied in order, each to the pieces of the previous one.
+# Empty pieces are dropped after each step.
 
 Behaviour = Literal["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Cuts a piece at the successive matches of a regular expression.
-
-    Matches and the stretches between them alternate; `inverted` exchanges the two roles.
+    """Splits a piece at successive matches of a regular expression.
 
     Attributes:
-        pattern: The regular expression; it sees the piece alone.
-        behaviour: What becomes of matches: "isolated", pieces of their own; "removed";
-            "merged_with_previous" or "merged_with_next" to them: one with the stretch before or
-            after it, if that is no match; "contiguous": neighbouring matches are one piece.
-        inverted: Whether the stretches are the matches.
+        pattern: The regular expression; it sees only the piece.
+        behaviour: The treatment of matches. "isolated": each match is a piece. "removed": matches
+            are dropped. "merged_with_previous" and "merged_with_next": a match is joined to the
+            text before or after it, unless that is a match too. "contiguous": adjacent matches are
+            one piece.
+        inverted: Whether to exchange the roles of matches and the text between them.
     """
 
     pattern: str
@@ -129,7 +127,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """`new` in place of each `old`, one character each."""
+    """Replaces each character `old` by the character `new`."""
 
     old: str
     new: str
@@ -137,8 +135,8 @@ class Substitute:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """One character before a piece that does not start with it: before every piece, or only
-    before one that starts where the original text does."""
+    """Inserts a character before each piece that does not start with it. With `first_only`, only
+    before a piece at the start of the original text."""
 
     character: str
     first_only: bool = False
@@ -146,19 +144,19 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class ByteAlphabet:
-    """Each byte of a piece's UTF-8 becomes the character that `byte_alphabet` writes it as, for
-    the steps after this one; the model turns them into bytes again. Only where `units` is
-    "bytes", and only if a step follows: otherwise it changes nothing, and is left out."""
+    """Encodes the UTF-8 bytes of a piece as characters (see `byte_alphabet`) for the steps after
+    this one; the model decodes them. Used only with the units "bytes", and only before another
+    step: at the end it would have no effect."""
 
 
 PreTokenizer = Split | Substitute | Prefix | ByteAlphabet
 
-# The model: a piece to ids.
+# The model: from a piece to ids.
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Two neighbours merge if their concatenation is a token; the lowest id first."""
+    """Two adjacent parts merge if their concatenation is a token; the lowest id first."""
 
 
 #: Priorities, results, lefts and rights: see `Merges`.
@@ -167,15 +165,16 @@ Columns: TypeAlias = "tuple[array[int], array[int], array[int], array[int]]"
 
 @dataclass(frozen=True, slots=True)
 class Merges:
-    """Two neighbours merge if the pair of their ids is listed; the lowest priority first.
+    """Two adjacent parts merge if the pair of their ids is listed; the lowest priority first.
 
-    There are hundreds of thousands, so they are four columns, in order of priority.
+    The pairs, often hundreds of thousands, are stored in four columns, in order of priority. No
+    pair occurs twice.
 
     Attributes:
-        priorities: Rising.
-        results: The ids of what pairs become.
-        lefts: The ids of their first halves.
-        rights: The ids of their second halves; no pair is there twice.
+        priorities: The priorities, increasing.
+        results: The ids of the results.
+        lefts: The ids of the left parts.
+        rights: The ids of the right parts.
     """
 
     priorities: array[int]
@@ -185,7 +184,7 @@ class Merges:
 
     @classmethod
     def listed(cls, lefts: Iterable[int], rights: Iterable[int], results: Iterable[int]) -> Merges:
-        """Pairs by their place in a list; of one that is listed twice the last place counts."""
+        """Create merges whose priority is their index. A duplicate pair has its last index."""
         columns = [array("I", ids) for ids in (results, lefts, rights)]
         priorities = array("I", range(len(columns[0])))
         _, left, right = columns
@@ -196,20 +195,20 @@ class Merges:
         return cls(priorities, *columns)
 
     def pairs(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """(left id, right id) to (priority, id of the result)."""
+        """Return a mapping from (left id, right id) to (priority, id of the result)."""
         both = zip(self.lefts, self.rights, strict=True)
         return dict(zip(both, zip(self.priorities, self.results, strict=True), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Two neighbours merge if their concatenation is a token; the highest score first. Parts are
-    looked up only after that, so that what is no token can still merge.
+    """Two adjacent parts merge if their concatenation is a token; the highest score first. Ids are
+    looked up only afterwards, so parts that are not tokens can merge too.
 
     Attributes:
-        scores: Id to score, for every token that merging may give.
-        taken_apart: Id to two parts: a token that merging may give and text never becomes. It is
-            replaced by these two, and they by theirs.
+        scores: Id to score, for every token that merging can produce.
+        taken_apart: Id to two parts, for tokens that merging can produce but text never becomes:
+            each is replaced by its two parts, recursively.
     """
 
     scores: Mapping[int, float]
@@ -221,18 +220,18 @@ MergeRule = Ranks | Merges | Scores
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """How a piece becomes tokens; docs/formats.md defines it step by step.
+    """Converts a piece to tokens; docs/formats.md defines the steps.
 
     Attributes:
-        tokens: Token to id, one to one: real bytes for units "bytes", UTF-8 for "characters".
-        rule: Which neighbours merge, and in which order; the leftmost of several that are equal.
-        units: What a piece starts as: bytes, or characters.
-        whole_first: Whether a piece that is a token is that token, without any merging.
-        byte_tokens: Byte to id: a unit that is no token becomes these if all its bytes have one.
-        unknown: The id of any other unit that is no token; None: such a unit vanishes.
-        fuse_unknown: Whether neighbouring unknown units are one token.
-        prefix: Put before every unit but a piece's first, to look it up.
-        suffix: Put after a piece's last unit, to look it up.
+        tokens: Token to id, one to one: raw bytes for the units "bytes", UTF-8 for "characters".
+        rule: The rule of merging. Of several equal pairs, the leftmost merges first.
+        units: The units that merging starts from.
+        whole_first: Whether a piece that is a token becomes that token without merging.
+        byte_tokens: Byte to id: a unit that is not a token becomes these if all its bytes have one.
+        unknown: The id of any other unit that is not a token; None to drop such units.
+        fuse_unknown: Whether adjacent unknown units become one token.
+        prefix: Prepended to every unit except the first of a piece, for the lookup.
+        suffix: Appended to the last unit of a piece, for the lookup.
     """
 
     tokens: Mapping[bytes, int]
@@ -248,18 +247,17 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AddedToken:
-    """A string that is one token wherever it stands, before the model sees the text.
+    """A string that becomes a token wherever it occurs, before the model is applied.
 
     Attributes:
-        content: What is looked for, not empty: in the text as it came, or with `normalised` in
-            normalised text (and then it is itself normalised already).
-        id: Its id.
-        special: Whether a request must allow it; otherwise it is always found.
-        name: The spelling by which a request allows it; `content` as the file has it.
-        left_strip: Whether it takes the white space before it.
-        right_strip: Whether it takes the white space after it.
-        single_word: Whether it is found only where no word character is beside it.
-        normalised: See `content`.
+        content: The string to search for, not empty; already normalised if `normalised` is set.
+        id: The id.
+        special: Whether a request must allow it; otherwise it is always recognised.
+        name: The name by which a request allows it: the content in the file.
+        left_strip: Whether it includes the white space before it.
+        right_strip: Whether it includes the white space after it.
+        single_word: Whether it is recognised only if no word character is next to it.
+        normalised: Whether it is searched in normalised text; otherwise in the original text.
     """
 
     content: str
@@ -274,16 +272,16 @@ class AddedToken:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decoder:
-    """What each token gives, and what the ends of a text do to it. Tokens' bytes are joined.
+    """Converts ids to bytes: the bytes of tokens are joined, with exceptions at the ends.
 
     Attributes:
         middle: Id to bytes, for every id.
-        first: Id to bytes for a sequence's first token, where they are others than in `middle`.
-        first_until_text: Whether a token counts as the first as long as those before it gave no
-            bytes.
-        last: The same for its last token.
-        only: The same for its only token.
-        strip_start: A character, and how many of it at most are taken from the start.
+        first: Id to bytes for the first token of a sequence, if they differ from `middle`.
+        first_until_text: Whether a token counts as the first while all tokens before it decode to
+            nothing.
+        last: Id to bytes for the last token, if they differ from `middle`.
+        only: Id to bytes for the only token, if they differ from `middle`.
+        strip_start: A character to strip from the start, and the maximum number.
         strip_end: The same for the end.
     """
 
@@ -297,16 +295,16 @@ class Decoder:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a token's bytes never depend on where it stands."""
+        """Whether the bytes of a token never depend on its position."""
         return not (
             self.first or self.last or self.only or self.strip_start[1] or self.strip_end[1]
         )
 
     def amid(self, ids: Iterable[int]) -> bytes:
-        """The bytes of tokens that are neither the first nor the last.
+        """Return the bytes of tokens that are neither the first nor the last.
 
         Raises:
-            UnknownTokenId: One has none.
+            UnknownTokenId: No token has one of the ids.
         """
         middle = self.middle
         parts = []
@@ -319,7 +317,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The ids of special tokens that frame a text where a request asks for it."""
+    """The ids that `add_special_tokens` puts before and after a text."""
 
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
@@ -328,26 +326,26 @@ class Template:
         return len(self.before) + len(self.after)
 
     def around(self, ids: Iterable[int]) -> list[int]:
-        """The ids of a text in their frame."""
+        """Return the ids of a text with those of the template around them."""
         return [*self.before, *ids, *self.after]
 
 
-#: What frames nothing.
+#: The empty template.
 NO_TEMPLATE: Final = Template()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pipeline:
-    """One vocabulary, whole.
+    """A complete vocabulary.
 
     Attributes:
-        model: Pieces to ids.
-        decoder: Ids to text.
-        normalisers: Applied in order to each stretch between added tokens that are found in the
-            text as it came.
-        pre_tokenizers: Applied in order to each stretch between added tokens.
-        added: The added tokens; no two with one content, of those that are found in one text.
-        template: What frames a text on request.
+        model: Converts pieces to ids.
+        decoder: Converts ids to bytes.
+        normalisers: Applied in order to each stretch between the added tokens of the original
+            text.
+        pre_tokenizers: Applied in order to each stretch between all added tokens.
+        added: The added tokens. Those with the same `normalised` have different contents.
+        template: The ids that `add_special_tokens` puts around a text.
     """
 
     model: Model

@@ -1,9 +1,8 @@
-"""How a token is merged: the tree of merges that makes it, if merging its own units does.
+"""The derivation of a token: the tree of merges that produces it from its units.
 
-A merge within a token never depends on what stands around it: until some merge joins the token's
-bytes with their neighbours, what is merged within them is what would be merged if they stood alone
-(docs/formats.md has the proof for ranks). So a token comes of merging in some text if and only if
-it comes of merging its own units, by this tree and no other.
+Merges within a token do not depend on the text around it: until a merge crosses the token's ends,
+its units merge as if they were alone (docs/formats.md has the proof for ranks). So merging produces
+a token in some text if and only if it produces the token from its own units, by this tree.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from bytepair_engine.encoding import Encoding
 from bytepair_engine.pipeline.definition import Merges, Model, Ranks, Scores
 from bytepair_engine.pipeline.model import Merger, id_rule, unit_rule
 
-#: Up to this many bytes, scanning for the best pair at each step is faster than a heap.
+#: Maximum length in bytes for which scanning for the best pair at each step is faster than a heap.
 _SHORT: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a token at some moment of merging.
+    """A part of a token during merging.
 
     Attributes:
-        spelling: As the vocabulary has it, which need not be what it decodes to.
-        id: Its id; None where it is no token.
-        order: What decided when its two parts merged: a rank or a priority, the lowest first, or
-            minus a score; None for a unit.
-        left: The left one of the two that it was merged from; None for a unit.
-        right: The right one.
-        step: Which merge made it, from 0, among all of its token; -1 for a unit.
+        spelling: The spelling in the vocabulary, which may differ from the decoded bytes.
+        id: The id; None if the part is not a token.
+        order: The rank, the priority or the negated score of the merge, the lowest first; None for
+            a unit.
+        left: The left part that it was merged from; None for a unit.
+        right: The right part that it was merged from; None for a unit.
+        step: The index of the merge among those of the token; -1 for a unit.
     """
 
     spelling: bytes
@@ -45,28 +44,28 @@ class Part:
 
 
 class Derivations:
-    """The trees of one model's tokens."""
+    """Computes the derivations of a model's tokens."""
 
     def __init__(self, model: Model) -> None:
-        """Prepare."""
+        """Prepare the rule of merging."""
         self.model: Final = model
         self._merge_units: Final = Merger(
             unit_rule(model) if isinstance(model.rule, Scores) else self._by_rank
         )
 
     def of(self, token: bytes) -> list[Part]:
-        """What merging leaves of a token's own units.
+        """Merge the units of a token.
 
         Args:
-            token: As the model's vocabulary spells it.
+            token: The spelling in the model's vocabulary.
         Returns:
-            One part, with its tree, if merging makes the token; otherwise as many as are left; []
+            One part with its tree if merging produces the token; otherwise the remaining parts; []
             for b"".
         """
         units = list(self._units(token))
         parts = dict(enumerate(units))
         by_id = isinstance(self.model.rule, Merges) or (
-            # What is no token, or stands for a byte, merges with nothing.
+            # A unit without a token, or with the token of a byte, never merges.
             isinstance(self.model.rule, Ranks)
             and any(self.model.tokens.get(unit.spelling) is None for unit in units)
         )
@@ -81,7 +80,7 @@ class Derivations:
             parts[at] = Part(spelling, known, order, parts[at], parts.pop(after), step)
 
         if by_id:
-            # What is no token has an id that no merge has.
+            # A unit without a token gets an id that no merge has.
             ids = [-1 if unit.id is None else unit.id for unit in units]
             self._merge_ids([(token_id, n) for n, token_id in enumerate(ids)], merged)
         else:
@@ -101,7 +100,7 @@ class Derivations:
         return None if result is None else (result, left + right)
 
     def makes(self, token: bytes) -> bool:
-        """Whether merging the token's own units makes it: as `of` says, and sooner."""
+        """Whether merging the units of a token produces it. Faster than `of`."""
         model = self.model
         if isinstance(model.rule, Ranks) and model.units == "bytes" and len(token) <= _SHORT:
             return len(merge(token, model.tokens, until=2)) <= 2
@@ -129,13 +128,13 @@ class Derivations:
 
 
 def flat(parts: Iterable[Part]) -> list[tuple[Part, int | None, int | None]]:
-    """The parts of trees as one list, however deep they are.
+    """Flatten trees into one list, without recursion.
 
     Args:
-        parts: As `Derivations.of` returns them.
+        parts: The result of `Derivations.of`.
     Returns:
-        Units in the order of the token, then what each merge makes, in the order of the merges:
-        each with the places in this list of the two parts that it was merged from, None for a unit.
+        The units in order, then the results of merges in order. Each is followed by the indices in
+        this list of its left and its right part, None for a unit.
     """
     units, merged, waiting = [], [], [*parts][::-1]
     while waiting:
@@ -146,12 +145,12 @@ def flat(parts: Iterable[Part]) -> list[tuple[Part, int | None, int | None]]:
             merged.append(part)
             waiting += [part.right, part.left]
     every = units + sorted(merged, key=lambda part: part.step)
-    places = {id(part): place for place, part in enumerate(every)}
-    return [(part, places.get(id(part.left)), places.get(id(part.right))) for part in every]
+    indices = {id(part): index for index, part in enumerate(every)}
+    return [(part, indices.get(id(part.left)), indices.get(id(part.right))) for part in every]
 
 
 def model_of(encoding: Encoding) -> Model:
-    """The model of any encoding: a rank table's is that of `reference`."""
+    """Return the model of an encoding; for a rank table, the one that `reference` defines."""
     if encoding.pipeline is not None:
         return encoding.pipeline.model
     tokens = {t: encoding.encode_single_token(t) for t in encoding.token_byte_values()}

@@ -1,4 +1,4 @@
-"""What one token is: its kind, what it decodes to, and the merges that make it."""
+"""Describe single tokens: their kind, their bytes, and the merges that produce them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from bytepair_engine.errors import UnknownToken, UnknownTokenId
 from bytepair_engine.pipeline.definition import Merges, Model, Ranks, Scores
 from bytepair_engine.pipeline.derivation import Derivations, Part
 
-#: "byte" stands for one byte, "unknown" for text that cannot be spelled.
+#: "byte" is the token of a single byte, "unknown" that of text without a token.
 Kind = Literal["token", "byte", "special", "unknown"]
 OrderName = Literal["rank", "priority", "score"]
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """One token.
+    """The description of a token.
 
     Attributes:
-        id: Its id.
-        data: What it decodes to amid a text.
-        kind: What kind of token it is.
-        parts: What merging leaves of its units: one part, with its tree, or several where merging
-            does not make it; [] where it is not merged at all.
+        id: The id.
+        data: The bytes that it decodes to in the middle of a text.
+        kind: The kind of token.
+        parts: The result of merging its units: one part with its tree, or several if merging does
+            not produce the token; [] if it was not merged.
     """
 
     id: int
@@ -39,12 +39,12 @@ class Describer:
 
     Attributes:
         encoding: The encoding.
-        model: Its model.
-        order_name: What `Part.order` is; of a score it is minus that.
+        model: The model of the encoding.
+        order_name: The meaning of `Part.order`; a score is negated there.
     """
 
     def __init__(self, encoding: Encoding) -> None:
-        """Prepare."""
+        """Prepare the derivations of an encoding."""
         self.encoding: Final = encoding
         pipeline = encoding.pipeline
         if pipeline is not None:
@@ -61,7 +61,7 @@ class Describer:
         self.order_name: Final = names.get(type(self.model.rule), "rank")
 
     def kind(self, token_id: int) -> Kind:
-        """What kind of token an id is; "token" for an id of none."""
+        """Return the kind of a token; "token" for an unknown id."""
         if self.encoding.is_special_id(token_id):
             return "special"
         if token_id == self.model.unknown:
@@ -73,8 +73,9 @@ class Describer:
         """Describe one token.
 
         Args:
-            token_id: Its id.
-            max_bytes: Longer tokens are not merged: their `parts` are []; None for no limit.
+            token_id: The id.
+            max_bytes: Maximum length of a token to derive; the `parts` of a longer one are []. None
+                for no limit.
         Raises:
             UnknownTokenId: No token has this id.
         """
@@ -96,8 +97,8 @@ class Describer:
 
 
 class _RankTable(Mapping[bytes, int]):
-    """The ordinary tokens of a rank table, which the encoding looks up: a copy of them would take
-    longer than a derivation, and tens of megabytes."""
+    """A view of the ordinary tokens of a rank table. A copy would take longer than a derivation,
+    and tens of megabytes."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding: Final = encoding

@@ -1,4 +1,4 @@
-"""The fingerprint of a pipeline: one name for everything that decides ids and text."""
+"""The fingerprint of a pipeline: a hash of everything that determines ids and decoded text."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from bytepair_engine.pipeline.definition import Merges, Pipeline, Scores
 
 
 def pipeline_fingerprint(pipeline: Pipeline) -> str:
-    """Hash a pipeline: not its name, its file or its format.
+    """Hash the content of a pipeline, without its name, file or format.
 
-    The hash runs over a text that can be read in one way only: "bytepair form 1\\n", and then
-    fields, each its length in 8 bytes and its bytes; integers are little-endian. The first field
-    is the steps and settings, in JSON with sorted keys, without spaces and in ASCII, where bytes
-    are hexadecimal. Each table follows, in order of its keys: a field that names it, a field for
-    each column of integers, in 4 bytes each, and for bytes a field of their lengths and one of
-    all of them joined. Tables are the tokens, the byte tokens, the merge rule and the decoder's
-    four.
+    The hashed data are unambiguous: "bytepair form 1\\n", followed by fields, each as its length
+    in 8 bytes and its bytes; integers are little-endian. The first field is JSON of the steps and
+    settings: sorted keys, no spaces, ASCII, bytes in hexadecimal. Then come the tables, each sorted
+    by its keys: a field with its name, a field for each column of integers (4 bytes each), and for
+    a column of bytes a field with the lengths and one with the joined bytes. The tables are the
+    tokens, the byte tokens, the merge rule and the four tables of the decoder.
 
     Returns:
         "sha256:" and 64 hexadecimal digits.
@@ -88,7 +87,7 @@ def _step(step: Any) -> dict[str, Any]:
 
 
 def _flat(settings: Any) -> dict[str, Any]:
-    """As `asdict` for what holds nothing that it would go into, in a tenth of the time."""
+    """Return a flat dataclass as a dictionary, ten times faster than `asdict`."""
     return {member.name: getattr(settings, member.name) for member in fields(settings)}
 
 

@@ -1,4 +1,4 @@
-"""How a piece becomes tokens: step 5 of docs/formats.md."""
+"""Convert a piece to tokens: step 5 of docs/formats.md."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Final, Generic, TypeVar
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
 from bytepair_engine.pipeline.definition import Merges, Model, Scores
 
-#: What merges: an id, or bytes that are looked up only afterwards.
+#: A part during merging: an id, or bytes whose id is looked up afterwards.
 P = TypeVar("P", int, bytes)
 
-#: Two neighbours to (priority, result), the lowest priority first; None if they cannot merge.
+#: Returns (priority, result) of two adjacent parts, the lowest priority first; None if they cannot
+#: merge.
 Rule = Callable[[P, P], tuple[float, P] | None]
 
 
 class Tokenizer:
-    """The model of a pipeline, ready to be applied.
+    """Applies the model of a pipeline.
 
     Attributes:
-        written: Whether pieces come as `ByteAlphabet` writes them.
+        written: Whether `ByteAlphabet` has encoded the pieces.
     """
 
     def __init__(self, model: Model, *, written: bool) -> None:
-        """Prepare."""
+        """Prepare the rules of merging."""
         self._model: Final = model
         self.written: Final = written
         self._prefix: Final = model.prefix.encode()
@@ -33,15 +34,15 @@ class Tokenizer:
         self._merge_units: Final = Merger(unit_rule(model))
 
     def tokens(self, piece: str) -> list[tuple[int, int]]:
-        """Turn a piece, which is not empty, into tokens.
+        """Convert a non-empty piece to tokens.
 
         Returns:
-            Ids, each with the index of the byte at which it starts: of the piece's UTF-8, or of
-            the bytes that are written.
+            Each id with its start: the index of a byte of the piece's UTF-8, or of the bytes that
+            `ByteAlphabet` encoded.
         """
         model = self._model
         data = read_bytes(piece) if self.written else piece.encode()
-        assert data is not None  # written by `ByteAlphabet`
+        assert data is not None  # encoded by `ByteAlphabet`
         if model.whole_first and (whole := model.tokens.get(data)) is not None:
             return [(whole, 0)]
         units = self._units(piece, data)
@@ -67,9 +68,9 @@ class Tokenizer:
         return before + unit + after
 
     def _looked_up(self, units: Iterable[tuple[bytes, int]]) -> Iterator[tuple[int, int]]:
-        """The ids of units, of bytes in their place, or the unknown one."""
+        """Yield the ids of units; of their bytes, or the unknown id, for units without a token."""
         model = self._model
-        unknown: int | None = None  # where an unknown part starts that is not given yet
+        unknown: int | None = None  # start of an unknown part that was not yielded yet
         for unit, start in units:
             token = model.tokens.get(unit)
             spelled = [model.byte_tokens.get(byte) for byte in unit]
@@ -99,7 +100,7 @@ class Tokenizer:
 
 
 class Merger(Generic[P]):
-    """Merges the best pair of neighbours, the leftmost of several, until none can merge."""
+    """Merges the best adjacent pair, the leftmost of several, until no pair can merge."""
 
     def __init__(self, rule: Rule[P]) -> None:
         self._rule: Rule[P] = rule
@@ -109,13 +110,13 @@ class Merger(Generic[P]):
         parts: list[tuple[P, int]],
         merged: Callable[[int, int, float, P], None] | None = None,
     ) -> list[tuple[P, int]]:
-        """A heap holds each pair that could merge when it came to be; one that is no longer
-        there, because a part of it has merged since, is passed over.
+        """Merge parts, with a heap of mergeable pairs. A pair is added when it becomes adjacent,
+        and skipped if one of its parts has merged since.
 
         Args:
-            parts: Values, and where each starts.
-            merged: Called at each merge: the indices in `parts` of its left and its right part
-                (that of a merged part is the one of its left), its priority and its result.
+            parts: Values with their starts.
+            merged: Called at each merge with the indices in `parts` of the left and the right part
+                (a merged part has the index of its left one), the priority and the result.
         """
         values: list[P | None] = [value for value, _ in parts]
         following = [*range(1, len(values)), -1]
@@ -156,7 +157,7 @@ class Merger(Generic[P]):
 
 
 def id_rule(model: Model) -> Rule[int]:
-    """The rule of ranks or of merges, between ids."""
+    """Return the rule of a model with ranks or a list of merges, on ids."""
     rule, tokens = model.rule, model.tokens
     if isinstance(rule, Merges):
         pairs = rule.pairs()
@@ -165,7 +166,7 @@ def id_rule(model: Model) -> Rule[int]:
 
     def by_rank(left: int, right: int) -> tuple[float, int] | None:
         if left not in spelling or right not in spelling:
-            return None  # the token of a byte, or the unknown one
+            return None  # the token of a byte, or the unknown token
         result = tokens.get(spelling[left] + spelling[right])
         return None if result is None else (result, result)
 
@@ -173,7 +174,7 @@ def id_rule(model: Model) -> Rule[int]:
 
 
 def unit_rule(model: Model) -> Rule[bytes]:
-    """The rule of scores, between strings."""
+    """Return the rule of a model with scores, on strings."""
     rule, tokens = model.rule, model.tokens
     scores = rule.scores if isinstance(rule, Scores) else {}
 

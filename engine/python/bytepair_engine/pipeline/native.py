@@ -1,4 +1,4 @@
-"""A pipeline on the native core."""
+"""The native backend of pipelines."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from bytepair_engine.pipeline.unicode_tables import YOUNGER
 if TYPE_CHECKING:
     from bytepair_engine import _core
 
-#: A step as the core takes it: its kind, and what belongs to it.
+#: A step in the format of the core: its kind and its arguments.
 Step = tuple[str, tuple[Any, ...]]
 
 
 class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]):
-    """A pipeline on the core; see `backend.Backend` for each method."""
+    """A pipeline on the native core; see `interface.Backend` for each method."""
 
     name: Final = "native"
     splitter: Final = "regex"
 
     def __init__(self, pipeline: Pipeline, core: _core.Pipeline) -> None:
-        """Use what `build` made."""
+        """Wrap a core that `build` created."""
         super().__init__(pipeline)
         self._core: Final = core
 
@@ -89,9 +89,9 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         disallowed: _core.PipelineNames,
         limit: int | None,
     ) -> int:
-        # No text has this many tokens.
-        most = None if limit is None else min(limit, sys.maxsize)
-        return self._core.count(text, allowed, disallowed, most)
+        # The core's integers hold no larger limit, and no text has more tokens.
+        limit = None if limit is None else min(limit, sys.maxsize)
+        return self._core.count(text, allowed, disallowed, limit)
 
     def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
         return self._core.decode(ids, errors)
@@ -101,13 +101,13 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
 
 
 def build(pipeline: Pipeline, cache_bytes: int) -> NativePipelineBackend:
-    """A pipeline on the core.
+    """Build a pipeline on the native core.
 
     Args:
         pipeline: The pipeline.
-        cache_bytes: What remembered pieces may take.
+        cache_bytes: Maximum memory of the cache of pieces.
     Raises:
-        VocabularyError: A pattern cannot be run in bounded time; or see `text_model`.
+        VocabularyError: A pattern cannot run in bounded time; or see `text_model`.
     """
     from bytepair_engine import _core
 
@@ -205,6 +205,6 @@ def _lower_case() -> dict[str, str]:
 
 @cache
 def _younger() -> tuple[tuple[int, int], ...]:
-    """The ranges of `YOUNGER`."""
+    """Return the ranges of `YOUNGER`."""
     ranges = regex.findall(r"\\U([0-9a-f]{8})(?:-\\U([0-9a-f]{8}))?", YOUNGER)
     return tuple((int(first, 16), int(last or first, 16)) for first, last in ranges)

@@ -1,4 +1,4 @@
-"""What each normaliser does to a stretch of text."""
+"""Apply normalisers to a stretch of text."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _CLUSTER: Final = regex.compile(r"\X")
 
 FormName = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-#: What is made from a longer cluster all starts where it does.
-_LONGEST_TO_CUT: Final = 32
+#: Maximum length of a cluster, in characters, whose result is aligned by character. All of a longer
+#: one's result has the cluster's start.
+_MAX_ALIGNED_CLUSTER: Final = 32
 
-#: A grapheme cluster of this many bytes is mapped character by character.
+#: Length in bytes from which a grapheme cluster is mapped character by character.
 _LONG_CLUSTER: Final = 6
 
 
@@ -49,7 +50,7 @@ def normalise(stretch: Aligned, steps: Iterable[Normaliser]) -> Aligned:
 
 
 def normalise_text(text: str, steps: Iterable[Normaliser]) -> str:
-    """The same for text whose origin does not matter."""
+    """Apply the steps of a pipeline to text, without tracking its origin."""
     return normalise(Aligned.original(text), steps).text
 
 
@@ -78,12 +79,12 @@ def _apply(stretch: Aligned, step: Normaliser) -> Aligned:
 
 
 def lower(character: str) -> str:
-    """The full lower-case mapping of one character, whatever version of Unicode Python has."""
+    """Return the full lower-case mapping of a character, independent of Python's version."""
     return LOWER_CASE.get(character) or character.lower()
 
 
 def unicode_form(text: str, form: FormName) -> str:
-    """`text` in a normalisation form, by the tables of Unicode 9."""
+    """Return `text` in a normalisation form, by the tables of Unicode 9."""
     parts, end = [], 0
     for match in _YOUNGER.finditer(text):
         parts += [unicodedata.normalize(form, text[end : match.start()]), match.group()]
@@ -93,8 +94,8 @@ def unicode_form(text: str, form: FormName) -> str:
 
 @cache
 def composes_backwards() -> frozenset[str]:
-    """The characters that may become one with the character before them, in some form: those
-    that do, and those that decompose into such a one first."""
+    """Return the characters that may compose with the character before them in some form,
+    including those whose decomposition starts with one."""
     seconds = {*map(chr, range(0x1161, 0x1176)), *map(chr, range(0x11A8, 0x11C3))}
     decompose = []
     for code in range(0x20000):
@@ -111,7 +112,7 @@ def composes_backwards() -> frozenset[str]:
 
 @cache
 def composes_forwards() -> frozenset[str]:
-    """The characters that may become one with the character after them, in some form."""
+    """Return the characters that may compose with the character after them in some form."""
     firsts = {*map(chr, range(0x1100, 0x1113)), *map(chr, range(0xAC00, 0xD7A4))}
     for code in range(0x20000):
         parts = unicodedata.decomposition(chr(code)).split()
@@ -122,8 +123,8 @@ def composes_forwards() -> frozenset[str]:
 
 
 def starts_cluster(character: str) -> bool:
-    """Whether text before `character` and text from it on normalise each by itself, in every
-    pipeline: it is a starter, and becomes one with nothing before it."""
+    """Whether the text before `character` and the text from it on normalise independently in every
+    form: it is a starter that does not compose with the text before it."""
     return (
         character < "\u0300"
         or not (unicodedata.combining(character) or character in composes_backwards())
@@ -132,8 +133,8 @@ def starts_cluster(character: str) -> bool:
 
 
 def _unicode_form(stretch: Aligned, step: UnicodeForm) -> Iterator[tuple[str, int]]:
-    """Each cluster is normalised by itself, and where it can be cut into characters each of
-    which gives a part of the result, each gives that part."""
+    """Normalise each cluster separately, and align it: if a cluster can be split into parts that
+    normalise independently, the result of each part has that part's start."""
     text, start = stretch.text, 0
     if text.isascii():
         yield from stretch.pairs()
@@ -143,7 +144,7 @@ def _unicode_form(stretch: Aligned, step: UnicodeForm) -> Iterator[tuple[str, in
             cluster, starts = text[start:end], stretch.starts[start:end]
             normal = unicode_form(cluster, step.form)
             done = 0
-            for i in range(1, len(cluster) if len(cluster) <= _LONGEST_TO_CUT else 1):
+            for i in range(1, len(cluster) if len(cluster) <= _MAX_ALIGNED_CLUSTER else 1):
                 before = unicode_form(cluster[:i], step.form)
                 if before + unicode_form(cluster[i:], step.form) == normal:
                     yield normal[done : len(before)], starts[0]
@@ -194,11 +195,11 @@ def _mapped(stretch: Aligned, table: CharsMapTable) -> Iterator[tuple[str, int]]
                 value = _shortest(table, character)
                 yield character if value is None else value, origin
         else:
-            # One to one as far as the cluster has characters, the rest from its last.
+            # Aligned one to one; any further characters have the start of the cluster's last one.
             for i, character in enumerate(whole):
                 yield character, stretch.starts[min(start + i, end - 1)]
 
 
 def _shortest(table: CharsMapTable, text: str) -> str | None:
-    """The value of the shortest key that starts `text`."""
+    """Return the value of the shortest key that `text` starts with; None if there is none."""
     return next((value for _, value in table.prefixes(text.encode(), 0)), None)

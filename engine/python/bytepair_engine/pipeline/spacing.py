@@ -1,5 +1,4 @@
-"""One walk over a stretch of text that maps strings to strings and makes its spaces regular: the
-normaliser `Spacing` of docs/formats.md."""
+"""The normaliser `Spacing` of docs/formats.md: map strings and normalise spaces in one pass."""
 
 from __future__ import annotations
 
@@ -16,17 +15,17 @@ _SPACE: Final = " "
 
 def space(stretch: Aligned, step: Spacing) -> Aligned:
     """Apply the step to one stretch."""
-    places = list(_places(stretch, step))
+    mapped = list(_mapped(stretch, step))
     if step.tidy:
-        while places and places[0][0] == _SPACE:
-            del places[0]
-    if not places:
+        while mapped and mapped[0][0] == _SPACE:
+            del mapped[0]
+    if not mapped:
         return Aligned("", ())
     after = stretch.starts[-1] + 1 if stretch.starts else 0
-    parts = [(_SPACE, places[0][1])] if step.pad == "before" else []
+    parts = [(_SPACE, mapped[0][1])] if step.pad == "before" else []
     after_space = True
-    for given, start in places:
-        kept = given.lstrip(_SPACE) if step.tidy and after_space else given
+    for value, start in mapped:
+        kept = value.lstrip(_SPACE) if step.tidy and after_space else value
         if kept:
             parts.append((kept, start))
             after_space = kept.endswith(_SPACE)
@@ -40,8 +39,8 @@ def space(stretch: Aligned, step: Spacing) -> Aligned:
     return Aligned(text[:end] + pad, starts)
 
 
-def _places(stretch: Aligned, step: Spacing) -> Iterator[tuple[str, int]]:
-    """What each place gives, and where in the original it starts."""
+def _mapped(stretch: Aligned, step: Spacing) -> Iterator[tuple[str, int]]:
+    """Yield the mapped strings of a stretch, each with the start of its source."""
     text = stretch.text
     table = charsmap(step.table) if step.table else None
     data = text.encode() if table else b""
@@ -49,18 +48,18 @@ def _places(stretch: Aligned, step: Spacing) -> Iterator[tuple[str, int]]:
     while at < len(text):
         kept = _longest_kept(step.kept).match(text, at) if step.kept else 0
         if kept:
-            given, length = text[at : at + kept], kept
+            value, length = text[at : at + kept], kept
         elif table and (found := table.longest(data, byte)):
-            given, length = found[1], len(data[byte : byte + found[0]].decode())
+            value, length = found[1], len(data[byte : byte + found[0]].decode())
         else:
-            given, length = text[at], 1
-        yield given, stretch.starts[at]
+            value, length = text[at], 1
+        yield value, stretch.starts[at]
         byte += len(text[at : at + length].encode())
         at += length
 
 
 class _Kept:
-    """A set of strings, which finds the longest that stands at a place."""
+    """A set of strings to search for: the longest at a position."""
 
     def __init__(self, strings: tuple[str, ...]) -> None:
         self._strings = frozenset(strings)
@@ -70,7 +69,7 @@ class _Kept:
             self._lengths[first] = sorted(lengths, reverse=True)
 
     def match(self, text: str, at: int) -> int:
-        """The length of the longest one at that place; 0 if there is none."""
+        """Return the length of the longest string at a position; 0 if there is none."""
         for length in self._lengths.get(text[at], ()):
             if text[at : at + length] in self._strings:
                 return length

@@ -1,4 +1,4 @@
-"""What each pre-tokenizer does to a piece."""
+"""Apply pre-tokenizers to a piece."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pre_tokenize(piece: Aligned, steps: Iterable[PreTokenizer]) -> list[Aligned]
     """Apply the steps of a pipeline to one stretch of normalised text.
 
     Returns:
-        Pieces that are not empty, in order.
+        The non-empty pieces in order.
     """
     pieces = [piece]
     for step in steps:
@@ -48,7 +48,7 @@ def _apply(piece: Aligned, step: PreTokenizer) -> Iterator[Aligned]:
 
 
 def spans(text: str, step: Split) -> list[tuple[int, int]]:
-    """Where the pieces of `text` start and end, in characters; some may be empty."""
+    """Return the start and the end of each piece of `text` in characters; pieces may be empty."""
     marked = list(_marked(text, compiled(step.pattern)))
     if step.inverted:
         marked = [(start, end, not is_match) for start, end, is_match in marked]
@@ -62,12 +62,12 @@ def spans(text: str, step: Split) -> list[tuple[int, int]]:
 
 @lru_cache(1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """A regular expression of a pipeline, compiled."""
+    """Compile a regular expression of a pipeline; cached."""
     return regex.compile(pattern)
 
 
 def _marked(text: str, pattern: regex.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
-    """The matches and what lies between them, in order, and which of the two each is."""
+    """Yield the matches and the text between them in order, and whether each is a match."""
     end = 0
     for match in pattern.finditer(text):
         if match.start() > end:
@@ -79,7 +79,7 @@ def _marked(text: str, pattern: regex.Pattern[str]) -> Iterator[tuple[int, int, 
 
 
 def _merged(marked: list[tuple[int, int, bool]], behaviour: Behaviour) -> list[tuple[int, int]]:
-    """Join each part to the one before it, where the behaviour says so."""
+    """Join parts to the previous part as the behaviour requires."""
     merged: list[tuple[int, int]] = []
     before = False  # whether the part before was a match
     for start, end, is_match in marked:

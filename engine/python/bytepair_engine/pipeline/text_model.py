@@ -1,22 +1,23 @@
-"""The model that text meets: a pipeline's, without the special tokens.
+"""The model for ordinary text: that of a pipeline without the special tokens.
 
-A publisher's model may hold special tokens, and may have merges that make one. To text they do not
-exist: it never becomes the id of what is not allowed, whatever the merges say. So an answer differs
-from the publisher's where the publisher's holds the id of a special token, and nowhere else; a
-pipeline for which that cannot be said is rejected.
+The model of a publisher may contain special tokens, and merges that produce them. For ordinary text
+they are removed, so that it never becomes a special id. The ids thus differ from the publisher's
+only if those contain a special id. A pipeline for which this cannot be guaranteed is rejected.
 
-**Theorem.** Let no special token that merging makes, and no id that stands for text without a
-token, be half of a merge to an ordinary token, and none be a unit. Then a piece becomes the same
-with and without the special tokens, or with them an id of one.
+**Theorem.** Assume that no special token is a unit, and that no special token which merging
+produces, or which replaces text without a token, is half of a merge to an ordinary token. Then the
+ids of a piece are the same with and without the special tokens, unless the ids with them contain a
+special id.
 
-*Proof.* Let the model with them give none for a piece. It did not take the piece whole as one. As
-nothing ordinary is merged from a special token, a part that is one stays one, or becomes another:
-so there never was one. Each merge was thus one that there is without them, too; all merges without
-them are among those with them, so each was the best of those as well; and the units are the same. ∎
+*Proof.* Assume that the ids with them contain no special id. Then the piece was not looked up as a
+whole special token. Since nothing ordinary is merged from a special token, a special part remains
+special until the end; so there never was one. So each merge also exists without the special tokens.
+All merges without them are among those with them, so each was the best one there too. The units are
+the same. ∎
 
-A pipeline is also rejected where the model may make the token of text that does not spell it once
-normalised: where a step puts one of its characters into text (as the mark for a space), where it
-starts or ends with `prefix` or `suffix`, or where its bytes are not its spelling.
+A pipeline is also rejected if the model could produce a special token from text that does not spell
+it after normalisation: if a step inserts one of its characters (such as the mark for a space), if
+it starts with `prefix` or ends with `suffix`, or if its bytes are not its spelling.
 """
 
 from __future__ import annotations
@@ -47,24 +48,23 @@ from bytepair_engine.pipeline.definition import (
 )
 
 _REMEDY: Final = (
-    "take it out of also_special if it is named there, or serve a vocabulary in which it is no "
-    "special token"
+    "remove it from also_special if it is there, or use a vocabulary in which it is not special"
 )
 
 
 def text_model(pipeline: Pipeline) -> Model:
-    """What turns text into ids, except for the added tokens that are found in it.
+    """Return the model for ordinary text.
 
     Args:
         pipeline: The pipeline.
     Returns:
-        Its model without the special tokens and the merges that name one; the same model if it
-        holds none. `byte_tokens` and `unknown` stay, special or not: they stand for text that has
-        no token, which no text can choose by how it spells them.
+        The model without the special tokens and the merges that involve one; the same model if it
+        contains none. `byte_tokens` and `unknown` stay even if special: they replace text without a
+        token, and no text can produce them by spelling them.
     Raises:
-        VocabularyError: The model may make a special token of a single byte or character, of text
-            that does not spell it, or on the way to an ordinary token: without it, text that
-            does not look like the token would become other ids. The error's source is the token.
+        VocabularyError: The model may produce a special token from a single byte or character, from
+            text that does not spell it, or as a part of an ordinary token. Removing it would change
+            the ids of text that does not look like the token. The error's source is the token.
     """
     model = pipeline.model
     special = {token.id: token.name for token in pipeline.added if token.special}
@@ -102,15 +102,15 @@ def _check(pipeline: Pipeline, hidden: Mapping[bytes, int], special: Mapping[int
     for token, token_id in hidden.items():
         name = special[token_id]
         if _is_unit(model, token):
-            _refuse(name, "it is a single byte or character, which text could not hold any more")
+            _refuse(name, "it is a single byte or character, so text could no longer contain it")
         if token_id in halves and (token_id in merged or token_id in stand_ins):
-            _refuse(name, "an ordinary token is merged from it, so text that holds that needs it")
+            _refuse(name, "an ordinary token is merged from it, so ordinary text needs it")
         if (token_id in merged or model.whole_first) and not _is_spelled(pipeline, token, name):
-            _refuse(name, "the model may make it of text that does not spell it")
+            _refuse(name, "the model may produce it from text that does not spell it")
 
 
 def _is_unit(model: Model, token: bytes) -> bool:
-    """Whether a single unit of some piece may be `token`."""
+    """Whether `token` may be a single unit of some piece."""
     prefix, suffix = model.prefix.encode(), model.suffix.encode()
     bodies = {token, token.removeprefix(prefix)}
     bodies |= {body.removesuffix(suffix) for body in bodies}
@@ -120,16 +120,17 @@ def _is_unit(model: Model, token: bytes) -> bool:
 
 
 def _is_spelled(pipeline: Pipeline, token: bytes, name: str) -> bool:
-    """Whether what becomes `token` is what spells it once it is normalised: no step puts one of its
-    characters into text, as for a space or the end of a word."""
+    """Whether only text that spells `token` after normalisation can become it: no step inserts one
+    of its characters, such as the mark for a space or for the end of a word."""
     prefix, suffix = pipeline.model.prefix, pipeline.model.suffix
     if (prefix and name.startswith(prefix)) or (suffix and name.endswith(suffix)):
         return False
-    put = {c for step in (*pipeline.normalisers, *pipeline.pre_tokenizers) for c in _put(step)}
-    return token == name.encode() and put.isdisjoint(name)
+    steps = (*pipeline.normalisers, *pipeline.pre_tokenizers)
+    inserted = {character for step in steps for character in _inserted(step)}
+    return token == name.encode() and inserted.isdisjoint(name)
 
 
-def _put(step: Normaliser | PreTokenizer) -> str:
+def _inserted(step: Normaliser | PreTokenizer) -> str:
     match step:
         case Prepend(text):
             return text
@@ -145,7 +146,8 @@ def _put(step: Normaliser | PreTokenizer) -> str:
 
 
 def _listed(rule: Merges, special: AbstractSet[int]) -> tuple[set[int], set[int]]:
-    """The special tokens that merges make, and those that they make ordinary tokens of."""
+    """Return the special tokens that merges produce, and those that are a half of a merge to an
+    ordinary token."""
     merged = set(rule.results) & special
     if special.isdisjoint(rule.lefts) and special.isdisjoint(rule.rights):
         return merged, set()
@@ -160,7 +162,7 @@ def _listed(rule: Merges, special: AbstractSet[int]) -> tuple[set[int], set[int]
 
 
 def _concatenated(model: Model, hidden: Mapping[bytes, int]) -> tuple[set[int], set[int]]:
-    """As `_listed`, where any two tokens merge whose concatenation is one."""
+    """Return the same as `_listed`, for rules that merge if the concatenation is a token."""
     merged = {i for token, i in hidden.items() if any(_halves(model, token))}
     ends = tuple(hidden)
     longer = (
@@ -173,13 +175,13 @@ def _concatenated(model: Model, hidden: Mapping[bytes, int]) -> tuple[set[int], 
 
 
 def _halves(model: Model, token: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Every two parts of a piece that may merge to `token`, and perhaps some that may not."""
+    """Yield all pairs of parts that may merge to `token`; some of them may be impossible."""
     scores = model.rule.scores if isinstance(model.rule, Scores) else None
     if scores is not None and model.tokens[token] not in scores:
         return
     for cut in range(1, len(token)):
         pair = token[:cut], token[cut:]
-        # Under scores, a character merges that is no token.
+        # With scores, a character that is not a token can merge.
         if all(
             part in model.tokens or (scores is not None and len(part.decode(errors="replace")) == 1)
             for part in pair
