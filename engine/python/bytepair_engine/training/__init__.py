@@ -1,1 +1,1 @@
-"""Training: from texts to a merge table, and what is written of it."""
+"""Training of vocabularies from texts, and writers of their files."""

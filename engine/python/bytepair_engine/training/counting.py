@@ -1,4 +1,4 @@
-"""From texts to pre-tokens and how often each stands: on every core, in bounded memory."""
+"""Count the pre-tokens of texts, on all cores and in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.special_names import SpecialNames
 
-#: Characters of texts that are counted at once, on all threads.
+#: Number of characters of a batch, which is counted on all threads.
 BATCH_CHARACTERS: Final = 8 * 2**20
-#: A text of more is cut where its pre-tokens allow it, so that all threads have a part.
+#: Longer texts are split at split points, so that all threads have work.
 PART_CHARACTERS: Final = 2**20
-#: A longer pre-token is refused: places in it are counted in 32 bits.
-_MOST_CHARACTERS: Final = 2**29
+#: Longer texts without split points are rejected: the core has 32-bit positions.
+_MAX_CHARACTERS: Final = 2**29
 
 _NO_NAMES: Final = SpecialNames(frozenset())
 _NO_LIMIT: Final = 2**62
 
-# In a class that has a property of this name, it is no type.
+# In a class with a property `bytes`, the name is not a type.
 _Column = bytes
 
 
 class Counting:
-    """Counts the pre-tokens of texts as they come. Use it as a context: it may hold files."""
+    """Counts the pre-tokens of texts. Use it as a context manager: it may have temporary files."""
 
     def __init__(
         self,
@@ -40,19 +40,18 @@ class Counting:
         memory_bytes: int | None = None,
         folder: str | None = None,
     ) -> None:
-        """Start with nothing.
+        """Start without counts.
 
         Args:
             pattern: The split pattern, resolved; None to count each text as one pre-token.
-            threads: In [0, 1024]; 0 for one for each core that the process may
-                use.
-            memory_bytes: What the counts may take before they are written to a temporary file, as
-                a sorted run; the runs are merged in the end, so the counts stay exact. None for
-                no limit.
-            folder: Where temporary files go; None for the system's place for them.
+            threads: Number of threads in [0, 1024]; 0 for one per core that the process may use.
+            memory_bytes: Maximum memory of the counts, above which they are written to a temporary
+                file as a sorted run. Runs are merged at the end, so counts are exact. None for no
+                limit.
+            folder: The folder of temporary files; None for the system's default.
         Raises:
             InvalidOption: A number is out of range.
-            VocabularyError: The native core does not run the pattern.
+            VocabularyError: The native core cannot run the pattern.
         """
         if not 0 <= threads <= MAX_THREADS:
             raise InvalidOption("threads", f"must be from 0 to {MAX_THREADS}")
@@ -86,33 +85,32 @@ class Counting:
 
     @property
     def bytes(self) -> int:
-        """How many bytes of text were counted."""
+        """Number of bytes of text that were counted."""
         return self._open.bytes
 
     @property
     def runs(self) -> int:
-        """How many times counts were written to a file."""
+        """Number of runs that were written to files."""
         return self._open.runs
 
     def add(self, texts: Sequence[str]) -> None:
-        """Count texts, each by itself.
+        """Count texts, each separately.
 
         Raises:
-            InvalidUnicode: One has a lone surrogate; then none of them was counted.
-            TrainingError: One is too long.
+            InvalidUnicode: A text has a lone surrogate; none of the texts was counted.
+            TrainingError: A text is too long.
             OSError: A run cannot be written.
         """
         for text in texts:
-            if len(text) > _MOST_CHARACTERS:
+            if len(text) > _MAX_CHARACTERS:
                 raise TrainingError(
-                    f"a text has {len(text)} characters, and its pattern says nowhere that it can "
-                    "be cut",
+                    f"a text has {len(text)} characters, and its pattern has no known split points",
                     "train with a named pattern, or on shorter texts",
                 )
         self._open.add(list(texts))
 
     def add_counts(self, counts: _core.PretokenCounts) -> None:
-        """Add counts that were made before, as if their texts came now.
+        """Add earlier counts, as if their texts were counted now.
 
         Raises:
             OSError: A run cannot be written.
@@ -120,16 +118,16 @@ class Counting:
         self._open.add_counts(counts)
 
     def add_columns(self, words: _Column, offsets: _Column, counts: _Column) -> None:
-        """Add counts that come as columns, as Arrow has them, in the order of first occurrence.
+        """Add counts in columns, in Arrow's format, in order of first occurrence.
 
         Args:
-            words: The pre-tokens, one after the other.
-            offsets: Where each starts in `words`, then where the last ends: 64 bits each,
-                little-endian.
-            counts: How often each stands, from 1 to 2⁶³ - 1: likewise.
+            words: The concatenated pre-tokens.
+            offsets: The start of each pre-token in `words`, then the end of the last: 64 bits
+                each, little-endian.
+            counts: The count of each pre-token, from 1 to 2⁶³ - 1: 64 bits each, little-endian.
         Raises:
-            TrainingError: The columns do not fit each other, a pre-token is empty, or a count is
-                out of range; then none was added.
+            TrainingError: The columns do not match, a pre-token is empty, or a count is out of
+                range; nothing was added.
             OSError: A run cannot be written.
         """
         if not self._open.add_columns(words, offsets, counts):
@@ -139,7 +137,7 @@ class Counting:
             )
 
     def counts(self) -> _core.PretokenCounts:
-        """What was counted so far, in the order of first occurrence.
+        """Return all counts so far, in order of first occurrence.
 
         Raises:
             OSError: A run cannot be read.
@@ -148,19 +146,19 @@ class Counting:
 
 
 def text_batches(texts: Iterable[str], pattern: str | None) -> Iterator[list[str]]:
-    """Texts of any number and length, as batches of parts to count."""
-    return batches(chain.from_iterable(_cut(text, pattern) for text in texts))
+    """Divide texts into parts, and group these into batches to count."""
+    return batches(chain.from_iterable(_parts(text, pattern) for text in texts))
 
 
-def _cut(text: str, pattern: str | None) -> Iterable[str]:
+def _parts(text: str, pattern: str | None) -> Iterable[str]:
     return (text,) if len(text) <= PART_CHARACTERS else parts((text,), pattern)
 
 
 def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.PretokenCounts:
-    """Counts from pre-tokens that were counted elsewhere.
+    """Convert a mapping from pre-tokens to counts.
 
     Raises:
-        InvalidOption: A pre-token is empty, or a count is no number from 0 to 2⁶³ - 1.
+        InvalidOption: A pre-token is empty, or a count is not an integer from 0 to 2⁶³ - 1.
         TypeError: A pre-token is neither text nor bytes.
     """
 
@@ -177,15 +175,15 @@ def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.Pretoken
 
 
 def parts(pieces: Iterable[str], pattern: str | None) -> Iterator[str]:
-    """One text that comes in pieces, as parts whose pre-tokens are those of the text.
+    """Divide one text into parts whose pre-tokens are those of the text.
 
     Args:
-        pieces: The text, cut anywhere; a tuple, if all of it is there already.
-        pattern: The split pattern. If no split points are known for it, or it is None, the text is
-            one piece.
+        pieces: The text in pieces of any length; a tuple if all of it is in memory.
+        pattern: The split pattern. If it is None or has no known split points, the text is one
+            part.
     """
     split_points = None if pattern is None else split_points_of(pattern)
-    # To cut what is short takes a third of the time of counting it, and no thread waits for a part.
+    # Splitting a short text would take a third of the time of counting it, for no benefit.
     is_short = isinstance(pieces, tuple) and sum(map(len, pieces)) <= PART_CHARACTERS
     if split_points is None or is_short:
         if whole := "".join(pieces):
@@ -207,7 +205,7 @@ def parts(pieces: Iterable[str], pattern: str | None) -> Iterator[str]:
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in lists of about BATCH_CHARACTERS."""
+    """Group texts into lists of about BATCH_CHARACTERS."""
     batch: list[str] = []
     held = 0
     for text in texts:

@@ -1,4 +1,4 @@
-"""From counted pre-tokens to merges: the native trainer, in steps that can be interrupted."""
+"""Train merges on counted pre-tokens, in steps that can be interrupted."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 Phase = Literal["count", "merge", "done"]
 
-#: How long a step may take: so soon an interrupt is noticed, and progress reported.
+#: Maximum duration of a step, after which interrupts are handled and progress is reported.
 STEP_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training has come.
+    """The progress of a training.
 
     Attributes:
         phase: "count" while texts are read, "merge" afterwards, "done" at the end.
-        text_bytes: How many bytes of text were counted so far.
-        text_tokens: How many tokens they have by now; 0 while texts are read.
-        tokens: How many ordinary tokens there are.
-        wanted: How many there are to be.
+        text_bytes: Number of bytes of text counted so far.
+        text_tokens: Current number of tokens of the text; 0 while texts are read.
+        tokens: Current number of ordinary tokens.
+        wanted: Requested number of ordinary tokens.
     """
 
     phase: Phase
@@ -39,7 +39,7 @@ class Progress:
 
     @property
     def bytes_per_token(self) -> float:
-        """How many bytes of the texts one token stands for; 0 while that is not known."""
+        """Average number of bytes of a token in the texts; 0 if it is not known yet."""
         return self.text_bytes / self.text_tokens if self.text_tokens else 0.0
 
 
@@ -47,21 +47,21 @@ Report = Callable[[Progress], object]
 
 
 def _empty() -> TrainingError:
-    return TrainingError("there is no text to train on", "give a text that is not empty")
+    return TrainingError("there is no text to train on", "give a non-empty text")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A merge table, and how it came to be.
+    """The result of a training.
 
     Attributes:
-        settings: What was requested.
-        tokens: The ordinary tokens by id: the bytes, then what merges made.
-        merges: In order; the first made the token 256, and each the next.
-        text_bytes: How many bytes of text it was trained on.
-        text_tokens: How many tokens they have.
-        is_complete: Whether there are as many tokens as requested; if not, no pair was left that
-            stands often enough.
+        settings: The settings of the training.
+        tokens: The ordinary tokens by id: the bytes, then the results of the merges.
+        merges: The merges in order. The first produced the token 256, each further one the next.
+        text_bytes: Number of bytes of the texts.
+        text_tokens: Number of tokens of the texts.
+        is_complete: Whether the requested number of tokens was reached; if not, no remaining pair
+            is frequent enough.
     """
 
     settings: TrainingSettings
@@ -73,7 +73,7 @@ class Trained:
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """The special tokens and their ids, which follow those of the ordinary ones."""
+        """The special tokens with their ids, which follow those of the ordinary tokens."""
         names = self.settings.special_tokens
         return {name: len(self.tokens) + number for number, name in enumerate(names)}
 
@@ -86,12 +86,13 @@ def merge_counts(
     """Train on counted pre-tokens, on the native core.
 
     Args:
-        counts: The pre-tokens in the order of first occurrence, which "first-seen" goes by.
-        report: Called some ten times a second; what it raises ends the training.
+        counts: The pre-tokens in order of first occurrence, which "first-seen" depends on.
+        settings: The settings.
+        report: Called about ten times per second; an exception that it raises ends the training.
     Returns:
-        The merges. The same counts and settings always give the same ones.
+        The result, which is deterministic.
     Raises:
-        TrainingError: There is nothing to train on, or more than can be counted.
+        TrainingError: There is no text, or too much to count.
     """
     from bytepair_engine import _core
 
@@ -117,10 +118,10 @@ def merge_counts(
 
 
 def merge_by_reference(counts: Mapping[bytes, int], settings: TrainingSettings) -> Trained:
-    """The same by the definition.
+    """Train on counted pre-tokens with the reference implementation.
 
     Raises:
-        TrainingError: There is nothing to train on.
+        TrainingError: There is no text.
     """
     text_bytes = sum(len(word) * count for word, count in counts.items())
     if not text_bytes:

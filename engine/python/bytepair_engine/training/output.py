@@ -1,4 +1,4 @@
-"""The files of a trained encoding: a rank file, and the configuration that serves it."""
+"""Write the files of a trained encoding: a rank file, and a configuration for the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BARE: Final = re.compile("[A-Za-z0-9_-]+")
 
 
 def rank_file(tokens: Iterable[tuple[bytes, int]]) -> bytes:
-    r"""A rank file in tiktoken's format: a line for each token, in base64, and its id.
+    r"""Write a rank file in tiktoken's format. Each line is a token in base64 and its id.
 
     >>> rank_file([(b"a", 0), (b"ab", 1)])
     b'YQ== 0\nYWI= 1\n'
@@ -26,12 +26,12 @@ def rank_file(tokens: Iterable[tuple[bytes, int]]) -> bytes:
 def configuration(
     name: str, *, file: str, data: bytes, pattern: str, special_tokens: Mapping[str, int]
 ) -> str:
-    """The table of the server's configuration file that declares the encoding.
+    """Write the table of the server's configuration file that declares an encoding.
 
     Args:
-        name: The encoding's.
-        file: The rank file, as the configuration is to name it.
-        data: Its content.
+        name: The encoding's name.
+        file: The name of the rank file in the configuration.
+        data: The content of the rank file.
         pattern: The split pattern, resolved.
         special_tokens: Spelling to id.
     """
@@ -50,5 +50,5 @@ def configuration(
 
 
 def _string(text: str) -> str:
-    """A basic string of TOML: as in JSON, except for one character."""
+    """Write a basic string of TOML, which differs from JSON by one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

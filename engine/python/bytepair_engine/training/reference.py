@@ -1,20 +1,20 @@
-r"""The definition of training: byte-pair merges in plain Python, written to be read.
+r"""The reference of training: byte-pair merges in plain Python, written to be read.
 
 Let W be the *pre-tokens* of a corpus: its texts, split by the pattern, each a sequence of bytes.
 Every byte is a token. Training repeats two steps.
 
-1. Count every pair of adjacent tokens in W, overlapping occurrences too; nothing is adjacent
-   across the end of a pre-token, so nothing merges across two of them, or across two texts.
-2. Take the pair of the greatest count, by the tie rule if there are several. What the two make
-   is a token and has the next id. In every pre-token, from left to right, replace the pair by it.
+1. Count every pair of adjacent tokens in W, including overlapping occurrences. Tokens of different
+   pre-tokens are not adjacent, so nothing merges across pre-tokens or texts.
+2. Choose the pair with the highest count, by the tie rule if there are several. Its concatenation
+   becomes a token with the next id. In every pre-token, from left to right, replace the pair by it.
 
-It ends when there are enough tokens, or when no pair stands often enough.
+It ends when there are enough tokens, or when no pair is frequent enough.
 
-No two tokens have the same bytes, and encoding by the table gives every pre-token the tokens that
-training left it with: both are proven below.
+No two tokens have the same bytes, and encoding by the table yields the tokens that training left in
+every pre-token: both are proven below.
 
-A pre-token that stands n times is counted once with weight n: pairs within equal pre-tokens are
-equal, and stay so.
+A pre-token that occurs n times is counted once with weight n: the pairs within equal pre-tokens are
+always equal.
 
 >>> merges = train_reference({b"aaab": 2, b"ab": 1}, tokens=258, byte_order=bytes(range(256)))
 >>> [(merge.left, merge.right, merge.count) for merge in merges]
@@ -23,41 +23,40 @@ equal, and stay so.
 Sources: P. Gage, "A New Algorithm for Data Compression" (1994); R. Sennrich, B. Haddow, A. Birch,
 "Neural Machine Translation of Rare Words with Subword Units" (2016).
 
-No token is made twice. If two different pairs could make the same bytes, "a"+"bc" and "ab"+"c", a
-table would lose a token. It cannot happen.
+No token is produced twice. If two different pairs could produce the same bytes, such as "a"+"bc"
+and "ab"+"c", a table would lose a token. This cannot happen.
 
-*Lemma.* Let t be a byte string, and let an occurrence of t in a pre-token have ends that no
-token crosses after step s. Then its tokens after step s are those that t would have after step s
-if it were a pre-token by itself.
+*Lemma.* Let t be a byte string, and let no token cross the ends of an occurrence of t in a
+pre-token after step s. Then the tokens of the occurrence after step s are those that t would have
+after step s if it were a pre-token.
 
-*Proof.* By induction over the steps. No token crossed them before, since tokens only grow.
+*Proof.* By induction over the steps. No token crossed the ends before, because tokens only grow.
 A step replaces one pair from left to right. Outside a run of equal tokens, occurrences of a pair
-do not overlap, so those inside t are replaced in both cases alike. In a run x x x … the pairs are
-taken two by two from its start. If a run reaches into t from the left, an even number of its
-tokens stands before t, or a token would cross the end; so the pairs inside t are the same as
-without what stands before. ∎
+do not overlap, so those inside t are replaced in the same way in both cases. In a run x x x … the
+pairs are replaced two by two from its start. If a run extends into t from the left, an even number
+of its tokens comes before t, or a token would cross the end; so the pairs inside t are the same as
+without the text before it. ∎
 
 *Theorem.* No two tokens have the same bytes. *Proof.* By the lemma, wherever t becomes one token,
-it does so in the step in which t by itself does, and by the pair that t by itself consists of
-then. ∎
+it does so in the same step as t alone, and from the pair that t alone consists of then. ∎
 
-Encoding gives what training left. By a rank file, any two adjacent tokens merge whose bytes are a
-token's, lowest rank first, then leftmost (docs/algorithms.md). Training merged certain pairs only,
+Encoding reproduces training. With a rank file, two adjacent tokens merge if their concatenation is
+a token, lowest rank first, then leftmost (docs/algorithms.md). Training merged only certain pairs,
 in order. Both leave every pre-token with the same tokens.
 
-*Proof.* Let S be what the steps up to rank r left of a pre-token.
+*Proof.* Let S be the tokens of a pre-token after the steps up to rank r.
 
-- No two adjacent tokens of S make a token of rank r or less: by the lemma they would be one by
-  now.
-- So let q > r be the lowest rank that two adjacent ones make, and t its token. The steps between r
-  and q find nothing in S, since a pair of theirs would make a token of lower rank. By the lemma,
-  what makes up each such t is what makes up t by itself before step q: the pair of step q. So the
-  rank rule merges that pair, and no other, as step q does.
-- Nothing of lower rank comes up meanwhile: if t and its neighbour z made a token u of a rank below
-  q, then u would have been one token before step q, by the lemma. ∎
+- No two adjacent tokens of S make a token of rank r or less: by the lemma they would have become
+  one token already.
+- So let q > r be the lowest rank that two adjacent tokens make, and t its token. The steps between
+  r and q find nothing in S, because their pair would make a token of lower rank. By the lemma, the
+  parts of each such t are those of t alone before step q: the pair of step q. So the rank rule
+  merges exactly that pair, as step q does.
+- Nothing of lower rank arises meanwhile: if t and an adjacent token z made a token u of a rank
+  below q, then u would have been one token before step q, by the lemma. ∎
 
-Hence a table of ranks holds all that training found, and the merges of `tokenizer.json` are those
-of training, in order.
+Hence a table of ranks contains the complete result of training, and the merges of `tokenizer.json`
+are those of training, in order.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One merge: two tokens, and how often they stood side by side."""
+    """A merge: the ids of the two tokens, and the number of times they were adjacent."""
 
     left: int
     right: int
@@ -85,30 +84,30 @@ def train_reference(
     min_frequency: int = 1,
     ties: Literal["lowest", "first-seen"] = "lowest",
 ) -> list[Merge]:
-    """Train.
+    """Train merges.
 
     Args:
-        counts: How often each pre-token stands, in the order of first occurrence.
-        tokens: How many tokens there are to be, with the 256 bytes.
+        counts: Pre-token to count, in order of first occurrence.
+        tokens: Number of tokens to reach, including the 256 bytes.
         byte_order: The bytes in the order of their ids.
-        min_frequency: How often a pair must stand to be merged, from 1.
-        ties: "lowest": of several pairs that of the lowest ids, left before right. "first-seen":
-            the one that stands first.
+        min_frequency: Minimum count of a pair to merge, at least 1.
+        ties: The rule for pairs with equal counts. "lowest": the pair with the lowest ids, left
+            before right. "first-seen": the pair that occurs first.
     Returns:
-        The merges in order; fewer than requested if no pair stands often enough.
+        The merges in order; fewer than requested if no pair is frequent enough.
     """
     words = [([byte_order.index(byte) for byte in word], n) for word, n in counts.items() if n]
     bytes_of = [bytes([byte]) for byte in byte_order]
     merges: list[Merge] = []
     while len(bytes_of) < tokens:
-        stands: dict[tuple[int, int], int] = {}  # in the order of first occurrence
+        pairs: dict[tuple[int, int], int] = {}  # counts, in order of first occurrence
         for word, n in words:
             for pair in pairwise(word):
-                stands[pair] = stands.get(pair, 0) + n
+                pairs[pair] = pairs.get(pair, 0) + n
         if ties == "lowest":
-            stands = dict(sorted(stands.items()))
-        left, right = max(stands, key=lambda pair: stands[pair], default=(0, 0))
-        count = stands.get((left, right), 0)
+            pairs = dict(sorted(pairs.items()))
+        left, right = max(pairs, key=lambda pair: pairs[pair], default=(0, 0))
+        count = pairs.get((left, right), 0)
         if count < min_frequency:
             break
         token = len(bytes_of)
@@ -119,7 +118,7 @@ def train_reference(
 
 
 def replace(word: Sequence[int], left: int, right: int, token: int) -> list[int]:
-    """The word with every pair replaced, from left to right."""
+    """Replace every occurrence of a pair in a word, from left to right."""
     result: list[int] = []
     at = 0
     while at < len(word):

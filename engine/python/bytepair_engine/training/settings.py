@@ -1,4 +1,4 @@
-"""The settings of a training: one frozen object, checked once."""
+"""The settings of a training."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ BYTE_ORDERS: Final[dict[ByteOrder, bytes]] = {
     "value": bytes(range(256)),
 }
 
-#: The pattern by which every text is one pre-token, whatever it holds.
+#: The pattern that makes every text one pre-token.
 WHOLE_TEXT: Final = r"[\s\S]+"
 
-#: Counts and ids are that large at the most.
-_MOST: Final = 2**31 - 1
+#: Maximum of counts and ids.
+_MAX_VALUE: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """What decides a merge table, beside the texts.
+    """The settings that determine a vocabulary, together with the texts.
 
     Attributes:
-        vocab_size: How many tokens there are to be: the 256 bytes, the merges, and the special
-            tokens.
-        pattern: The split pattern, resolved; None for none, so that each text is one pre-token.
-        special_tokens: In the order of their ids, which follow those of the ordinary tokens.
-        min_frequency: How often a pair must stand to be merged, from 1.
-        ties: Which of several most frequent pairs is merged: "lowest", the one of the lowest ids,
-            left before right, as HuggingFace's BpeTrainer does where the bytes have the order
-            "gpt2"; "first-seen", the one that stands first, as minbpe does.
-        byte_order: The order of the bytes' ids: "gpt2", as in the published tables, or "value".
+        vocab_size: Number of tokens: the 256 bytes, the merges, and the special tokens.
+        pattern: The split pattern, resolved; None to make each text one pre-token.
+        special_tokens: The special tokens in order of ids, which follow those of ordinary tokens.
+        min_frequency: Minimum count of a pair to merge, at least 1.
+        ties: The rule for pairs with equal counts. "lowest": the pair with the lowest ids, left
+            before right, as in Hugging Face's BpeTrainer with the byte order "gpt2".
+            "first-seen": the pair that occurs first, as in minbpe.
+        byte_order: The order of the ids of bytes: "gpt2", as in the published tables, or "value".
     """
 
     vocab_size: int
@@ -60,14 +59,14 @@ class TrainingSettings:
         ties: Ties = "lowest",
         byte_order: ByteOrder = "gpt2",
     ) -> TrainingSettings:
-        """Make settings of what a caller asks for.
+        """Check values and create the settings; see the class for the other arguments.
 
         Args:
-            pattern: A name of `patterns.PATTERNS`, a regular expression, or None for whole texts.
+            pattern: A name in `patterns.PATTERNS`, a regular expression, or None for whole texts.
         Raises:
-            InvalidOption: A value is outside its domain, or the vocabulary is smaller than the
-                bytes and the special tokens.
-            VocabularyError: The pattern is no name and does not compile.
+            InvalidOption: A value is invalid, or `vocab_size` is smaller than the number of bytes
+                and special tokens.
+            VocabularyError: The pattern is not a known name and does not compile.
         """
         if pattern is not None:
             pattern = resolve_pattern(pattern, "the split pattern")
@@ -75,21 +74,21 @@ class TrainingSettings:
             raise InvalidOption("special_tokens", "must be a list of strings, not one string")
         for number, token in enumerate(special_tokens):
             if not isinstance(token, str) or not token:
-                raise InvalidOption("special_tokens", f"{token!r} is not a text, or empty")
+                raise InvalidOption("special_tokens", f"{token!r} is not a string, or empty")
             if token in special_tokens[:number]:
                 raise InvalidOption("special_tokens", f"{token!r} is given twice")
         if ties not in ("lowest", "first-seen"):
             raise InvalidOption("ties", 'must be "lowest" or "first-seen"')
         if byte_order not in BYTE_ORDERS:
             raise InvalidOption("byte_order", 'must be "gpt2" or "value"')
-        if not 1 <= min_frequency <= _MOST:
-            raise InvalidOption("min_frequency", f"must be from 1 to {_MOST}")
-        least = 256 + len(special_tokens)
-        if not least <= vocab_size <= _MOST:
+        if not 1 <= min_frequency <= _MAX_VALUE:
+            raise InvalidOption("min_frequency", f"must be from 1 to {_MAX_VALUE}")
+        minimum = 256 + len(special_tokens)
+        if not minimum <= vocab_size <= _MAX_VALUE:
             raise InvalidOption(
                 "vocab_size",
-                f"must be from {least} to {_MOST}: the 256 bytes and {len(special_tokens)} special "
-                f"tokens have their place in it, and it is {vocab_size}",
+                f"must be from {minimum} (256 bytes and {len(special_tokens)} special tokens) to "
+                f"{_MAX_VALUE}, and is {vocab_size}",
             )
         return cls(
             vocab_size=vocab_size,
@@ -102,5 +101,5 @@ class TrainingSettings:
 
     @property
     def ordinary_tokens(self) -> int:
-        """How many tokens there are to be without the special ones."""
+        """Number of tokens without the special ones."""
         return self.vocab_size - len(self.special_tokens)

@@ -1,13 +1,12 @@
-r"""A trained encoding as the tokenizer.json that HuggingFace tokenizers loads.
+r"""Write a trained encoding as a tokenizer.json for Hugging Face's tokenizers.
 
-The merges are those of the training, in order. By them HuggingFace's merging gives the ids of the
-rank file, on every text: `reference.py` proves that merging a pair of tokens that training never
-merged, but whose bytes are a token's, does not come up.
+The merges are those of the training, in order. With them, tokenizers produces the ids of the rank
+file for every text: `reference.py` proves that a pair which training never merged, but whose
+concatenation is a token, does not occur.
 
-The pattern is the one thing that cannot be written down for certain: HuggingFace runs it by another
-engine of regular expressions (Oniguruma), in which some signs mean something else. The named
-patterns have a spelling here that means the same in both; any other pattern is written as it is if
-it has none of those signs, and refused otherwise.
+The split pattern may not be portable: tokenizers runs it on another regex engine (Oniguruma), which
+interprets some constructs differently. Named patterns are written in an equivalent spelling. Any
+other pattern is written unchanged if it has no such construct, and rejected otherwise.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from bytepair_engine.pipeline.byte_alphabet import write_bytes
 from bytepair_engine.training.merging import Trained
 from bytepair_engine.vocabulary.patterns import PATTERNS
 
-#: Where the named pattern's own spelling has signs that Oniguruma reads differently.
-_SPELLED: Final = {
+#: Equivalent spellings of the named patterns with constructs that Oniguruma interprets differently.
+_EQUIVALENTS: Final = {
     PATTERNS["gpt2"]: r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     PATTERNS["cl100k_base"]: (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -30,8 +29,8 @@ _SPELLED: Final = {
     ),
 }
 
-#: Possessive quantifiers, anchors, properties and classes that the two engines read differently.
-_READ_DIFFERENTLY: Final = re.compile(
+#: Possessive quantifiers, anchors, properties and classes that the engines interpret differently.
+_NOT_PORTABLE: Final = re.compile(
     r"[*+?]\+|\{[\d,]+\}\+|(?<!\[)\^|\$|\\[^\W_pPsSrntdDwW]|\[\[|&&|\(\?[^:=!i]"
 )
 
@@ -40,7 +39,7 @@ def tokenizer_json(trained: Trained) -> str:
     """Write a tokenizer.json.
 
     Raises:
-        TrainingError: The pattern may mean something else in HuggingFace's engine.
+        TrainingError: The pattern may have another meaning in Oniguruma.
     """
     tokens = [write_bytes(token) for token in trained.tokens]
     content: dict[str, Any] = {
@@ -94,12 +93,12 @@ def _byte_level() -> dict[str, Any]:
 def _splits(pattern: str | None) -> list[dict[str, Any]]:
     if pattern is None:
         return []
-    spelled = _SPELLED.get(pattern, pattern)
-    if pattern not in PATTERNS.values() and _READ_DIFFERENTLY.search(pattern):
+    portable = _EQUIVALENTS.get(pattern, pattern)
+    if pattern not in PATTERNS.values() and _NOT_PORTABLE.search(pattern):
         raise TrainingError(
-            f"the split pattern {pattern!r} may mean something else to HuggingFace tokenizers",
-            "train with a named pattern, or without possessive quantifiers, anchors and the like, "
-            "to get a tokenizer.json",
+            f"the split pattern {pattern!r} may have another meaning in Hugging Face's tokenizers",
+            "for a tokenizer.json, train with a named pattern, or without possessive quantifiers, "
+            "anchors and the like",
         )
     return [
         {
@@ -108,5 +107,5 @@ def _splits(pattern: str | None) -> list[dict[str, Any]]:
             "behavior": "Isolated",
             "invert": False,
         }
-        for line in spelled.split("\n")
+        for line in portable.split("\n")
     ]

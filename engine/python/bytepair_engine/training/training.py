@@ -1,4 +1,4 @@
-"""The function `train`: texts or counts in, an encoding out."""
+"""The function `train`, which trains an encoding on texts or counts."""
 
 from __future__ import annotations
 
@@ -40,32 +40,33 @@ def train(
     """Train an encoding.
 
     Args:
-        corpus: Texts, each a unit across whose ends nothing merges; or pre-tokens and how often
-            each stands, in the order of first occurrence. A corpus that is one string is refused.
-        vocab_size: How many tokens there are to be: the 256 bytes, the merges and the special
-            tokens, at least 256 + len(special_tokens).
-        pattern: A name of `patterns.PATTERNS` or a regular expression; None to let merges go
-            across the whole of each text.
-        special_tokens: In the order of their ids, which follow those of the ordinary tokens. They
-            are not looked for in the texts.
-        min_frequency: How often a pair must stand to be merged, from 1.
-        ties: Which of several most frequent pairs is merged; see `settings.TrainingSettings`.
-        byte_order: The order of the bytes' ids: "gpt2", or "value".
+        corpus: Texts, across whose ends nothing merges; or a mapping from pre-token to count, in
+            order of first occurrence. A single string is rejected.
+        vocab_size: Number of tokens: the 256 bytes, the merges and the special tokens; at least
+            256 + len(special_tokens).
+        pattern: A name in `patterns.PATTERNS` or a regular expression; None to let merges cross the
+            whole of each text.
+        special_tokens: The special tokens in order of ids, which follow those of ordinary tokens.
+            The texts are not searched for them.
+        min_frequency: Minimum count of a pair to merge, at least 1.
+        ties: The rule for pairs with equal counts; see `settings.TrainingSettings`.
+        byte_order: The order of the ids of bytes: "gpt2" or "value".
         name: The name of the encoding.
-        progress: Called with a `Progress` some ten times a second; what it raises ends the
-            training.
-        threads: The most threads that count; 0 for one for each core. The table is the same.
-        memory_bytes: What counts may take while texts are read, before they go to temporary
-            files; None for no limit. The table is the same.
-        backend: "native" or "reference"; None for native where the core is built.
+        progress: Called with a `Progress` about ten times per second; an exception that it raises
+            ends the training.
+        threads: Maximum number of threads that count; 0 for one per core. Does not change the
+            result.
+        memory_bytes: Maximum memory of counts, above which they go to temporary files; None for no
+            limit. Does not change the result.
+        backend: "native" or "reference"; None for native if the core is built, else reference.
     Returns:
-        The encoding. It has fewer tokens than requested, `n_vocab`, where no pair was left that
-        stands often enough.
+        The encoding. Its `n_vocab` is smaller than requested if no remaining pair is frequent
+        enough.
     Raises:
-        InvalidOption: An argument is outside its domain.
-        VocabularyError: The pattern is not one.
+        InvalidOption: An argument is invalid.
+        VocabularyError: The pattern is invalid.
         InvalidUnicode: A text has a lone surrogate.
-        TrainingError: There is no text, or more than can be counted.
+        TrainingError: There is no text, or too much to count.
 
     >>> encoding = train(["low lower lowest"], vocab_size=260, pattern=" ?[a-z]+")
     >>> [encoding.decode_single_token_bytes(i) for i in range(256, 260)]
@@ -80,7 +81,7 @@ def train(
         byte_order=byte_order,
     )
     if isinstance(corpus, (str, bytes)):
-        raise InvalidOption("corpus", "must be texts, not one text: give [text]")
+        raise InvalidOption("corpus", "must be a collection of texts, not one text: use [text]")
     if resolve(backend).name == "reference":
         trained = merge_by_reference(_reference_counts(corpus, settings.pattern), settings)
     else:
@@ -89,10 +90,10 @@ def train(
 
 
 def encoding_of(trained: Trained, *, name: str, backend: BackendName | None = None) -> Encoding:
-    """The encoding of a merge table.
+    """Build the encoding of a trained vocabulary.
 
     Raises:
-        VocabularyError: The pattern is one that the backend does not run.
+        VocabularyError: The backend cannot run the pattern.
     """
     core = resolve(backend)
     pattern = trained.settings.pattern
