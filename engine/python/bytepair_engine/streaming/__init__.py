@@ -1,1 +1,1 @@
-"""Text and ids that come in pieces: encoding, counting and decoding as they arrive."""
+"""Incremental encoding, counting and decoding of text and ids that arrive in pieces."""

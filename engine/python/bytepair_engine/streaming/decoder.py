@@ -1,4 +1,4 @@
-"""Decode token ids that arrive one by one."""
+"""Incremental decoding of token ids."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from bytepair_engine.streaming.utf8 import Utf8Decoder
 
 T = TypeVar("T", str, bytes)
 
-#: Encodings whose tokens' texts are kept for streams to come.
-_KEPT_TEXTS: Final = 16
+#: Number of encodings whose decoded tokens are cached.
+_MAX_CACHED_ENCODINGS: Final = 16
 
 
 class StreamDecoder(Generic[T]):
-    """Decodes a stream of ids: what `feed` and `finish` give, joined, is what
-    `Encoding.decode` gives for all ids at once, up to the first stop string.
+    """Decodes a stream of ids.
 
-    Every delta is whole characters. At most three bytes of an incomplete character are held
-    back, and the suffix of the text that can still become a stop string. The cost of an id
-    does not depend on how many came before it.
+    The joined results of `feed` and `finish` equal `Encoding.decode` of all ids, up to the first
+    stop string. Every result contains whole characters. Held back are at most three bytes of an
+    incomplete character, and the suffix of the text that can still become a stop string. The cost
+    of an id does not depend on the number of ids before it.
 
-    Errors do not cost the text before them. `feed` gives what was certain, sets `fault`, and
-    the next call of `feed` or `finish` raises it; so a loop that writes each delta and calls
-    `finish` at the end loses neither text nor error. At a fault the text that was held for a
-    stop string is released; bytes of an incomplete character are not text and are dropped.
+    An error does not lose the text before it: `feed` returns that text and sets `fault`, and the
+    next call of `feed` or `finish` raises it. So a loop that writes every result and finally calls
+    `finish` loses neither text nor error. On a fault, text held for a stop string is released, and
+    the bytes of an incomplete character are dropped.
 
-    Several threads may use one decoder: a lock serialises their calls.
+    A decoder is thread-safe: a lock serialises calls.
 
     >>> from bytepair_engine.toy import toy
     >>> decoder = StreamDecoder(toy(), stop=["bb"])
@@ -51,10 +51,10 @@ class StreamDecoder(Generic[T]):
         "_empty",
         "_encoding",
         "_ends",
+        "_fed",
         "_lock",
         "_skip",
         "_stop",
-        "_taken",
         "_utf8",
         "_whole",
         "fault",
@@ -101,46 +101,46 @@ class StreamDecoder(Generic[T]):
         """Start a stream.
 
         Args:
-            encoding: What the ids belong to.
-            prefill_ids: Ids that came before the stream, such as those of a prompt. They
-                give no text, but bytes at their end that begin a character are completed by
-                the first ids of the stream, or become U+FFFD there.
-            skip_special_tokens: Ids of special tokens are as if they were not there: they
-                neither end nor lose a character that is not complete yet.
-            stop: The stream ends before the first of these in its text, of several that
-                start at one place before the longest. None may be empty.
-            include_stop: The text ends after the stop string that matched.
-            errors: What bytes that are not UTF-8 become: "replace" gives U+FFFD as soon as
-                no further byte can complete them; "strict" is a fault.
-            as_bytes: Give bytes as they come, and match the UTF-8 of stop strings in them.
+            encoding: The encoding of the ids.
+            prefill_ids: Ids before the stream, such as those of a prompt. Their text is not
+                returned. If they end within a character, the first ids of the stream complete it,
+                or it becomes U+FFFD.
+            skip_special_tokens: Whether to ignore ids of special tokens. An ignored id does not
+                interrupt an incomplete character.
+            stop: Stop strings, not empty: the text ends before the first match, the longest of
+                several that start at the same position.
+            include_stop: Whether the text includes the stop string that matched.
+            errors: Handling of bytes that are not UTF-8: "replace" inserts U+FFFD as soon as no
+                further byte can complete them; "strict" sets a fault.
+            as_bytes: Whether to return bytes, undecoded. Stop strings match by their UTF-8.
         Raises:
-            UnknownTokenId: `prefill_ids` holds one; its index is one of `prefill_ids`.
-            InvalidOption: `stop` is one string or holds an empty one or one with a lone
-                surrogate, or `errors` is neither of the two, or strict although `as_bytes`.
+            UnknownTokenId: No token has one of `prefill_ids`; the index is that in `prefill_ids`.
+            InvalidOption: `stop` is one string, or contains an empty string or a lone surrogate;
+                or `errors` is another value, or "strict" with `as_bytes`.
         """
         if errors not in ("replace", "strict"):
             raise InvalidOption("errors", 'must be "replace" or "strict"')
         if as_bytes and errors == "strict":
-            raise InvalidOption("errors", "cannot be strict where bytes are given as they are")
+            raise InvalidOption("errors", 'cannot be "strict" together with as_bytes')
         self._encoding: Final[Encoding] = encoding
         self._whole: Final[dict[int, Any]] = _whole_texts(encoding)
         self._skip: Final = skip_special_tokens
         self._lock: Final = Lock()
         self._closed = False
-        self._taken = 0  # ids given to `feed`
+        self._fed = 0  # number of ids passed to `feed`
         self._empty: Final[T] = cast(Any, b"" if as_bytes else "")
         self._stop: Final[StopMatcher[T] | None] = _stop_matcher(
             stop, self._empty, include_stop=include_stop
         )
-        #: How many ids were taken: all of them, or those before the one at fault, or those
-        #: up to and with the one that completed the stop string.
+        #: Number of ids consumed: all of them; on a fault those before it; after a stop string
+        #: those up to and including the id that completed it.
         self.tokens_consumed = 0
-        #: What the next call raises; None as long as all is well.
+        #: The error that the next call raises; None if there is none.
         self.fault: BytepairError | None = None
-        #: What `finish` released before it found a fault of its own and raised it.
+        #: The text that `finish` released before it raised an error.
         self.undelivered: T = self._empty
-        # Where tokens' bytes depend on their place, what knows it, and how it was before the ids
-        # of a call; None as soon as, or where, they no longer do.
+        # The state of decoding, and a copy from before the ids of the current call. None if, or as
+        # soon as, the bytes of a token no longer depend on its position.
         self._ends = None if encoding.decoder is None else DecoderState(encoding.decoder)
         self._before = self._ends
         context, _ = self._bytes_of(prefill_ids)
@@ -150,8 +150,8 @@ class StreamDecoder(Generic[T]):
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes are held back, of an incomplete character and of a possible stop
-        string, the latter in UTF-8."""
+        """Number of bytes held back: of an incomplete character, and of the UTF-8 of a possible
+        stop string."""
         pending = 0 if self._utf8 is None else len(self._utf8.pending)
         pending += 0 if self._ends is None else self._ends.pending_bytes
         held = b"" if self._stop is None else self._stop.held
@@ -159,31 +159,33 @@ class StreamDecoder(Generic[T]):
 
     @property
     def stop_matched(self) -> str | None:
-        """The stop string that matched; None as long as it is not certain."""
+        """The stop string that matched; None if none is certain yet."""
         matched = None if self._stop is None else self._stop.matched
         return matched.decode() if isinstance(matched, bytes) else matched
 
     @property
     def finished(self) -> bool:
-        """Whether the stream is over: after `finish`, `abandon`, a stop string or a fault."""
+        """Whether the stream has ended: after `finish`, `abandon`, a stop string or a fault."""
         return self._closed or self.fault is not None or self.stop_matched is not None
 
     def feed(self, ids: Iterable[int]) -> T:
-        """Take the next ids, any number of them.
+        """Decode the next ids.
 
+        Args:
+            ids: Any number of ids.
         Returns:
-            The text, or bytes, that became certain; nothing once a stop string has matched.
+            The text (or bytes) that is certain now; empty after a stop string has matched.
         Raises:
-            UnknownTokenId: The ids before held one; its index counts all ids of the stream.
-            InvalidUnicode: The ids before were not UTF-8, and `errors` is "strict"; the
+            UnknownTokenId: No token has one of the earlier ids; the index is that in the stream.
+            InvalidUnicode: The bytes of earlier ids are not UTF-8, and `errors` is "strict". The
                 offset counts the bytes of `prefill_ids` and of the stream.
-            StreamFinished: After `finish`.
-            Cancelled: The work was cancelled (`CancelScope`), and the stream cannot go on.
+            StreamFinished: `finish` was called.
+            Cancelled: The work was cancelled (`CancelScope`); the stream cannot continue.
         """
         batch = ids if isinstance(ids, (list, tuple)) else list(ids)
         with self._lock:
             if len(batch) == 1:
-                whole = self._take_whole(batch[0])
+                whole = self._decode_whole(batch[0])
                 if whole is not None:
                     return whole
             self._raise_if_over()
@@ -191,36 +193,38 @@ class StreamDecoder(Generic[T]):
                 return self._empty
             data, count = self._bytes_of(batch)
             if count == len(batch) == 1:
-                self._remember_whole(batch[0], data)
-            return self._take(batch[:count], data, last=False)
+                self._cache_whole(batch[0], data)
+            return self._advance(batch[:count], data, last=False)
 
     def finish(self) -> T:
-        """Say that no more ids come.
+        """End the stream.
 
         Returns:
-            What was held back; nothing once a stop string has matched.
+            The text that was held back; empty after a stop string has matched.
         Raises:
-            UnknownTokenId, InvalidUnicode: As `feed`; in strict decoding also where the last
-                character is not complete, and then `undelivered` is the text before it.
-            StreamFinished: At a second call.
+            UnknownTokenId: See `feed`.
+            InvalidUnicode: See `feed`; or the last character is incomplete in strict decoding, and
+                `undelivered` is the text before it.
+            StreamFinished: `finish` was called before.
         """
         with self._lock:
             self._raise_if_over()
             self._closed = True
             if self.stop_matched is not None:
                 return self._empty
-            delta = self._take((), b"" if self._ends is None else self._ends.finish(), last=True)
+            data = b"" if self._ends is None else self._ends.finish()
+            delta = self._advance((), data, last=True)
             if self.fault is not None:
                 self.undelivered = delta
                 raise self.fault
             return delta
 
     def abandon(self) -> T:
-        """Say that the stream is cut off: what comes will not come here.
+        """End an incomplete stream: no error is raised for an incomplete character.
 
         Returns:
-            What was held for a stop string or as the last token, as at a fault; nothing after
-            the stream's end.
+            The text that was held for a stop string or as the last token, as on a fault; empty if
+            the stream has ended.
         """
         with self._lock:
             if self.finished:
@@ -228,7 +232,7 @@ class StreamDecoder(Generic[T]):
             self._closed = True
             delta = self._empty
             if self._ends is not None:
-                delta = self._take((), self._ends.finish(), last=False)
+                delta = self._advance((), self._ends.finish(), last=False)
             return delta if self._stop is None else delta + self._stop.finish()
 
     def _raise_if_over(self) -> None:
@@ -237,10 +241,9 @@ class StreamDecoder(Generic[T]):
         if self._closed:
             raise StreamFinished
 
-    def _take_whole(self, token_id: int) -> T | None:
-        """The text of an id whose token is whole characters, where nothing is held back and
-        no stop string starts in it; None where that is not so. What most ids of most streams
-        take, at a fraction of the cost."""
+    def _decode_whole(self, token_id: int) -> T | None:
+        """Decode an id by the cache: the fast path of most ids. None unless the token is whole
+        characters, nothing is held back and no stop string starts in the text."""
         utf8, stop = self._utf8, self._stop
         if utf8 is None or utf8.pending or self._closed or self.fault is not None:
             return None
@@ -250,18 +253,18 @@ class StreamDecoder(Generic[T]):
         if text is None or (stop is not None and not stop.passes(text)):
             return None
         utf8.decoded += len(text) if text.isascii() else len(text.encode())
-        self._taken += 1
-        self.tokens_consumed = self._taken
+        self._fed += 1
+        self.tokens_consumed = self._fed
         return cast(T, text)
 
-    def _remember_whole(self, token_id: int, token: bytes) -> None:
+    def _cache_whole(self, token_id: int, token: bytes) -> None:
         if self._ends is self._before is None and not self._encoding.is_special_id(token_id):
             with suppress(UnicodeDecodeError):
                 self._whole[token_id] = token.decode()
 
-    def _take(self, batch: Sequence[int], data: bytes, *, last: bool) -> T:
-        """Take ids without a fault, whose bytes `data` is, before `self.fault` if there is
-        one; count them."""
+    def _advance(self, batch: Sequence[int], data: bytes, *, last: bool) -> T:
+        """Advance the stream by valid ids with the bytes `data`, which come before `self.fault`
+        if it is set."""
         utf8, stop = self._utf8, self._stop
         pending, start = b"", 0
         delta: Any = data
@@ -279,17 +282,17 @@ class StreamDecoder(Generic[T]):
             if stop.matched is None and (last or self.fault is not None):
                 delta += stop.finish()
             if stop.matched is not None:
-                self.fault = None  # nothing after a stop string is read
+                self.fault = None  # ids after a stop string are ignored
             if stop.end is not None and stop.end != end:
                 count = self._ids_until(batch, pending, stop.end - seen)
         if stop is None or stop.end is None or stop.end != end:
-            self.tokens_consumed = self._taken + count
-        self._taken += len(batch)
+            self.tokens_consumed = self._fed + count
+        self._fed += len(batch)
         return cast(T, delta)
 
     def _bytes_of(self, ids: Sequence[int]) -> tuple[bytes, int]:
-        """The bytes of the ids before the first unknown one, which becomes `fault`, and how
-        many ids these are."""
+        """Return the bytes and the number of the ids before the first unknown one, which becomes
+        `fault`."""
         known = self._encoding.without_special(ids) if self._skip else ids
         self._before = None if self._ends is None else self._ends.copy()
         try:
@@ -297,7 +300,7 @@ class StreamDecoder(Generic[T]):
         except UnknownTokenId as error:
             before = error.index or 0
         index = next(islice(self._indices(ids), before, None))
-        self.fault = UnknownTokenId(ids[index], self._taken + index)
+        self.fault = UnknownTokenId(ids[index], self._fed + index)
         self._ends = None if self._before is None else self._before.copy()
         data = self._decoded(known[:before])
         return data if self._ends is None else data + self._ends.finish(), index
@@ -314,19 +317,19 @@ class StreamDecoder(Generic[T]):
         return data
 
     def _bytes_one_by_one(self) -> Callable[[int], bytes]:
-        """What gives the bytes of each of the last ids in order."""
+        """Return a function that decodes the ids of the current call one by one."""
         if self._before is None:
             return self._encoding.decode_single_token_bytes
         ends = self._before.copy()
         return lambda token_id: ends.feed((token_id,))
 
     def _indices(self, ids: Sequence[int]) -> Iterator[int]:
-        """The indices of the ids that are not skipped."""
+        """Return the indices of the ids that are not skipped."""
         special = self._encoding.is_special_id
         return (i for i, token_id in enumerate(ids) if not (self._skip and special(token_id)))
 
     def _ids_within(self, ids: Sequence[int], size: int) -> int:
-        """How many of `ids` come before the one that goes beyond `size` bytes."""
+        """Return the number of ids before the one that exceeds `size` bytes."""
         token_bytes = self._bytes_one_by_one()
         for i in self._indices(ids):
             size -= len(token_bytes(ids[i]))
@@ -335,8 +338,8 @@ class StreamDecoder(Generic[T]):
         return len(ids)
 
     def _ids_until(self, ids: Sequence[int], pending: bytes, size: int) -> int:
-        """How many of `ids`, after the bytes `pending`, make the first `size` characters (or
-        bytes) certain; all of them where only the end of the stream does."""
+        """Return the number of ids, after the bytes `pending`, that make the first `size`
+        characters (or bytes) certain; all if only the end of the stream does."""
         utf8 = Utf8Decoder("replace", pending)
         token_bytes = self._bytes_one_by_one()
         for i in self._indices(ids):
@@ -347,10 +350,10 @@ class StreamDecoder(Generic[T]):
         return len(ids)
 
 
-@lru_cache(_KEPT_TEXTS)
+@lru_cache(_MAX_CACHED_ENCODINGS)
 def _whole_texts(encoding: Encoding) -> dict[int, str]:  # noqa: ARG001
-    """The texts of the tokens of an encoding that are whole characters, special ones apart,
-    as far as a stream had them one by one. Shared by its streams."""
+    """Return the cache of decoded tokens of an encoding, which its streams share and fill. It
+    contains ordinary tokens that are whole characters."""
     return {}
 
 
@@ -358,12 +361,12 @@ def _stop_matcher(stop: Collection[str], empty: T, *, include_stop: bool) -> Sto
     if isinstance(stop, str):
         raise InvalidOption("stop", "must be a collection of strings, not one string")
     if "" in stop:
-        raise InvalidOption("stop", "holds an empty string")
+        raise InvalidOption("stop", "contains an empty string")
     if not stop:
         return None
     try:
         as_bytes = tuple(string.encode() for string in stop)
     except UnicodeEncodeError:
-        raise InvalidOption("stop", "holds a string with a lone surrogate") from None
+        raise InvalidOption("stop", "contains a string with a lone surrogate") from None
     units: Any = as_bytes if isinstance(empty, bytes) else tuple(stop)
     return StopMatcher(compile_stops(units), empty, include_stop=include_stop)

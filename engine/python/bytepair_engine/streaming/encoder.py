@@ -1,4 +1,4 @@
-"""Encode or count text that arrives in pieces, as if it had come at once."""
+"""Incremental encoding and counting of text."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: How many bytes of text a stream holds, by default.
+#: Default limit of the buffered text of a stream.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 
-#: How many encodings' split points are kept for streams to come.
-_KEPT_BORDERS: Final = 64
+#: Number of encodings whose split points are cached.
+_MAX_CACHED_ENCODINGS: Final = 64
 
 R = TypeVar("R")
-#: Ids, as a list or packed.
+#: Ids as a list, or packed.
 A = TypeVar("A", list[int], bytes)
 
 
 def can_stream(encoding: Encoding) -> bool:
-    """Whether texts can be streamed into `encoding`: whether it is known where a text can be cut
-    for it, which is so for the split patterns that have a name and for most pipelines."""
+    """Whether text can be streamed into `encoding`. This requires known split points, which exist
+    for the named split patterns and for most pipelines."""
     return split_points(encoding) is not None
 
 
-@lru_cache(_KEPT_BORDERS)
+@lru_cache(_MAX_CACHED_ENCODINGS)
 def split_points(encoding: Encoding) -> SplitPoints | None:
-    """Where texts can be split for `encoding`; None where that is not known."""
+    """Return the split points of `encoding`; None if they are not known."""
     if encoding.pipeline is None:
         return split_points_of(encoding.pattern)
     return pipeline_split_points(encoding.pipeline)
 
 
 class _TextStream:
-    """What encoding and counting a stream have in common.
+    """The common base of streams that encode or count.
 
     Attributes:
-        encoding: What the text is encoded into.
+        encoding: The encoding.
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class _TextStream:
         "_closed",
         "_disallowed",
         "_lock",
-        "_looked_for",
+        "_special",
         "_splitter",
         "encoding",
     )
@@ -69,17 +69,17 @@ class _TextStream:
         max_pending_bytes: int = DEFAULT_MAX_PENDING_BYTES,
         preceding_text: str = "",
     ) -> None:
-        """See `StreamEncoder`."""
+        """Start a stream; see `StreamEncoder`."""
         points = split_points(encoding)
         if points is None:
             raise InvalidOption(
                 "encoding",
-                f"{encoding.name!r} cannot be streamed into: its split pattern is not one of the "
-                "named ones, and it is not known where a text can be cut for it",
+                f"text cannot be streamed into {encoding.name!r}: its split pattern is not a named "
+                "one, so its split points are unknown",
             )
         if max_pending_bytes < 1:
             raise InvalidOption("max_pending_bytes", "must be 1 or more")
-        # Raises InvalidOption for what is neither "all" nor a collection of names.
+        # Raises InvalidOption if an option is neither "all" nor a collection of names.
         encoding.count("", allowed_special=allowed_special, disallowed_special=disallowed_special)
         every = frozenset(encoding.special_tokens)
         allowed = every if allowed_special == "all" else frozenset(allowed_special)
@@ -87,38 +87,38 @@ class _TextStream:
         self.encoding: Final = encoding
         self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
         self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
-        self._looked_for: Final = special_names(allowed | rejected)
+        self._special: Final = special_names(allowed | rejected)
         self._splitter: Final = StreamSplitter(
             points,
             allowed=special_names(allowed & every),
             disallowed=special_names(rejected),
-            either=self._looked_for,
+            either=self._special,
             max_pending_bytes=max_pending_bytes,
         )
-        # For a pipeline, the character before the text that comes next: without it that would be
-        # the start of a text, which may be treated in another way.
+        # For a pipeline, the character before the next text: a pipeline may treat the start of a
+        # text differently.
         self._before = "" if encoding.pipeline is None else preceding_text[-1:]
         self._lock: Final = Lock()
         self._closed = False
 
     @property
     def bytes_consumed(self) -> int:
-        """How many bytes of the text have been encoded or counted."""
+        """Number of bytes of the text that were encoded or counted."""
         return self._splitter.bytes_given
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes wait for more text."""
+        """Number of buffered bytes, which wait for more text."""
         return self._splitter.pending_bytes
 
     @property
     def finished(self) -> bool:
-        """Whether the stream is over: after `finish` or an error."""
+        """Whether the stream has ended: after `finish` or an error."""
         return self._closed
 
     def _run(self, piece: str | bytes | None, work: Callable[[str, str], R]) -> R:
-        """Do `work` on the text that `piece`, or for None the end, makes certain, and on what
-        stands before it."""
+        """Call `work` with the preceding character and with the text that `piece` completes. None
+        ends the stream."""
         with self._lock:
             if self._closed:
                 raise StreamFinished
@@ -126,9 +126,9 @@ class _TextStream:
             splitter = self._splitter
             start = splitter.bytes_given
             text = splitter.finish() if piece is None else splitter.feed(piece)
-            # Within the stream no text ends in a part of a name.
-            if start == 0 and self._looked_for.across(self._before + text, len(self._before)) == 0:
-                raise InvalidOption("preceding_text", "a special token begins in it")
+            # Only at the start: within the stream, text never ends within a name.
+            if start == 0 and self._special.across(self._before + text, len(self._before)) == 0:
+                raise InvalidOption("preceding_text", "must not end within a special token")
             try:
                 result = work(self._before, text)
             except SpecialTokenFound as error:
@@ -141,14 +141,13 @@ class _TextStream:
 
 
 class StreamEncoder(_TextStream):
-    """Encodes a text that arrives in pieces: what `feed` and `finish` give, joined, is what
-    `Encoding.encode` gives for the whole text, however it was cut.
+    """Encodes a text that arrives in pieces.
 
-    Every call comes in two forms, as those of `Encoding`: ids as a list, or
-    packed for the wire; one stream may mix them. The memory that a stream needs does not
-    depend on the length of the text. Several threads may use one encoder: their calls take
-    turns. With `add_special_tokens` the first call gives what the template has before a text, and
-    `finish` what it has after it.
+    The joined results of `feed` and `finish` equal `Encoding.encode` of the whole text, however it
+    is divided. Each method has a variant that returns packed ids; a stream may use both. Memory
+    does not depend on the length of the text. An encoder is thread-safe: a lock serialises calls.
+    With `add_special_tokens`, the first call also returns the ids of the template before the text,
+    and `finish` those after it.
 
     >>> from bytepair_engine import get_encoding
     >>> encoder = StreamEncoder(get_encoding("cl100k_base"))
@@ -171,19 +170,18 @@ class StreamEncoder(_TextStream):
         """Start a stream.
 
         Args:
-            encoding: One for which `can_stream` holds.
-            allowed_special: As for `Encoding.encode`.
-            disallowed_special: As for `Encoding.encode`.
-            add_special_tokens: As for `Encoding.encode`.
-            max_pending_bytes: How much text may wait for more, at least 1. A text whose
-                pre-tokens are each at most an eighth as long never comes to it.
-            preceding_text: To go on with a text of which another stream gave the ids up to its
-                `bytes_consumed`: the text before that point, at least its last character. It
-                gives no ids, nor does what a template has before a text. "" at the start.
+            encoding: An encoding for which `can_stream` is true.
+            allowed_special: See `Encoding`.
+            disallowed_special: See `Encoding`.
+            add_special_tokens: See `Encoding`.
+            max_pending_bytes: Limit of the buffered text, at least 1. It is never reached if each
+                pre-token has at most an eighth of it.
+            preceding_text: To continue a text that another stream encoded up to its
+                `bytes_consumed`: the text before that point, or at least its last character. Its
+                ids are not returned, nor those of the template before a text. "" at the start.
         Raises:
-            InvalidOption: The encoding's pattern is none of the named ones, or another
-                argument is outside its domain. `feed` and `finish` raise it where a special
-                token begins in `preceding_text` and ends in the text.
+            InvalidOption: `can_stream` is false, or another argument is invalid. `feed` and
+                `finish` raise it if a special token extends from `preceding_text` into the text.
         """
         super().__init__(
             encoding,
@@ -196,39 +194,39 @@ class StreamEncoder(_TextStream):
         self._begun = bool(preceding_text)
 
     def feed(self, piece: str | bytes) -> list[int]:
-        """Take the next piece of the text.
+        """Encode the next piece of the text.
 
         Args:
-            piece: Of any length: whole characters, or UTF-8 that may be cut within one.
+            piece: Text of any length, or UTF-8 bytes that may end within a character.
         Returns:
-            The ids that became certain; [] for none.
+            The ids that are certain now; [] for none.
         Raises:
             SpecialTokenFound: The text contains a disallowed special token. The offset counts
-                from the start of the text; ids before it may have been given.
-            InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
-            PieceTooLong: More than `max_pending_bytes` of text can only be encoded together.
-            StreamFinished: After `finish` or an error.
+                from the start of the text; ids before it may have been returned.
+            InvalidUnicode: The text holds a lone surrogate, or the bytes are not UTF-8.
+            PieceTooLong: More than `max_pending_bytes` of text have no split point.
+            StreamFinished: The stream has ended by `finish` or an error.
         """
         return self._step(piece, self.encoding.encode, list)
 
     def feed_packed(self, piece: str | bytes) -> bytes:
-        """As `feed`; see `Encoding.encode_packed`."""
+        """Encode the next piece into packed ids; see `feed` and `Encoding.encode_packed`."""
         return self._step(piece, self.encoding.encode_packed, pack)
 
     def finish(self) -> list[int]:
-        """Say that the text is complete.
+        """End the text.
 
         Returns:
-            The ids of what was held back; [] for none.
+            The ids of the buffered text; [] for none.
         Raises:
-            SpecialTokenFound: As `feed`.
-            InvalidUnicode: The last character is not complete.
-            StreamFinished: At a second call, or after an error.
+            SpecialTokenFound: See `feed`.
+            InvalidUnicode: The last character is incomplete.
+            StreamFinished: The stream has ended by `finish` or an error.
         """
         return self._step(None, self.encoding.encode, list)
 
     def finish_packed(self) -> bytes:
-        """As `finish`; see `Encoding.encode_packed`."""
+        """End the text, and return packed ids; see `finish` and `Encoding.encode_packed`."""
         return self._step(None, self.encoding.encode_packed, pack)
 
     def _step(
@@ -237,8 +235,8 @@ class StreamEncoder(_TextStream):
         encode: Callable[..., A],
         made: Callable[[Sequence[int]], A],
     ) -> A:
-        """The ids that `piece`, or for None the end, makes certain, as `encode` gives them; `made`
-        gives those of the template in the same form."""
+        """Return the ids of the text that `piece` completes, by `encode`. `made` converts the ids
+        of the template to the same form. None ends the text."""
 
         def work(before: str, text: str) -> A:
             ids = self._options(encode, before + text)
@@ -257,11 +255,12 @@ class StreamEncoder(_TextStream):
 
 
 class StreamCounter(_TextStream):
-    """Counts the tokens of a text that arrives in pieces: `finish` gives what
-    `Encoding.count` gives for the whole text, however it was cut.
+    """Counts the tokens of a text that arrives in pieces.
+
+    The result of `finish` equals `Encoding.count` of the whole text, however it is divided.
 
     Attributes:
-        count: How many tokens are certain so far, or `limit` + 1 once there are more.
+        count: Number of tokens that are certain so far; `limit` + 1 if it exceeds `limit`.
         limit: See `Encoding.count`.
     """
 
@@ -280,14 +279,14 @@ class StreamCounter(_TextStream):
         """Start a stream.
 
         Args:
-            encoding: One for which `can_stream` holds.
-            limit: If given, at least 0: once there are more tokens, text is no longer read.
-            allowed_special: As for `Encoding.count`.
-            disallowed_special: As for `Encoding.count`.
-            add_special_tokens: As for `Encoding.count`; they are counted from the start.
-            max_pending_bytes: As for `StreamEncoder`.
+            encoding: An encoding for which `can_stream` is true.
+            limit: At least 0: text is ignored once the limit is exceeded. None for no limit.
+            allowed_special: See `Encoding`.
+            disallowed_special: See `Encoding`.
+            add_special_tokens: See `Encoding`; all of them are counted from the start.
+            max_pending_bytes: See `StreamEncoder`.
         Raises:
-            InvalidOption: As for `StreamEncoder`, and for a negative limit.
+            InvalidOption: `limit` is negative; or see `StreamEncoder`.
         """
         super().__init__(
             encoding,
@@ -300,29 +299,29 @@ class StreamCounter(_TextStream):
 
     @property
     def limit_exceeded(self) -> bool:
-        """Whether there are more than `limit` tokens, whatever text follows."""
+        """Whether the count exceeds `limit` already."""
         return self.limit is not None and self.count > self.limit
 
     def feed(self, piece: str | bytes) -> int:
-        """Take the next piece of the text.
+        """Count the next piece of the text.
 
         Args:
-            piece: Of any length: whole characters, or UTF-8 that may be cut within one.
-                Ignored once the limit is exceeded.
+            piece: Text of any length, or UTF-8 bytes that may end within a character. Ignored
+                once the limit is exceeded.
         Returns:
             `count`.
         Raises:
-            As `StreamEncoder.feed`.
+            The errors of `StreamEncoder.feed`.
         """
         return self.count if self.limit_exceeded else self._run(piece, self._add)
 
     def finish(self) -> int:
-        """Say that the text is complete.
+        """End the text.
 
         Returns:
-            The count of the whole text, or `limit` + 1 where there are more than `limit`.
+            The count of the whole text, or `limit` + 1 if it exceeds `limit`.
         Raises:
-            As `StreamEncoder.finish`.
+            The errors of `StreamEncoder.finish`.
         """
         if self.limit_exceeded:
             self._closed = True

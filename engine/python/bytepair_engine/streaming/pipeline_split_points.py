@@ -1,34 +1,33 @@
-r"""Where a text for a pipeline can be split while it arrives, and why.
+r"""Split points of pipelines: positions where text can be split while it arrives.
 
-A pipeline's text is cut between two characters a and b only where neither what comes before a nor
-what comes after b matters. What follows the cut is encoded with a before it, and the ids of a by
-itself are left out: so a space that is put at the start of a text is put there once. The cut is
-safe if all of this holds:
+A text is split between two characters a and b only if the result does not depend on the text before
+a and after b. The text after the split is encoded with a before it, and the ids of a alone are
+removed: so a space that is inserted at the start of a text is inserted only once. The split is safe
+if all of these conditions hold:
 
-- *Added tokens.* a is no white space, and the last character of no added token: so none ends at the
-  cut, and none takes white space across it. No added token holds ab: so none stands across it, and
-  none that is passed over hides anything across it. The same holds of the last character that a
-  becomes and the first that b becomes, as a token may be found in normalised text only.
-- *Normalisers.* Prepend and Strip act at the ends of a stretch, and a is no white space. Lowercase
-  and Replace of one character act on each by itself. For normalisation, a and b are starters that
-  compose with nothing before them, and b with nothing after it: so a and what b starts are
-  normalised by themselves. SentencePiece's regular spaces ask only whether a space stands before
-  one.
-- *A published pattern*, if the pre-tokenizers end with one: the cut is a split point of it
-  (docs/streaming.md). Its classes are the same before and after NFC.
-- *Otherwise* every pre-tokenizer looks at single characters or at words, or changes single
-  characters. Let x be the last character that a becomes, and y the first that b becomes. x is a
-  token, so it is no unknown character that could be fused, nor one that vanishes; and no token
-  holds xy, or x and the first character of what an unknown y becomes. A merge across the cut would
-  make a token that holds it, so there is none. Or b is white space, and white space is in no piece.
+- *Added tokens.* a is not white space, and not the last character of an added token: so no token
+  ends at the split or strips white space across it. No added token contains ab: so no token, even a
+  skipped one, extends across it. The same holds for the last character that a becomes and the first
+  that b becomes, because tokens can be searched in normalised text.
+- *Normalisers.* Prepend and Strip act at the ends of a stretch, and a is not white space. Lowercase
+  and Replace of one character act on each character separately. For Unicode normalisation, a and b
+  are starters that do not compose with the text before them, and b not with the text after it: so
+  both sides are normalised independently. SentencePiece's spacing only depends on whether a space
+  comes before a space.
+- *A published pattern*, if the pre-tokenizers end with one: the position is one of its split points
+  (docs/streaming.md). Its character classes are the same before and after NFC.
+- *Otherwise* every pre-tokenizer sees single characters or words, or changes single characters. Let
+  x be the last character that a becomes, and y the first that b becomes. x is a token, so it is not
+  an unknown character, which could be fused or dropped. No token contains xy, or x and the first
+  character of the replacement of an unknown y. A merge across the split would produce a token that
+  contains it, so there is none. Or b is white space, and no piece contains white space.
 
 SentencePiece. Text can be streamed into a model unless its dummy prefix is a suffix, or it tidies
-spaces and has user-defined symbols that hold some. A text is cut between two characters *a* and *b*
-where *a* is no space; no key of the rules and no symbol holds *ab*, so that no rule reaches across;
-and no piece holds the last character of anything that *a* may end up as (itself, unless it is a
-key; or the value of a key that ends with it) before the first character of anything that *b* may
-start as. None of these may be empty, a space on *a*'s side, or unknown where unknown neighbours are
-one token.
+spaces and has user-defined symbols with spaces. A text is split between two characters *a* and *b*
+if *a* is not a space; no key of the map and no symbol contains *ab*, so no rule extends across; and
+no piece contains the last character of any result of *a* (itself, unless it is a key; or the value
+of a key that ends with it) before the first character of any result of *b*. None of these may be
+empty, a space on *a*'s side, or unknown if adjacent unknown characters are one token.
 """
 
 from __future__ import annotations
@@ -61,26 +60,27 @@ from bytepair_engine.pipeline.normalising import (
 )
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 
-#: Splits of which each piece ends by the characters on both sides of its end alone: at single
-#: characters, and between words and what is none.
+#: Patterns whose splits depend only on the characters on both sides: single characters, and words
+#: and other characters.
 _WORDS: Final = r"\w+|[^\w\s]+"
 _ONE_CHARACTER: Final = regex.compile(
     r"(?s)(?:\\?.|\\s|(?:\(\?!\[[^\[\]]*\]\))?\[(?:[^\[\]\\]|\\.)*\])"
 )
 
-#: Splits that leave no white space in any piece.
+#: Steps that remove all white space from pieces.
 _WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
 
 _BYTES: Final = 256
 
-#: How many characters are remembered for each pipeline, and how many pairs: texts choose which.
-_KEPT: Final = 4096
+#: Number of characters and of pairs cached for each pipeline; bounded because texts choose them.
+_MAX_CACHED: Final = 4096
 
+#: Whether a text can be split between two characters.
 Pair = Callable[[str, str], bool]
 
 
 def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
-    """The split points of a pipeline; None if they are not known for one of its steps."""
+    """Return the split points of a pipeline; None if a step has unknown ones."""
     named = [
         step
         for step in pipeline.pre_tokenizers
@@ -117,7 +117,8 @@ def _is_local(step: object) -> bool:
 
 
 def _last(pair: Pair, published: SplitPoints | None) -> Callable[[str, int], int]:
-    """The last split point in a text: by pairs of characters, of those that a pattern allows."""
+    """Return a function that finds the last split point: one that both `pair` and the pattern
+    allow."""
 
     def last(text: str, end: int) -> int:
         end = min(end, len(text))
@@ -136,15 +137,15 @@ def _nothing_settled(_text: str) -> int:
 
 
 def _added_rule(pipeline: Pipeline, normal: Callable[[str], str] = str) -> Pair:
-    """Whether no added token stands across, or ends there, or takes white space there: in the text
-    as it came, and where `normal` says what a character becomes, in normalised text."""
+    """Return the rule of added tokens: none extends across, ends at, or strips white space at the
+    position, in the original text and in text normalised by `normal`."""
     last = {token.content[-1] for token in pipeline.added} | {
         token.name[-1:] for token in pipeline.added
     }
     across = _bigrams(token.content for token in pipeline.added)
     across |= _bigrams(token.name for token in pipeline.added)
 
-    normal = lru_cache(_KEPT)(normal)
+    normal = lru_cache(_MAX_CACHED)(normal)
 
     def apart(a: str, b: str) -> bool:
         return not a.isspace() and a not in last and a + b not in across
@@ -159,8 +160,8 @@ def _added_rule(pipeline: Pipeline, normal: Callable[[str], str] = str) -> Pair:
 
 
 def _pattern_pair_rule(pipeline: Pipeline) -> Pair | None:
-    """For a published pattern, which sees characters by their classes: these are the same before
-    and after composition."""
+    """Return the rule for a published pattern: its character classes are the same before and after
+    composition."""
     if not pipeline.normalisers:
         return _added_rule(pipeline)
     if pipeline.normalisers != (UnicodeForm("NFC"),):
@@ -177,7 +178,8 @@ def _pattern_pair_rule(pipeline: Pipeline) -> Pair | None:
 
 
 def _pair_rule(pipeline: Pipeline) -> Pair | None:
-    """Without a pattern that is known: no token holds what the two become."""
+    """Return the rule without a published pattern: no token contains the results of both
+    characters."""
     model = pipeline.model
     if model.units != "characters" or not all(map(_is_known, pipeline.normalisers)):
         return None
@@ -187,10 +189,10 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
     removes = any(step in _WITHOUT_SPACE for step in pipeline.pre_tokenizers)
     across = _bigrams(token.decode() for token in model.tokens)
     across |= _bigrams(token.content for token in pipeline.added)
-    # What a byte or an unknown character becomes is spelled by tokens that start with these.
+    # The tokens of bytes and of unknown characters start with these.
     others = [i for i in (*model.byte_tokens.values(), model.unknown) if i is not None]
     spelling = {i: token.decode() for token, i in model.tokens.items()}
-    by_score = isinstance(model.rule, Scores)  # where these are spelled when merging is over
+    by_score = isinstance(model.rule, Scores)  # then these tokens appear only after merging
     starts = set() if by_score else {spelling[i][0] for i in others}
     mapped = _mapped_rule(pipeline)
 
@@ -207,7 +209,7 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
 
     added = _added_rule(pipeline, normal)
 
-    @lru_cache(_KEPT)
+    @lru_cache(_MAX_CACHED)
     def pair(a: str, b: str) -> bool:
         if not added(a, b) or a in marks:
             return False
@@ -218,13 +220,13 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
         ):
             return False
         if removes and b.isspace() and image(b).isspace() and image(a):
-            return True  # white space is no part of any piece
+            return True  # no piece contains white space
         x, y = image(a)[-1:], image(b)[:1]
         if model.prefix or model.suffix or not x or not y or x.encode() not in model.tokens:
             return False
         known = y.encode() in model.tokens
         if not known and model.unknown is None and len(model.byte_tokens) < _BYTES:
-            return False  # it may vanish, and what stands on both sides of it meets
+            return False  # b may be dropped, and the text on both sides of it joined
         after = {y} if known else {y, *starts}
         return not any(x + c in across for c in after)
 
@@ -232,7 +234,8 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
 
 
 def _mapped_rule(pipeline: Pipeline) -> Callable[[str, str, set[str]], bool] | None:
-    """Whether a map gives nothing across, and no token holds what it gives on both sides."""
+    """Return the rule of a SentencePiece map: no key extends across, and no token contains the
+    results of both sides. None without a map."""
     step = pipeline.normalisers[0] if len(pipeline.normalisers) == 1 else None
     if not isinstance(step, Spacing) or not step.table:
         return None
@@ -253,7 +256,7 @@ def _mapped_rule(pipeline: Pipeline) -> Callable[[str, str, set[str]], bool] | N
         if a + b in within or ends & {"", " ", step.mark} or "" in starts:
             return False
         if not whole and not all(start.encode() in model.tokens for start in starts):
-            return False  # two unknown characters would be one token
+            return False  # two unknown characters may become one token
         return not any(end + start in across for end in ends for start in starts)
 
     return rule
@@ -264,7 +267,7 @@ def _is_known(step: object) -> bool:
         case Replace():
             return len(step.pattern.removeprefix("\\")) == 1 and step.pattern not in (".", "^", "$")
         case Spacing():
-            # What is kept is kept from the map, and from being tidied.
+            # Kept strings are not tidied.
             spaced = step.tidy and any(" " in string for string in step.kept)
             return step.pad != "after" and not spaced
         case Lowercase() | Prepend() | Strip() | UnicodeForm():

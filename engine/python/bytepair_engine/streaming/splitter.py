@@ -1,4 +1,4 @@
-"""Text that arrives in pieces, passed on in chunks that can be encoded one by one."""
+"""Divide text that arrives in pieces into chunks that can be encoded separately."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import SpecialNames
 
-#: How many characters are held before a split point is looked for that costs a look at all of
-#: them; each time that none is found, the double is waited for.
+#: Number of buffered characters from which all of them are searched for a split point. If none is
+#: found, the next search waits until the buffer has doubled.
 _SETTLE_AFTER: Final = 4096
 
-#: How often the search for a split point steps back from one that a special token crosses.
-_STEPS_BACK: Final = 8
+#: Maximum number of split points skipped by a search because a special token extends across them.
+_MAX_STEPS_BACK: Final = 8
 
-#: Characters that the local rules may look at before a split point; see `split_points`.
+#: Number of characters before a split point that the local rules see; see `split_points`.
 _LOCAL_CONTEXT: Final = 2
 
 
 class StreamSplitter:
-    """Holds text back until a safe split point, so that the chunks that it gives, each encoded by
-    itself with the same special tokens, have the ids of the whole text.
+    """Buffers text up to a safe split point. The ids of its chunks, encoded separately with the
+    same special tokens, are those of the whole text.
 
-    The cost of a piece is in proportion to its length, however short the pieces are.
+    The cost of a piece is proportional to its length, however short the pieces are.
     """
 
     __slots__ = (
@@ -54,11 +54,11 @@ class StreamSplitter:
         """Start a stream.
 
         Args:
-            split_points: Those of the split pattern.
+            split_points: The split points of the encoding.
             allowed: The special tokens that become their id.
             disallowed: The strings that are an error.
-            either: Both.
-            max_pending_bytes: At least 1: how much text may be held.
+            either: The union of both.
+            max_pending_bytes: Limit of the buffered text, at least 1.
         """
         self._split_points: Final = split_points
         self._allowed: Final = allowed
@@ -67,50 +67,53 @@ class StreamSplitter:
         self._max_pending: Final = max_pending_bytes
         self._context: Final = max(_LOCAL_CONTEXT, either.longest)
         self._utf8: Final = Utf8Decoder("strict")
-        self._parts: list[str] = []  # the text that is held
-        self._length = 0  # of all chunks together, in characters
-        self._held_bytes = 0  # of their UTF-8
-        self._tail = ""  # their end: all of them that is looked at when a piece comes
+        self._parts: list[str] = []  # the buffered text
+        self._length = 0  # its length in characters
+        self._held_bytes = 0  # the length of its UTF-8
+        self._tail = ""  # its end, which the local rules see together with the next piece
         self._settle_at = _SETTLE_AFTER
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes wait for more text."""
+        """Number of buffered bytes, which wait for more text."""
         return self._held_bytes + len(self._utf8.pending)
 
     @property
     def bytes_given(self) -> int:
-        """How many bytes of the text were given on."""
+        """Number of bytes of the text that were returned."""
         return self._utf8.decoded - self._held_bytes
 
     def feed(self, piece: str | bytes) -> str:
-        """Take the next piece: characters, or UTF-8 that may be cut within one.
+        """Add the next piece.
 
+        Args:
+            piece: Text, or UTF-8 bytes that may end within a character.
         Returns:
             The text up to the last split point that was found; "" if there was none.
         Raises:
-            InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
-            SpecialTokenFound, PieceTooLong: More than `max_pending_bytes` have no split point; the
-                former if a disallowed special token is among them.
+            InvalidUnicode: The piece holds a lone surrogate, or is not UTF-8.
+            SpecialTokenFound: The buffered text was searched, and contains a disallowed special
+                token.
+            PieceTooLong: More than `max_pending_bytes` have no split point.
         """
         text = self._decode(piece)
         window, before = self._tail + text, self._length - len(self._tail)
-        local = self._local_border(window, len(self._tail))
+        local = self._local_split_point(window, len(self._tail))
         self._hold(text)
         self._tail = window[-self._context :]
         if local:
             return self._give(before + local)
         if self._length >= self._settle_at or self.pending_bytes > self._max_pending:
-            return self._give(self._settled_border())
+            return self._give(self._settled_split_point())
         return ""
 
     def finish(self) -> str:
-        """Say that no more text comes.
+        """End the text.
 
         Returns:
-            What was held; "" for nothing.
+            The buffered text; "" if there is none.
         Raises:
-            InvalidUnicode: The last character is not complete.
+            InvalidUnicode: The last character is incomplete.
         """
         self._utf8.decode(b"", final=True)
         if self._utf8.fault is not None:
@@ -138,8 +141,8 @@ class StreamSplitter:
         return piece
 
     def _hold(self, text: str) -> None:
-        """Keep `text`; each chunk stays longer than the next, so that a character is copied a
-        logarithmic number of times however many pieces there are."""
+        """Add `text` to the buffer. Each part is longer than the next, so a character is copied a
+        logarithmic number of times, however many pieces there are."""
         self._length += len(text)
         self._parts.append(text)
         while len(self._parts) > 1 and len(self._parts[-2]) <= len(self._parts[-1]):
@@ -147,7 +150,7 @@ class StreamSplitter:
             self._parts[-1] += last
 
     def _give(self, point: int) -> str:
-        """Drop the text before `point`."""
+        """Remove the text before `point` from the buffer, and return it."""
         if point == 0:
             return ""
         text = "".join(self._parts)
@@ -159,12 +162,12 @@ class StreamSplitter:
         self._settle_at = max(_SETTLE_AFTER, 2 * len(rest))
         return given
 
-    def _local_border(self, window: str, known: int) -> int:
-        """The last split point in `window` by the local rules, of those that the first `known`
-        characters do not decide alone; 0 if there is none."""
+    def _local_split_point(self, window: str, known: int) -> int:
+        """Return the last split point in `window` by the local rules; 0 if there is none, or if
+        it is within the first `known` characters, which were searched before."""
         names = self._names
         end = min(len(window), names.unfinished(window) + 1)
-        for _ in range(_STEPS_BACK):
+        for _ in range(_MAX_STEPS_BACK):
             found = self._split_points.local(window, end)
             if found == 0 or found < known:
                 break
@@ -174,8 +177,8 @@ class StreamSplitter:
             end = across + 1
         return 0
 
-    def _settled_border(self) -> int:
-        """The last split point by a look at all the text that is held; 0 if there is none."""
+    def _settled_split_point(self) -> int:
+        """Return the last split point, from all of the buffered text; 0 if there is none."""
         text = "".join(self._parts)
         end = self._names.unfinished(text)
         if rejected := self._disallowed.search(text, end):

@@ -1,22 +1,21 @@
-"""Stop strings: where text that arrives in pieces has its first match.
+"""Incremental search for stop strings in text that arrives in pieces.
 
-The match that starts first wins, and of several that start there the longest. So a match
-that is complete still waits while one that starts earlier, or at the same place and is
-longer, can come true; this is decided by the text alone, never by how it was cut.
+The match that starts first wins, and the longest of several with the same start. So a complete
+match is held while an earlier or longer one is still possible. The result depends only on the text,
+never on how it is divided.
 
 The automaton is that of A. Aho and M. Corasick, "Efficient String Matching: An Aid to
-Bibliographic Search" (1975). Its state after each character is the longest suffix of the
-text that is a prefix of some stop string, so that everything before that suffix is free to
-go, and the cost of a character is constant when shared out over the text.
+Bibliographic Search" (1975). Its state after each character is the longest suffix of the text that
+is a prefix of some stop string. All text before that suffix can be released, and the amortised cost
+per character is constant.
 
-A long text costs less, up to where the first stop string ends. In state 0 a regular expression
-finds the next character with which one starts. From there on, the next state is looked up where
-the same character came in the same state before. Such steps are remembered as they come: the
-table of all of them could be as large as the square of the stop strings. From the end of a stop
-string on, each character is looked at for itself; the match is decided after no more characters
-than the longest stop string has. The search of `str.find` for one stop string after the other
-takes five times as long for sixty of them, and that of one regular expression for all of them
-is not bounded by the length of the text.
+Long texts have a fast path up to the end of the first stop string. In state 0, a regular expression
+finds the next character with which a stop string starts. From there on, transitions are cached as
+they occur; a table of all of them could be as large as the square of the stop strings. After the
+end of a stop string, characters are processed one by one; the match is decided after at most as
+many characters as the longest stop string has. Alternatives: `str.find` for each of sixty stop
+strings takes five times as long, and a single regular expression for all of them does not run in
+time linear in the text.
 """
 
 from __future__ import annotations
@@ -31,32 +30,32 @@ from bytepair_engine import cancel
 
 T = TypeVar("T", str, bytes)
 
-#: Automata that are kept for streams to come with the same stop strings.
-_KEPT_AUTOMATA: Final = 64
-#: Characters that are read between two looks at whether the work was cancelled.
+#: Number of cached automata.
+_MAX_CACHED_AUTOMATA: Final = 64
+#: Number of characters between two checks for cancellation.
 _PART: Final = 1 << 14
-#: A text of this many characters, as that of one id, is read without remembered steps.
+#: Maximum length of a text, such as that of one id, for which the fast path is not worthwhile.
 _SHORT: Final = 32
-#: Characters that are read from one with which a stop string starts, before the next such
-#: character is looked for; twice as many each time, until that one is more than `_SHORT` away.
+#: Number of characters to process from one with which a stop string may start, before searching
+#: for the next one. Doubles each time, until the next one is more than `_SHORT` away.
 _FEW: Final = 4
-#: Steps that an automaton remembers: some for each state of the most stop strings that the
-#: service takes, which have 4,096 bytes.
+#: Maximum number of cached transitions of an automaton: a few for each state of the largest stop
+#: strings that the service accepts, which have 4,096 bytes.
 _KEPT_STEPS: Final = 1 << 13
 
 
 class StopStrings(Generic[T]):
-    """The automaton of a set of stop strings: shared by streams, in any number of threads.
+    """The automaton of a set of stop strings. Thread-safe, and shared by streams.
 
-    State 0 is that of no prefix. Nothing changes but which steps are remembered.
+    State 0 is the empty prefix. Apart from cached transitions, an automaton is immutable.
 
     Attributes:
-        step: For each state, the next state for each character (or byte) that continues it.
-        fallback: For each state, that of its longest proper suffix which is a prefix too.
-        match: For each state, how long the longest stop string is that ends here; 0 for none.
-        open: For each state, how long the longest suffix is that more text can make a stop
-            string of, or a longer one; 0 for none.
-        first: Finds the next character with which a stop string starts.
+        step: For each state, the next state by each character (or byte) that continues it.
+        fallback: For each state, the state of its longest proper suffix that is a prefix.
+        match: For each state, the length of the longest stop string that ends there; 0 for none.
+        open: For each state, the length of the longest suffix that more text can complete to a
+            stop string, or to a longer one; 0 for none.
+        first: Matches a character with which a stop string starts.
     """
 
     __slots__ = ("_kept", "_known", "fallback", "first", "match", "open", "step")
@@ -81,8 +80,8 @@ class StopStrings(Generic[T]):
         starts = sorted({re.escape(stop[:1]) for stop in stops})
         either: T = "|" if isinstance(starts[0], str) else b"|"
         self.first: Final[re.Pattern[T]] = re.compile(either.join(starts))
-        #: For each state, the next state for characters (or bytes) that were seen there, but
-        #: those that end a stop string; and how many these are in all states.
+        #: For each state, the cached transitions that do not end a stop string; and their total
+        #: number.
         self._known: Final[list[dict[str | int, int]]] = [{} for _ in self.step]
         self._kept = 0
 
@@ -98,7 +97,7 @@ class StopStrings(Generic[T]):
                 queue.append(child)
 
     def next(self, state: int, unit: str | int) -> int:
-        """The state after one more character (or byte)."""
+        """Return the state after one more character (or byte)."""
         while unit not in self.step[state]:
             if state == 0:
                 return 0
@@ -106,15 +105,15 @@ class StopStrings(Generic[T]):
         return self.step[state][unit]
 
     def run(self, state: int, text: T, index: int) -> tuple[int, int]:
-        """Go on until a stop string is about to end.
+        """Process text until just before the end of a stop string.
 
         Args:
             state: The state before `index`.
-            text: What is read.
-            index: Where reading starts.
+            text: The text.
+            index: The start position.
         Returns:
-            The state where reading ended, and where that is: the next character (or byte) is
-            the first that ends a stop string, or there is none.
+            The state and the position reached: the next character (or byte) is the first that ends
+            a stop string, or the text is at its end.
         Raises:
             Cancelled: The work was cancelled.
         """
@@ -139,7 +138,7 @@ class StopStrings(Generic[T]):
         return state, index
 
     def _run(self, state: int, text: T, index: int, end: int) -> tuple[int, int]:
-        """As `run`, at most up to `end`, and by steps that are remembered."""
+        """Process text up to `end` with cached transitions; see `run`."""
         known = self._known
         units = iter(text[index:end])
         while True:
@@ -149,15 +148,16 @@ class StopStrings(Generic[T]):
             except KeyError:
                 following = self.next(state, unit)
                 if self.match[following]:
-                    # It happens once in a stream, and counting all along would cost each step.
+                    # Counted here because this happens once per stream; a counter would cost
+                    # time at every step.
                     return state, end - 1 - sum(1 for _ in units)
-                self._remember(state, unit, following)
+                self._cache(state, unit, following)
                 state = following
             else:
                 return state, end
 
-    def _remember(self, state: int, unit: str | int, following: int) -> None:
-        """Keep a step. Threads that do this at the same time lose steps, and no more."""
+    def _cache(self, state: int, unit: str | int, following: int) -> None:
+        """Cache a transition. Concurrent threads may lose cached transitions, which is harmless."""
         if self._kept >= _KEPT_STEPS:
             for row in self._known:
                 row.clear()
@@ -166,20 +166,20 @@ class StopStrings(Generic[T]):
         self._kept += 1
 
 
-@lru_cache(_KEPT_AUTOMATA)
+@lru_cache(_MAX_CACHED_AUTOMATA)
 def compile_stops(stops: tuple[T, ...]) -> StopStrings[T]:
-    """The automaton of `stops`: at least one, none empty."""
+    """Build the automaton of at least one stop string, none empty; cached."""
     return StopStrings(stops)
 
 
 class StopMatcher(Generic[T]):
-    """Looks for stop strings in one stream.
+    """Searches for stop strings in one stream.
 
     Attributes:
-        held: The text that can still be part of a match, or is.
-        matched: The stop string that matched; None as long as it is not decided.
-        end: Where the match ends, or the best one so far, in characters (or bytes) of the
-            stream; None where there is none.
+        held: The text that is, or can still become, part of a match.
+        matched: The stop string that matched; None if no match is decided.
+        end: The end of the match, or of the best one so far, in characters (or bytes) of the
+            stream; None if there is none.
     """
 
     __slots__ = ("_automaton", "_before", "_best", "_include", "_state", "end", "held", "matched")
@@ -189,25 +189,24 @@ class StopMatcher(Generic[T]):
         self._include: Final = include_stop
         self._state = 0
         self._best: tuple[int, int] | None = None  # start and end in `held`
-        self._before = 0  # how much came before `held`
+        self._before = 0  # number of characters before `held`
         self.held: T = empty
         self.matched: T | None = None
         self.end: int | None = None
 
     @property
     def seen(self) -> int:
-        """How many characters (or bytes) were taken, as long as no match is decided."""
+        """Number of characters (or bytes) processed before a match is decided."""
         return self._before + len(self.held)
 
     def feed(self, text: T) -> T:
-        """Take the next text.
+        """Process the next text.
 
         Returns:
-            The text that became certain to stand before any match, or, where a match is
-            decided, all that is left of it and, if it is to be included, the match.
+            The text that is certainly before any match. If a match is decided, the rest of the
+            text before it, and the match if it is included.
         Raises:
-            Cancelled: The work was cancelled within a text of some length. Nothing of the
-                text was taken.
+            Cancelled: The work was cancelled in a long text, which was not processed.
         """
         automaton = self._automaton
         index, text = len(self.held), self.held + text
@@ -238,15 +237,19 @@ class StopMatcher(Generic[T]):
         return text[:free]
 
     def passes(self, text: T) -> bool:
-        """Take the next text if nothing is held and no stop string starts in it: a look that
-        costs less than `feed`, which would give the text back as it is."""
+        """Skip the next text if nothing is held and no stop string starts in it. Cheaper than
+        `feed`, which would return the text unchanged.
+
+        Returns:
+            Whether the text was skipped; if not, nothing has changed.
+        """
         if self.held or self.matched is not None or self._automaton.first.search(text):
             return False
         self._before += len(text)
         return True
 
     def finish(self) -> T:
-        """Say that no more text comes: what is held is released, up to a match."""
+        """End the text, and release the held text up to a match."""
         text, best = self.held, self._best
         if best is not None:
             return self._decide(text, best)

@@ -1,4 +1,4 @@
-"""UTF-8 that arrives in pieces, cut anywhere."""
+"""Incremental decoding of UTF-8."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from bytepair_engine.errors import InvalidUnicode
 
 
 class Utf8Decoder:
-    """Decodes bytes as they come and holds back only what a further byte can make a
-    character of: at most three bytes.
+    """Decodes bytes as they arrive. Held back are only bytes that a further byte can complete to a
+    character: at most three.
 
-    Invalid bytes give one U+FFFD for each maximal subpart, as the WHATWG's decoder and
-    `bytes.decode` do, at the moment that nothing can complete them.
+    Invalid bytes become one U+FFFD for each maximal subpart, as in the WHATWG's decoder and
+    `bytes.decode`, as soon as no further byte can complete them.
 
     Attributes:
-        pending: The bytes that are held back.
-        decoded: How many bytes have become text.
-        fault: In strict decoding, the first invalid byte, after which nothing is decoded.
+        pending: The bytes held back.
+        decoded: Number of bytes that have become text.
+        fault: The error of strict decoding, after which nothing is decoded; None if there is none.
     """
 
     __slots__ = ("_errors", "decoded", "fault", "pending")
 
     def __init__(self, errors: DecodeErrors, before: bytes = b"") -> None:
-        """Start after the bytes `before`, whose text is not given and whose faults are ignored."""
+        """Start after the bytes `before`: their text is not returned, their errors are ignored."""
         self._errors: Final = errors
         self.pending = b""
         self.decoded = 0
@@ -40,17 +40,17 @@ class Utf8Decoder:
 
         Args:
             data: Any bytes.
-            final: Whether they are the last, so that nothing is held back.
+            final: Whether they are the last; then nothing is held back.
         Returns:
-            The text that became certain; in strict decoding, up to the first invalid byte.
+            The text that is certain now; in strict decoding, up to the first invalid byte.
         """
         if self.pending:
             data = self.pending + data
         try:
             text, used = utf_8_decode(data, self._errors, final)
             if used == len(data) - 2 and data[used] == 0xED and data[used + 1] >= 0xA0:
-                # Held back by the standard library for its "surrogatepass", although no
-                # character starts like that.
+                # The standard library holds these bytes back for "surrogatepass", although no
+                # character starts with them.
                 text, used = utf_8_decode(data, self._errors, True)
         except UnicodeDecodeError as error:
             self.fault = InvalidUnicode(self.decoded + error.start, "invalid UTF-8")

@@ -56,5 +56,5 @@ def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
     if "" in names:
-        raise InvalidOption(option, "holds an empty string")
+        raise InvalidOption(option, "contains an empty string")
     return frozenset(names)
