@@ -350,7 +350,7 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
         (["[callers.a]", "group = 'g'"], "there is neither [ceiling.g] nor [quotas.g]"),
         (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
         (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),
-        (["[quotas.default]", "requests_per_second = 0"], "greater than 0"),
+        (["[quotas.default]", "requests_per_second = 0"], "must be above 0, not 0"),
         (["[quotas.default]", "requests = 1"], "quotas.default.requests (from file "),
     ],
 )
