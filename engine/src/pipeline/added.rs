@@ -1,4 +1,4 @@
-//! Where added tokens stand in a text: steps 1 and 3 of docs/formats.md.
+//! Search for added tokens in text: steps 1 and 3 of docs/formats.md.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::split::regex::{CharSet, word_characters};
 
-/// One added token; `pipeline/definition.py` says what each part means.
+/// An added token; `pipeline/definition.py` describes the fields.
 pub struct AddedToken {
     pub content: String,
     pub id: u32,
@@ -18,7 +18,7 @@ pub struct AddedToken {
     pub single_word: bool,
 }
 
-/// Added tokens that are looked for in one kind of text.
+/// A set of added tokens to search for.
 pub struct AddedTokens {
     tokens: Vec<AddedToken>,
     search: Option<AhoCorasick>,
@@ -26,10 +26,10 @@ pub struct AddedTokens {
     only_special: bool,
 }
 
-/// A special token that is disallowed stands in the text.
+/// The text contains a disallowed special token.
 pub struct Disallowed {
     pub name: String,
-    /// The byte at which it starts.
+    /// The byte offset of its start.
     pub at: usize,
 }
 
@@ -50,8 +50,8 @@ impl AddedTokens {
         }
     }
 
-    /// Call `work` with each part of a text, in order: the text between tokens, or a token's id,
-    /// until it says that it has enough.
+    /// Call `work` with each part of a text in order, until it returns false: an added token with
+    /// its id, or the text between tokens.
     pub fn each_part(
         &self,
         text: &str,

@@ -1,47 +1,47 @@
-//! Whether merging by a list is merging by rank, and the proof of what is checked here.
+//! Whether merging by a list is equivalent to merging by rank, with a proof of the criterion.
 //!
-//! Let *V* hold all 256 bytes, and let merges be a list of pairs (l, r) with results in *V*, both
-//! without special tokens, as text meets them. Call the *run* of a token *t* what merging by rank
-//! (`backends/reference.py`) does to the bytes of *t*.
+//! Let *V* contain all 256 bytes, and let merges be a list of pairs (l, r) with results in *V*, both
+//! without special tokens. The *run* of a token *t* is the sequence of merges that merging by rank
+//! (`backends/reference.py`) applies to the bytes of *t*.
 //!
-//! **Theorem.** Let priorities grow with the ids of the results, and for every token *t* whose run
-//! ends in *t* let the last pair of its run be listed. Then merging by the list and merging by rank
-//! give the same for every piece, apart from the rule that a piece that is a token is taken whole.
+//! **Theorem.** Let priorities increase with the ids of the results, and for every token *t* whose
+//! run ends in *t* let the last pair of its run be listed. Then merging by the list and merging by
+//! rank have the same result for every piece, apart from the rule of whole pieces.
 //!
-//! *Proof.* Follow both from the same parts. Let merging by rank choose the pair (x, y) with the
-//! result *t* of rank *k*, the least. No part reaches across the ends of the stretch that x and y
-//! cover, so none of the merges so far did; and each of them was the best of all pairs, so the best
-//! within the stretch. So they are a beginning of the run of *t*, which goes on with (x, y) and ends
-//! in *t*: (x, y) is the last pair of the run of *t*, and is listed. The same holds for every other
-//! place where a pair with the result *t* stands. Every listed pair that stands somewhere is one
-//! that ranks could merge too, so none has a result of a lower rank; and as priorities grow with
-//! results, (x, y) at the leftmost of its places is what the list chooses. Where nothing can merge
-//! by rank, no listed pair stands anywhere. ∎
+//! *Proof.* Compare both from the same parts. Let merging by rank choose the pair (x, y) with the
+//! result *t* of the lowest rank *k*. No part crosses the ends of the range of x and y, so no
+//! earlier merge did; and each of them was the best of all pairs, so the best within the range. So
+//! they are the start of the run of *t*, which continues with (x, y) and ends in *t*: (x, y) is the
+//! last pair of the run of *t*, and is listed. The same holds for every other position of a pair
+//! with the result *t*. Every listed pair that occurs could also merge by rank, so none has a result
+//! of a lower rank. Since priorities increase with results, the list chooses (x, y) at its leftmost
+//! position. If nothing can merge by rank, no listed pair occurs. ∎
 
 use std::collections::HashSet;
 
 use crate::vocabulary::rank_table::RankTable;
 
-/// A token of more bytes is not looked at, so that a file of any tokens is answered in time.
+/// Maximum length of a token in bytes, which bounds the time for any file. With a longer token, the
+/// answer is false.
 const LONGEST: usize = 256;
 
 /// No token.
 const NONE: u32 = u32::MAX;
 
-/// The merges of a list, in order of priority: left, right and what they become.
+/// The merges of a list in order of priority: left, right and resulting ids.
 pub struct Listed {
     pub lefts: Vec<u32>,
     pub rights: Vec<u32>,
     pub results: Vec<u32>,
 }
 
-/// Whether it is certain that the list merges as ranks do, pieces that are a token taken whole.
+/// Whether merging by the list is proven to equal merging by rank with whole pieces first.
 ///
-/// Args: `ranks`, in which every single byte is a token; `whole_first`, whether the list's pieces
-/// are taken whole too.
+/// Args: `ranks`, in which every single byte is a token; `whole_first`, whether the list, too, is
+/// used with whole pieces first.
 pub fn merges_by_rank(ranks: &RankTable, list: &Listed, whole_first: bool) -> bool {
     if !list.results.is_sorted() {
-        return false; // an earlier priority for a later rank
+        return false; // the priorities are not in order of ranks
     }
     let halves = list.lefts.iter().copied().zip(list.rights.iter().copied());
     let listed: HashSet<(u32, u32)> = halves.collect();
@@ -56,13 +56,13 @@ pub fn merges_by_rank(ranks: &RankTable, list: &Listed, whole_first: bool) -> bo
             merge_to_two(ranks, token, &mut parts);
             match parts.as_slice() {
                 [left, right] => listed.contains(&(left.id, right.id)),
-                // A piece that is this token would be one token by rank.
+                // Merging by rank makes this piece one token.
                 _ => whole_first,
             }
         })
 }
 
-/// A part, where it ends, and what it makes with the next one.
+/// A part, its end, and the token that it makes with the next part.
 struct Part {
     id: u32,
     end: usize,

@@ -1,4 +1,4 @@
-//! Characters to symbols: two looks into an array.
+//! A map from characters to symbols, in two array lookups.
 
 use super::pair_merge::NO_SYMBOL;
 
@@ -7,7 +7,7 @@ const PAGES: usize = 0x11_0000 / PAGE;
 
 /// A map from characters to symbols.
 pub struct CharTable {
-    /// Where each page of code points starts in `symbols`; 0 is the page without any.
+    /// The start of each page of code points in `symbols`; 0 is the empty page.
     pages: Box<[u32]>,
     symbols: Vec<u32>,
 }
@@ -29,7 +29,7 @@ impl CharTable {
         table
     }
 
-    /// The symbol, or `NO_SYMBOL`.
+    /// The symbol of a character, or `NO_SYMBOL`.
     #[inline(always)]
     pub fn get(&self, character: char) -> u32 {
         let page = self.pages[character as usize / PAGE];

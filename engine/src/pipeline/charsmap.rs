@@ -1,19 +1,18 @@
-//! A precompiled map of characters, as tokenizers apply it: the normaliser `CharsMap` of
-//! `pipeline/definition.py`.
+//! The normaliser `CharsMap` of `pipeline/definition.py`: a compiled map, applied to clusters.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::double_array::DoubleArray;
 use super::origins::Made;
 
-/// A grapheme cluster of this many bytes is mapped character by character.
+/// Length in bytes from which a grapheme cluster is mapped character by character.
 const LONG_CLUSTER: usize = 6;
 
-/// The step, ready.
+/// A compiled step.
 pub struct CharsMap(DoubleArray);
 
 impl CharsMap {
-    /// The map of these bytes; None if they are none.
+    /// Create a map from its bytes; None if they are invalid.
     pub fn new(table: &[u8]) -> Option<Self> {
         DoubleArray::new(table).map(CharsMap)
     }
@@ -49,7 +48,7 @@ impl CharsMap {
             .then(|| self.0.shortest(cluster.as_bytes()))
             .flatten();
         if let Some(value) = whole {
-            // One to one as far as the cluster has characters, the rest from its last.
+            // Aligned one to one; any further characters come from the cluster's last one.
             let mut places = cluster.char_indices().map(|(offset, _)| start + offset);
             let mut from = start;
             for character in value.chars() {

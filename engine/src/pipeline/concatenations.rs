@@ -1,16 +1,16 @@
-//! Which strings of a set are two others of it joined, found in time that grows with their lengths
-//! and not with the squares of these.
+//! Finds the strings of a set that are concatenations of two others, in time linear in their
+//! lengths.
 
 /// No string.
 const NONE: u32 = u32::MAX;
 
-/// Call `found` with each string that is two others joined, and with these: their indices.
+/// Call `found` with the indices of each concatenation and its two parts, until it returns false.
 ///
-/// Sorted, a string comes after those that it starts with, and what stands between them starts with
-/// them too; so a stack gives each string the longest of the others that it starts with, and these
-/// chains are all of them. The same backwards gives those that it ends with.
+/// In sorted order, a string comes after its prefixes, and the strings between them have these
+/// prefixes too. So a stack yields the longest other string that is a prefix of each string, and
+/// following these links yields all of them. The reversed strings yield the suffixes.
 ///
-/// Args: `strings`, all different and none of them empty; `found`, which says whether it wants more.
+/// Args: `strings`, distinct and not empty.
 pub fn concatenations(strings: &[&[u8]], mut found: impl FnMut([u32; 3]) -> bool) {
     let starts = longest_starts(strings);
     let reversed: Vec<Vec<u8>> = strings
@@ -25,7 +25,7 @@ pub fn concatenations(strings: &[&[u8]], mut found: impl FnMut([u32; 3]) -> bool
         lefts.clear();
         lefts.extend(chain(&starts, whole));
         for right in chain(&ends, whole) {
-            // Rights become shorter, so that their lefts are longer, and come from the end.
+            // Rights become shorter, so the matching lefts become longer, from the end of the list.
             let rest = length(whole) - length(right);
             while lefts.pop_if(|left| length(*left) < rest).is_some() {}
             if let Some(&left) = lefts.last()
@@ -38,13 +38,13 @@ pub fn concatenations(strings: &[&[u8]], mut found: impl FnMut([u32; 3]) -> bool
     }
 }
 
-/// What comes of following the links from an index: the longest first.
+/// The indices along the links from an index, the longest string first.
 fn chain(links: &[u32], from: u32) -> impl Iterator<Item = u32> {
     let next = |&index: &u32| Some(links[index as usize]).filter(|&next| next != NONE);
     std::iter::successors(next(&from), next)
 }
 
-/// For each string the longest of the others that it starts with, or `NONE`.
+/// For each string, the longest other string that is a prefix of it, or `NONE`.
 fn longest_starts(strings: &[&[u8]]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..strings.len() as u32).collect();
     order.sort_unstable_by_key(|&index| strings[index as usize]);

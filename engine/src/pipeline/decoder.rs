@@ -1,11 +1,10 @@
-//! Ids to bytes, where a token's bytes may depend on where it stands: the decoding of
-//! docs/formats.md, all at once.
+//! Decoding of ids to bytes, which may depend on the position of a token: docs/formats.md.
 
 use std::collections::HashMap;
 
 use crate::bpe::UnknownId;
 
-/// What each token gives, and what the ends of a text do to it.
+/// A decoder; `pipeline/definition.py` describes the fields.
 pub struct Decoder {
     pub middle: Middle,
     pub first: HashMap<u32, Vec<u8>>,
@@ -18,21 +17,21 @@ pub struct Decoder {
 
 /// Id to bytes.
 pub struct Middle {
-    /// Where each id's bytes are in `bytes`; nothing for an id without a token.
+    /// The range in `bytes` of each id; None for an id without a token.
     places: Vec<Option<(u32, u32)>>,
     bytes: Vec<u8>,
-    /// The ids that `places` is of, where it would have too many holes if it had them all.
+    /// The ids of the entries of `places`, if ids are too sparse to index it directly.
     scattered: Option<Vec<u32>>,
 }
 
-/// Whether a table of this many ids may have a place for each up to the greatest: a file can name
-/// the last possible one, and is small.
+/// Whether ids are dense enough for a table with an entry for each up to the largest: even a small
+/// file can have very large ids.
 pub fn is_dense(count: usize, max_id: u32) -> bool {
     (max_id as usize) < 8 * count + (1 << 16)
 }
 
 impl Middle {
-    /// The bytes of these ids.
+    /// Create a table from ids and bytes.
     pub fn new(middle: &[(u32, Vec<u8>)]) -> Self {
         let mut ids: Vec<u32> = middle.iter().map(|&(id, _)| id).collect();
         ids.sort_unstable();
@@ -56,7 +55,7 @@ impl Middle {
         found
     }
 
-    /// The greatest id that has a token; 0 where there is none.
+    /// The largest id with a token; 0 if there is none.
     pub fn max_id(&self) -> u32 {
         match &self.scattered {
             Some(ids) => ids.last().copied().unwrap_or(0),
@@ -79,7 +78,7 @@ impl Middle {
 }
 
 impl Decoder {
-    /// The bytes of a sequence of ids.
+    /// Decode a sequence of ids.
     pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
         let mut joined = Vec::with_capacity(ids.len() * 4);
         let mut is_first = true;
@@ -111,7 +110,7 @@ impl Decoder {
     }
 }
 
-/// How many bytes go where at most `most` units are taken off one by one.
+/// The number of bytes removed by stripping at most `most` units.
 fn repeats<'d>(
     data: &'d [u8],
     unit: &[u8],

@@ -1,23 +1,23 @@
-//! Maps from strings to strings, as SentencePiece compiles them: the twin of
-//! `pipeline/charsmap.py`, which says what the numbers mean and has checked the map.
+//! Maps from strings to strings in SentencePiece's compiled format: the twin of
+//! `pipeline/charsmap.py`, which describes the format and has validated the map.
 
 const LABEL: u32 = 0x8000_00ff;
 const ENDS_KEY: u32 = 0x100;
 const VALUE: u32 = 0x7fff_ffff;
 
-/// As in the sentencepiece package: only a bounded number of the keys that start at one place is seen.
+/// The sentencepiece package finds only the shortest 32 of the keys that start at a position.
 const MAX_KEYS_AT_ONE_PLACE: usize = 32;
 
 /// A compiled map.
 pub struct DoubleArray {
     units: Vec<u32>,
     strings: Vec<u8>,
-    /// Bytes that some key starts with.
+    /// The bytes with which some key starts.
     is_start: [bool; 256],
 }
 
 impl DoubleArray {
-    /// The map of these bytes; None if they are none.
+    /// Create a map from its bytes; None if they are invalid.
     pub fn new(table: &[u8]) -> Option<Self> {
         let (size, rest) = table.split_first_chunk::<4>()?;
         let (trie, strings) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
@@ -42,7 +42,7 @@ impl DoubleArray {
         self.is_start[byte as usize]
     }
 
-    /// The longest key that `data` starts with: its length, and its value.
+    /// The length and the value of the longest key that `data` starts with.
     pub fn longest(&self, data: &[u8]) -> Option<(usize, &str)> {
         self.last_key(data, MAX_KEYS_AT_ONE_PLACE)
     }
@@ -52,7 +52,7 @@ impl DoubleArray {
         self.last_key(data, 1).map(|(_, value)| value)
     }
 
-    /// Of the keys that `data` starts with, as far as the first `most` of them: the last.
+    /// The last of the first `most` keys that `data` starts with, the shortest first.
     #[inline]
     fn last_key(&self, data: &[u8], most: usize) -> Option<(usize, &str)> {
         if !self.is_start[*data.first()? as usize] {

@@ -1,5 +1,4 @@
-//! Ids and where their tokens start: as encoding to ids, over texts that remember where in the
-//! original each of their characters comes from.
+//! Encoding to ids with offsets, on texts that track the origin of each character.
 
 use std::ops::Range;
 
@@ -10,9 +9,9 @@ use crate::bpe::SpecialFound;
 use crate::output::offsets::{OffsetUnit, in_units};
 
 impl Pipeline {
-    /// The ids, and where in the text each token starts: in bytes exactly where the character that
-    /// it starts in is as it came, and else where what that was made from starts; but never before
-    /// the token that it stands behind, as an unknown one may behind bytes that come after it.
+    /// Encode a text into ids and the start of each token. The byte offset is exact if the character
+    /// in which the token starts is unchanged; otherwise it is the start of that character's source.
+    /// Offsets never decrease, although an unknown token can follow the tokens of later bytes.
     pub fn encode_with_offsets(
         &self,
         text: &str,
@@ -34,10 +33,10 @@ impl Pipeline {
         Ok((ids, in_units(text, starts, unit)))
     }
 
-    /// Call `give` with each id of a text and where it starts, until it says that it has enough.
+    /// Call `give` with each id of a text and its start, until it returns false.
     ///
-    /// A special token that is disallowed is an error also if it is spelled in normalised text
-    /// alone. The caller saw to the text as it came.
+    /// A disallowed special token is an error also if it occurs only in normalised text. The caller
+    /// has checked the original text.
     pub(super) fn locate(
         &self,
         text: &str,
@@ -62,7 +61,7 @@ impl Pipeline {
         })
     }
 
-    /// Returns: whether `give` wants more.
+    /// Returns: false if `give` returned false.
     fn locate_stretch(
         &self,
         text: &str,
@@ -100,7 +99,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns: whether `give` wants more.
+    /// Returns: false if `give` returned false.
     fn locate_pieces(
         &self,
         text: &str,
@@ -143,7 +142,7 @@ impl Pipeline {
     }
 }
 
-/// Where the byte at `at` of a piece comes from.
+/// The origin of the byte `at` of a piece.
 fn place(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
     let start = starts[at];
     let boundary = (0..=at).rev().find(|&byte| piece.is_char_boundary(byte));
@@ -154,7 +153,7 @@ fn place(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
     start + if as_it_came { at - character } else { 0 }
 }
 
-/// The same for each byte that a piece of `ByteAlphabet`'s characters stands for.
+/// The origin of each byte that a piece in `ByteAlphabet`'s characters encodes.
 fn written_places(text: &str, piece: &str, starts: &[usize]) -> Vec<usize> {
     let mut before = None;
     let mut within = 0;

@@ -1,8 +1,8 @@
-//! Merges by how their halves are spelled, as columns of ids: the twin of `formats/merge_list.py`.
+//! Converts merges from spellings to columns of ids: the twin of `formats/merge_list.py`.
 
 use super::tokens::Tokens;
 
-/// Columns of merges, in order of priority.
+/// The columns of merges in order of priority.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     pub priorities: Vec<u32>,
@@ -11,10 +11,10 @@ pub struct Columns {
     pub rights: Vec<u32>,
 }
 
-/// Look up the tokens of merges. `halves` holds the left and the right half of each merge in turn;
-/// None is in no vocabulary. The result of a merge is the left half and the right half without its
-/// first `prefix` bytes. If a pair is listed twice, its last place counts. An error is the index of
-/// a merge with a token that is missing.
+/// Look up the ids of merges. `halves` has the left and the right half of each merge, alternating;
+/// None is never in the vocabulary. The result of a merge is the left half and the right half
+/// without its first `prefix` bytes. A duplicate pair has the priority of its last occurrence. The
+/// error is the index of a merge with a missing token.
 pub fn merge_columns(
     halves: &[Option<&str>],
     vocabulary: &[(&str, u32)],
@@ -25,7 +25,7 @@ pub fn merge_columns(
         .copied()
         .partition(|(token, _)| token.is_empty());
     let empty = empty.first().map(|&(_, id)| id);
-    // Its tables hold short strings themselves: what lookups cost is waiting for memory.
+    // Its tables store short strings inline, because memory latency dominates lookups.
     let tokens = Tokens::new(&spelled);
     let pairs = halves.as_chunks::<2>().0;
     let mut columns = Columns::default();

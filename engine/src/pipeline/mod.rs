@@ -1,8 +1,7 @@
-//! Vocabularies of other formats at work: a *pipeline*, as docs/formats.md defines it and
-//! `pipeline/backend.py` says it in plain Python.
+//! Pipelines, which docs/formats.md defines; `pipeline/backend.py` is the reference.
 //!
-//! A text walks through `added` (cut out added tokens), `normalise`, `added` again, `pre_tokenise`
-//! (cut the rest into pieces) and `model` (merge each piece) into a sink.
+//! A text passes through `added` (find added tokens), `normalise`, `added` again, `pre_tokenise`
+//! (split the rest into pieces) and `model` (merge each piece) into a sink.
 
 mod added;
 mod by_rank;
@@ -53,7 +52,7 @@ use crate::vocabulary::special::SpecialSet;
 use model::Merging;
 use origins::Origins;
 
-/// Special tokens of a request: their names, and the same ready to be found in text.
+/// A set of special tokens: their names, and a search for them in text.
 pub struct NameSet {
     pub names: HashSet<String>,
     pub spelled: SpecialSet,
@@ -68,10 +67,10 @@ impl NameSet {
     }
 }
 
-/// A text contains a special token that is disallowed once it is normalised.
+/// A text contains a disallowed special token after normalisation.
 struct SpelledOnceNormalised;
 
-/// What a pipeline consists of.
+/// A compiled pipeline.
 pub struct Pipeline {
     pub model: Model,
     pub normalisers: Normalisers,
@@ -82,7 +81,7 @@ pub struct Pipeline {
     pub pool: Pool<PipelineScratch>,
 }
 
-/// What one call works with.
+/// The buffers of one call.
 pub struct PipelineScratch {
     merging: Merging,
     cache: Cache,
@@ -122,7 +121,7 @@ impl Pipeline {
         Ok(packed.into_vec())
     }
 
-    /// The number of ids, or `limit` + 1 when there are more.
+    /// The number of ids, or `limit` + 1 if it exceeds `limit`.
     pub fn count(
         &self,
         text: &str,
@@ -153,7 +152,7 @@ impl Pipeline {
             }
             match self.walk(text, allowed, disallowed, scratch, sink) {
                 Ok(()) => Ok(()),
-                // Where in the original it stands is found the slow way.
+                // The slow path finds its position in the original.
                 Err(SpelledOnceNormalised) => {
                     self.locate(text, allowed, disallowed, scratch, &mut |_, _| true)
                 }
@@ -161,7 +160,7 @@ impl Pipeline {
         })
     }
 
-    /// What is disallowed is looked for first, and all through the text.
+    /// Search the whole text for disallowed special tokens.
     fn check_spelled(&self, text: &str, disallowed: &NameSet) -> Result<(), SpecialFound> {
         match disallowed.spelled.first(text) {
             None => Ok(()),
@@ -172,7 +171,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether a step asks where a piece comes from, and a step before it changes that.
+    /// Whether a step depends on the origin of a piece, and a step before it changes the text.
     fn needs_origins(&self) -> bool {
         let asks = |step: &PreTokenizer| {
             matches!(
@@ -200,7 +199,7 @@ impl Pipeline {
         self.pre_tokenizers.iter().any(is_one)
     }
 
-    /// All steps, one after the other. After an error the sink has what came before it.
+    /// Apply all steps. After an error, the sink has the ids before it.
     fn walk<S: Sink>(
         &self,
         text: &str,
@@ -218,7 +217,7 @@ impl Pipeline {
                 let at_start = part.start == 0;
                 refused = self.stretch(&text[part], at_start, allowed, disallowed, scratch, sink);
             }
-            // What is disallowed is an error wherever it stands, even past a limit.
+            // A disallowed special token is an error even beyond the limit.
             refused.is_ok() && !(sink.is_full() && not.is_empty())
         });
         refused?;
@@ -278,7 +277,7 @@ impl Pipeline {
     }
 }
 
-/// A set of the characters of these ranges, both ends included.
+/// A set of the characters in inclusive ranges.
 pub fn characters(ranges: &[(u32, u32)]) -> CharSet {
     CharSet::of_ranges(ranges)
 }

@@ -1,4 +1,4 @@
-//! How a piece becomes ids: step 5 of docs/formats.md.
+//! Converts a piece to ids: step 5 of docs/formats.md.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::cancel;
 use crate::output::{Ids, Sink};
 use crate::vocabulary::short_table::{Key, LONGEST};
 
-/// A model, ready.
+/// A compiled model.
 pub struct Model {
     pub(super) tokens: Tokens,
     pairs: Pairs,
@@ -23,43 +23,43 @@ pub struct Model {
     pub(super) byte_tokens: [Option<u32>; 256],
     pub(super) unknown: Option<u32>,
     pub(super) fuse_unknown: bool,
-    /// Whether a cut must have a token on each side: see the function.
+    /// Whether split points must be between two tokens; see `Parts::needs_known`.
     needs_known: bool,
     prefix: Vec<u8>,
     suffix: Vec<u8>,
-    /// Under scores: the symbol of each string that can merge, and what is taken apart.
+    /// For a model with scores: the lookup of merged strings.
     strings: Option<Strings>,
-    /// Symbols of characters: their ids, or under scores what merging calls them.
+    /// The symbols of characters for merging: ids, except for a model with scores.
     symbols: CharTable,
-    /// Ids of the characters that are tokens, when they stand alone.
+    /// The ids of single characters that are tokens.
     alone: CharTable,
     joined: Option<Joined>,
-    /// How many bytes of a piece each id stands for; 0 where the id does not tell.
+    /// The number of bytes of a piece for each id; 0 if the id does not determine it.
     lengths: Box<[u32]>,
 }
 
-/// What is looked up under scores.
+/// The lookup of merged strings, for a model with scores.
 pub struct Strings {
     pub(super) taken_apart: HashMap<u32, [Vec<u8>; 2]>,
 }
 
-/// What one call works with.
+/// The buffers of one call.
 #[derive(Default)]
 pub struct Merging {
     merger: PairMerger,
-    /// What the last piece became, each with where it starts.
+    /// The result of the last piece, with the start of each part.
     parts: Vec<Part>,
     units: Vec<Part>,
     ids: Vec<u32>,
-    /// Parts so far.
+    /// Number of parts so far.
     count: usize,
 }
 
-/// Cancellation is checked each time that this many parts were made.
+/// Number of parts between two checks for cancellation.
 const ASK_EVERY: usize = 1024;
 
 impl Merging {
-    /// Whether the call was cancelled.
+    /// Whether the call was cancelled; checked at intervals.
     pub fn is_cancelled(&mut self) -> bool {
         self.count += 1;
         self.count.is_multiple_of(ASK_EVERY) && cancel::is_set()
@@ -87,7 +87,7 @@ impl Model {
                 (pairs, characters, Some(Strings { taken_apart }))
             }
         };
-        // What stands for text without spelling it may merge with any neighbour.
+        // An id that replaces text without a token may merge with any adjacent token.
         let is_stand_in =
             |id: u32| Some(id) == parts.unknown || parts.byte_tokens.iter().any(|b| b.1 == id);
         let joined = joined.filter(|_| {
@@ -124,7 +124,7 @@ impl Model {
         })
     }
 
-    /// Give the ids of a piece to the sink. In units of characters the piece is UTF-8.
+    /// Push the ids of a piece to the sink. With units of characters, the piece is UTF-8.
     pub fn encode<S: Sink>(
         &self,
         piece: &[u8],
@@ -147,8 +147,7 @@ impl Model {
         });
     }
 
-    /// As `encode`; `give` is called with each id and the byte at which it starts, and says whether it
-    /// wants more.
+    /// Call `give` with each id of a piece and the byte offset of its start, until it returns false.
     pub fn locate(
         &self,
         piece: &[u8],
@@ -188,8 +187,9 @@ impl Model {
         });
     }
 
-    /// Call `work` with each part of a piece that is merged by itself, and where it starts, until
-    /// it says that it has enough. A part that is one character, and not the last, is passed as such.
+    /// Call `work` with the start and the bytes of each part of a piece that merges independently,
+    /// until it returns false. A part with one character, except the last part, is also passed as a
+    /// `char`.
     #[inline]
     fn each_part(&self, piece: &[u8], mut work: impl FnMut(usize, &[u8], Option<char>) -> bool) {
         let (Some(joined), Ok(text)) = (&self.joined, std::str::from_utf8(piece)) else {
@@ -215,8 +215,7 @@ impl Model {
         work(start, &piece[start..], None);
     }
 
-    /// As `encode_part`, for one character: most that are merged with nothing are tokens, or
-    /// spelled in bytes.
+    /// Encode a part with one character: the fast path for tokens, and for byte tokens.
     #[inline]
     fn encode_character<S: Sink>(
         &self,
@@ -254,7 +253,7 @@ impl Model {
             .is_some_and(|strings| !strings.taken_apart.is_empty())
     }
 
-    /// As `encode`, for a piece or a part of one that is merged by itself.
+    /// Encode a piece, or a part of one that merges independently, with the cache.
     fn encode_part<S: Sink>(
         &self,
         part: &[u8],
@@ -293,7 +292,7 @@ impl Model {
         sink.extend(&merging.ids);
     }
 
-    /// The ids of a piece, in `merging.ids`, and where they start, in `merging.parts`.
+    /// Merge a piece into `merging.ids`, with the starts in `merging.parts`.
     fn merge(&self, piece: &[u8], merging: &mut Merging) {
         let Merging {
             merger,

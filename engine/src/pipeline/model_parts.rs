@@ -1,11 +1,11 @@
-//! The parts of a model, and what follows from them alone.
+//! The definition of a model, and its derived properties.
 
 use super::decoder::is_dense;
 use super::rule::Rule;
 use super::split_points::Joined;
 use super::units::Units;
 
-/// The parts of a model; `pipeline/definition.py` says what each means.
+/// The definition of a model; `pipeline/definition.py` describes the fields.
 pub struct Parts {
     pub tokens: Vec<(Vec<u8>, u32)>,
     pub rule: Rule,
@@ -19,15 +19,16 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Whether what becomes of a character that is no token depends on what is beside it: it may
-    /// vanish, so that its neighbours meet; join an unknown one before it; or wait, unknown, past
-    /// others that are spelled in bytes.
+    /// Whether the result of a character without a token depends on adjacent characters: it may be
+    /// dropped, so that they become adjacent; be fused with an unknown one before it; or be emitted
+    /// after byte tokens that follow it.
     pub fn needs_known(&self) -> bool {
         self.byte_tokens.len() < 256
             && (self.unknown.is_none() || self.fuse_unknown || !self.byte_tokens.is_empty())
     }
 
-    /// Where pieces can be cut; None where a part's ids may depend on what is beside it.
+    /// The pairs of characters within tokens, which determine split points in pieces; None if the
+    /// ids of a part may depend on adjacent parts.
     pub fn joined(&self) -> Option<Joined> {
         let apart = matches!(&self.rule, Rule::Scores(_, apart) if !apart.is_empty());
         let affixed = !self.prefix.is_empty() || !self.suffix.is_empty();
@@ -39,7 +40,7 @@ impl Parts {
         ))
     }
 
-    /// How many bytes each id stands for, as `Model::lengths` has them.
+    /// The number of bytes of each id; see `Model::lengths`.
     pub fn lengths(&self) -> Box<[u32]> {
         if !self.prefix.is_empty() || !self.suffix.is_empty() {
             return Box::default();

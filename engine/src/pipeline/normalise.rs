@@ -1,4 +1,4 @@
-//! What each normaliser does to a stretch of text: step 2 of docs/formats.md.
+//! Applies normalisers to a stretch of text: step 2 of docs/formats.md.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use super::spacing::Spacing;
 use super::unicode::UnicodeForm;
 use crate::split::regex::CharSet;
 
-/// One step.
+/// A step.
 pub enum Normaliser {
     Unicode(UnicodeForm),
-    /// The characters that have another lower case, and it.
+    /// The lower case of each character that has another one.
     Lowercase(HashMap<char, String>),
     Prepend(String),
     Replace(Search, String),
@@ -29,12 +29,12 @@ pub enum Normaliser {
 /// The steps of a pipeline.
 pub struct Normalisers {
     pub steps: Vec<Normaliser>,
-    /// Characters that no normalisation form changes or combines.
+    /// Characters that normalisation forms neither change nor combine.
     pub younger: CharSet,
 }
 
 impl Normalisers {
-    /// All steps, one after the other.
+    /// Apply all steps.
     pub fn apply<'t>(&self, stretch: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(stretch);
         for step in &self.steps {
@@ -49,7 +49,7 @@ impl Normalisers {
         text
     }
 
-    /// The same for a text that remembers where in the original it comes from.
+    /// Apply all steps to a text that tracks its origin.
     pub fn apply_traced(&self, mut stretch: Aligned, original: &str) -> Aligned {
         for step in &self.steps {
             if let &Normaliser::Strip { left, right } = step {
@@ -109,7 +109,7 @@ impl Normalisers {
     }
 }
 
-/// Apply a step that knows the origin of everything that it writes.
+/// Apply a step that determines the origin of all its output.
 fn whole(step: &Normaliser, text: &str, made: &mut impl Made) {
     match step {
         Normaliser::Lowercase(lower) => lowercase(text, lower, made),
@@ -151,7 +151,7 @@ fn lowercase(text: &str, lower: &HashMap<char, String>, made: &mut impl Made) {
     made.kept(same..text.len());
 }
 
-/// Returns: whether something was replaced; otherwise nothing is made.
+/// Returns: whether something was replaced; otherwise there is no output.
 fn replace(text: &str, search: &Search, content: &str, made: &mut impl Made) -> bool {
     let mut at = 0;
     search.each_match(text, |start, end| {

@@ -1,12 +1,11 @@
-//! Where in the original text each character comes from: the twin of `pipeline/aligned.py`.
+//! Tracks the origin of each character in the original text: the twin of `pipeline/aligned.py`.
 //!
-//! Steps that make a text of another say so to a `Made`: one that keeps the text alone, which is
-//! all that ids need, or one that keeps where it comes from as well.
+//! Steps write their output to a `Made`: either one that stores only text, which is sufficient for
+//! ids, or one that also tracks its origin.
 
 use std::ops::Range;
 
-/// A text, and for each of its bytes where in the original that starts which its character was
-/// made from.
+/// A text, and for each of its bytes the start of its character's source in the original.
 pub struct Aligned {
     pub text: String,
     pub starts: Vec<usize>,
@@ -31,7 +30,7 @@ impl Aligned {
         self.starts.resize(self.text.len(), start);
     }
 
-    /// Without what is outside of this range.
+    /// Remove the text outside a range.
     pub fn cut(&mut self, range: Range<usize>) {
         self.text.truncate(range.end);
         self.text.drain(..range.start);
@@ -40,8 +39,8 @@ impl Aligned {
     }
 }
 
-/// What is known of where a piece comes from: for each of its bytes, or only whether it starts
-/// where the original text does.
+/// The known origin of a piece: that of each byte, or only whether the piece is at the start of the
+/// original text.
 #[derive(Clone, Copy)]
 pub struct Origins<'a> {
     starts: Option<&'a [usize]>,
@@ -49,7 +48,7 @@ pub struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    /// Only whether the piece starts where the original text does.
+    /// Track only whether the piece is at the start of the original text.
     pub fn untracked(at_start: bool) -> Self {
         Origins {
             starts: None,
@@ -57,7 +56,7 @@ impl<'a> Origins<'a> {
         }
     }
 
-    /// For each byte.
+    /// Track the origin of each byte.
     pub fn of(starts: &'a [usize]) -> Self {
         Origins {
             starts: Some(starts),
@@ -65,7 +64,7 @@ impl<'a> Origins<'a> {
         }
     }
 
-    /// Of a part of the piece.
+    /// The origin of a part of the piece.
     #[inline]
     pub fn part(self, range: Range<usize>) -> Self {
         match self.starts {
@@ -79,29 +78,29 @@ impl<'a> Origins<'a> {
         self.at_start
     }
 
-    /// For each byte, if that is known.
+    /// The origin of each byte, if it is tracked.
     pub fn starts(self) -> Option<&'a [usize]> {
         self.starts
     }
 }
 
-/// What a step makes of a text, in order.
+/// The output of a step, written in order.
 pub trait Made {
-    /// These bytes of the text stay what they are.
+    /// Copy a range of the text unchanged.
     fn kept(&mut self, range: Range<usize>);
 
-    /// `text` is made from the character that the byte at `from` is of.
+    /// Write `text`, whose source is the character at the byte `from`.
     fn given(&mut self, text: &str, from: usize);
 
-    /// What is made so far.
+    /// The output so far.
     fn text(&self) -> &str;
 
-    /// Only the first `length` bytes stay, and `pad` takes the place of the others, or comes after
-    /// the text.
+    /// Truncate the output to `length` bytes, then append `pad`, whose origin is that of the removed
+    /// part, or else the end of the text.
     fn end(&mut self, length: usize, pad: Option<char>);
 }
 
-/// The text alone.
+/// Output without origins.
 pub struct Plain<'t> {
     source: &'t str,
     pub made: String,
@@ -115,7 +114,8 @@ impl<'t> Plain<'t> {
         }
     }
 
-    /// Spaces often become longer. Taken at the first use only: many steps change nothing.
+    /// Reserves extra capacity, because spaces often become longer. Only on first use, because many
+    /// steps change nothing.
     #[inline]
     fn take_room(&mut self) {
         if self.made.capacity() == 0 {
@@ -148,7 +148,7 @@ impl Made for Plain<'_> {
     }
 }
 
-/// The text, and where it comes from.
+/// Output with origins.
 pub struct Traced<'t> {
     source: &'t Aligned,
     original: &'t str,

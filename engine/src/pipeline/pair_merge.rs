@@ -1,4 +1,4 @@
-//! Merging by pairs: which two neighbouring symbols become one, and in which order.
+//! Merging of adjacent symbols by a table of pairs with priorities.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,16 +6,17 @@ use std::collections::BinaryHeap;
 use crate::cancel;
 use crate::vocabulary::hash::fold;
 
-/// A symbol that is in no pair.
+/// A symbol that is not part of any pair.
 pub const NO_SYMBOL: u32 = u32::MAX;
 
-/// Up to this many symbols, each step scans for the best pair: a heap costs more.
+/// Maximum number of symbols for which scanning for the best pair at each step is faster than a
+/// heap.
 const FEW: usize = 40;
 
-/// Cancellation is checked once every this many steps.
+/// Number of steps between two checks for cancellation.
 const ASK_EVERY: u64 = 4096;
 
-/// No pair: greater than every priority.
+/// No pair; larger than every priority.
 const NONE: u64 = u64::MAX;
 
 #[derive(Clone, Copy)]
@@ -25,7 +26,7 @@ struct Entry {
     merge: u64,
 }
 
-/// Pairs of symbols, each with a priority, the lowest first, and what it becomes.
+/// Pairs of symbols with priorities, the lowest first, and results.
 ///
 /// A hash table with open addressing, at most half full.
 pub struct Pairs {
@@ -33,7 +34,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// A table of (left, right, priority, result); of a pair that is given twice the first counts.
+    /// Build a table of (left, right, priority, result); the first of duplicate pairs is used.
     pub fn new(pairs: &[(u32, u32, u32, u32)]) -> Self {
         let capacity = (pairs.len() * 2).next_power_of_two().max(2);
         let free = Entry {
@@ -79,29 +80,29 @@ fn place(pair: u64, capacity: usize) -> usize {
     fold(pair ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03) as usize & (capacity - 1)
 }
 
-/// A symbol of the piece that is being merged, and the byte where it starts.
+/// A symbol during merging, with the byte offset of its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     pub symbol: u32,
     pub start: u32,
 }
 
-/// Merges the best pair of neighbours, the leftmost of several, until none can merge.
+/// Merges the best adjacent pair, the leftmost of several, until no pair can merge.
 #[derive(Default)]
 pub struct PairMerger {
     merges: Vec<u64>,
     next: Vec<u32>,
     previous: Vec<u32>,
     heap: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Merges and looks at the heap so far: what work is measured by.
+    /// Number of merges and heap operations so far, the measure of work.
     pub steps: u64,
 }
 
 const END: u32 = u32::MAX;
 
 impl PairMerger {
-    /// Merge `parts` in place. Takes time O(n log n) for n parts: each merge leaves one part fewer
-    /// and puts at most two pairs on the heap.
+    /// Merge `parts` in place, in O(n log n) time for n parts: each merge removes one part and adds
+    /// at most two pairs to the heap.
     pub fn merge(&mut self, pairs: &Pairs, parts: &mut Vec<Part>) {
         if parts.len() <= FEW {
             self.merge_few(pairs, parts);
@@ -120,7 +121,7 @@ impl PairMerger {
         loop {
             let (mut best, mut at) = (NONE, 0);
             for (i, &merge) in self.merges.iter().enumerate() {
-                // The priority alone decides; of equal ones the first stays.
+                // Compare only priorities; the first of equal ones is kept.
                 if merge >> 32 < best >> 32 {
                     (best, at) = (merge, i);
                 }
@@ -139,8 +140,8 @@ impl PairMerger {
         }
     }
 
-    /// The heap holds each pair that could merge when it came to be; one that is no longer there,
-    /// because a part of it has merged since, is passed over.
+    /// Merge with a heap of mergeable pairs. A pair is added when it becomes adjacent, and skipped if
+    /// one of its parts has merged since.
     fn merge_many(&mut self, pairs: &Pairs, parts: &mut Vec<Part>) {
         let count = parts.len() as u32;
         self.next.clear();
@@ -156,7 +157,7 @@ impl PairMerger {
         let before = self.steps;
         while let Some(Reverse((key, merge))) = self.heap.pop() {
             self.steps += 1;
-            // Counted for each piece: a short one, which is remembered, is never left half done.
+            // Counted per piece: a short piece, which is cached, is never left incomplete.
             if (self.steps - before).is_multiple_of(ASK_EVERY) && cancel::is_set() {
                 break;
             }
@@ -187,7 +188,7 @@ impl PairMerger {
         });
     }
 
-    /// Note what the pair that starts at `at` may become.
+    /// Add the pair that starts at `at` to the heap if it can merge.
     fn consider(&mut self, pairs: &Pairs, parts: &[Part], at: u32) {
         let next = self.next[at as usize];
         let merge = if next == END {
@@ -212,7 +213,7 @@ mod tests {
         parts.iter().map(|part| part.symbol).collect()
     }
 
-    /// Merging as it is defined: look at all pairs, each time.
+    /// The definition of merging: scan all pairs at each step.
     fn merged(pairs: &Pairs, parts: &[Part]) -> Vec<Part> {
         let mut parts = parts.to_vec();
         loop {
@@ -239,7 +240,7 @@ mod tests {
             let table: Vec<_> = (0..random.below(30))
                 .map(|i| {
                     let mut any = || random.below(symbols_in_use as usize + i) as u32;
-                    // Equal priorities too: then the leftmost pair merges.
+                    // Includes equal priorities: then the leftmost pair merges.
                     (any(), any(), any() / 2, symbols_in_use + i as u32)
                 })
                 .collect();
@@ -265,7 +266,7 @@ mod tests {
         }
     }
 
-    /// What is remembered is short, and must be right even if the call that merged it is given up.
+    /// Cached pieces are short, and must be correct even if the call that merged them is cancelled.
     #[test]
     fn a_short_piece_is_merged_to_the_end_even_when_cancelled() {
         let pairs = Pairs::new(&[(0, 0, 0, 1), (1, 1, 1, 2)]);

@@ -1,10 +1,10 @@
-//! What each pre-tokenizer does to a piece: step 4 of docs/formats.md.
+//! Applies pre-tokenizers to a piece: step 4 of docs/formats.md.
 
 use super::origins::{Aligned, Origins};
 use super::search::Search;
 use crate::split::{Ends, Splitter};
 
-/// What becomes of a split's matches.
+/// The treatment of the matches of a split.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     Isolated,
@@ -14,9 +14,9 @@ pub enum Behaviour {
     Contiguous,
 }
 
-/// One step.
+/// A step.
 pub enum PreTokenizer {
-    /// Isolated matches of a pattern that has a scanner, or of any that matches something.
+    /// Isolates the matches of a pattern that has a scanner, or that never matches the empty string.
     Scan(Splitter),
     Split {
         search: Search,
@@ -31,10 +31,10 @@ pub enum PreTokenizer {
     ByteAlphabet,
 }
 
-/// Give each piece that the steps leave to `work`, in order, until it says that it has enough.
+/// Apply the steps to a piece, and call `work` with each resulting piece and its origins in order,
+/// until it returns false.
 ///
-/// Args: the piece, and what is known of where it comes from; `work` is called with the same of its own.
-/// Returns: false if `work` had enough.
+/// Returns: false if `work` returned false.
 pub fn each_piece(
     steps: &[PreTokenizer],
     piece: &str,
@@ -111,7 +111,7 @@ pub fn each_piece(
     }
 }
 
-/// A text of these characters, and where each comes from.
+/// Build a text from characters with their origins.
 fn remade(characters: impl Iterator<Item = (char, usize)>) -> Aligned {
     let mut made = Aligned {
         text: String::new(),
@@ -123,14 +123,14 @@ fn remade(characters: impl Iterator<Item = (char, usize)>) -> Aligned {
     made
 }
 
-/// Where the pieces start and end; some may be empty.
+/// The start and the end of each piece; pieces may be empty.
 fn spans(
     piece: &str,
     search: &Search,
     behaviour: Behaviour,
     inverted: bool,
 ) -> Vec<(usize, usize)> {
-    // Matches and the stretches between them, and which of the two each is.
+    // The matches and the text between them, and whether each is a match.
     let mut marked: Vec<(usize, usize, bool)> = Vec::new();
     let mut at = 0;
     search.each_match(piece, |start, end| {
@@ -182,7 +182,7 @@ fn spans(
     }
 }
 
-/// The character that stands for a byte: `pipeline/byte_alphabet.py`.
+/// The character that encodes a byte; see `pipeline/byte_alphabet.py`.
 pub fn written(byte: u8) -> char {
     let others = match byte {
         0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => return char::from(byte),
@@ -193,7 +193,7 @@ pub fn written(byte: u8) -> char {
     char::from_u32(0x100 + others).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The bytes that `text` stands for.
+/// Decode the characters of `text` to bytes.
 pub fn read(text: &str, bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.extend(text.chars().map(|character| match character {

@@ -1,23 +1,24 @@
-//! Which neighbours merge, and in which order, as pairs of symbols.
+//! Rules of merging, converted to pairs of symbols.
 
 use std::collections::HashMap;
 
 use super::concatenations::concatenations;
 
-/// Two symbols, the priority of merging them, the lowest first, and what they become.
+/// Left symbol, right symbol, priority (the lowest first) and resulting symbol.
 pub type Pair = (u32, u32, u32, u32);
 
-/// Which neighbours merge, and in which order.
+/// A rule of merging.
 pub enum Rule {
-    /// Ids: two whose concatenation is a token, the lowest id first.
+    /// Two ids merge if their concatenation is a token, the lowest id first.
     Ranks,
     /// Ids: (left, right, priority, result).
     Merges(Vec<Pair>),
-    /// Strings: two whose concatenation has a score, the highest first; and what is taken apart.
+    /// Two strings merge if their concatenation has a score, the highest first. Also the two parts
+    /// of each id that is taken apart.
     Scores(Vec<(u32, f64)>, HashMap<u32, [Vec<u8>; 2]>),
 }
 
-/// The characters that are tokens, and their ids.
+/// The single characters that are tokens, with their ids.
 pub fn single_characters(tokens: &[(Vec<u8>, u32)]) -> HashMap<char, u32> {
     let single = tokens
         .iter()
@@ -31,13 +32,14 @@ fn single(token: &[u8]) -> Option<char> {
     characters.next().is_none().then_some(first)
 }
 
-/// There are more ways to put tokens together than the core can hold.
+/// Tokens have more pairs than the core can store.
 pub struct TooManyPairs;
 
-/// Fourteen times as many as Gemma's merges; they take 400 MB while a pipeline is built.
+/// Maximum number of pairs: fourteen times those of Gemma. They take 400 MB while a pipeline is
+/// built.
 pub const MOST_PAIRS: usize = 1 << 23;
 
-/// Every way to put a token together from two.
+/// All pairs of tokens whose concatenation is a token.
 pub fn rank_pairs(list: &[(Vec<u8>, u32)]) -> Result<Vec<Pair>, TooManyPairs> {
     let tokens: Vec<&[u8]> = list.iter().map(|(token, _)| token.as_slice()).collect();
     let id = |index: u32| list[index as usize].1;
@@ -46,8 +48,8 @@ pub fn rank_pairs(list: &[(Vec<u8>, u32)]) -> Result<Vec<Pair>, TooManyPairs> {
     })
 }
 
-/// Pairs of symbols for strings: those of tokens with a score, and of single characters. Also the
-/// symbols of the characters.
+/// The pairs of symbols for strings: tokens with a score, and single characters. Also the symbols of
+/// the characters.
 pub fn score_pairs(
     list: &[(Vec<u8>, u32)],
     scores: &[(u32, f64)],
@@ -64,7 +66,7 @@ pub fn score_pairs(
             Some((text, priority(*scores.get(id)?)))
         })
         .unzip();
-    // The symbol of a string is its index; characters that have no score come after the others.
+    // The symbol of a string is its index. Characters without a score follow.
     let mut characters: HashMap<char, u32> = (0..)
         .zip(&strings)
         .filter_map(|(symbol, text)| Some((single(text.as_bytes())?, symbol)))

@@ -12,7 +12,7 @@ pub enum Search {
 }
 
 impl Search {
-    /// A pattern of docs/patterns.md that matches something.
+    /// Compile a pattern of docs/patterns.md; an error if it can match the empty string.
     pub fn new(pattern: &str) -> Result<Self, PatternFault> {
         if let Some(text) = literal(pattern) {
             return Ok(Search::Literal(
@@ -56,7 +56,7 @@ impl Search {
     }
 }
 
-/// The only string that a pattern matches, if it says so plainly.
+/// The only string that a pattern matches, if it is a literal.
 fn literal(pattern: &str) -> Option<String> {
     let mut text = String::new();
     let mut characters = pattern.chars();

@@ -1,12 +1,11 @@
-//! One walk over a stretch that maps strings to strings and makes its spaces regular: `Spacing`
-//! of docs/formats.md.
+//! The normaliser `Spacing` of docs/formats.md: maps strings and normalises spaces in one pass.
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
 use super::double_array::DoubleArray;
 use super::origins::Made;
 
-/// Where a space is put.
+/// The position of an additional space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pad {
     Before,
@@ -14,20 +13,20 @@ pub enum Pad {
     Nowhere,
 }
 
-/// The step, ready.
+/// A compiled step.
 pub struct Spacing {
     table: Option<DoubleArray>,
     kept: Option<AhoCorasick>,
     tidy: bool,
     pad: Pad,
     mark: char,
-    /// The bytes at which a key of the table, a string that is kept or a space may start.
+    /// The bytes with which a key of the table, a kept string or a space may start.
     starts: [bool; 256],
 }
 
 impl Spacing {
-    /// The step of these settings; `table` is b"" for none. None if the table is no map, or the
-    /// strings are too many.
+    /// Compile a step; `table` is b"" for none. None if the table is invalid, or there are too many
+    /// strings.
     pub fn new(table: &[u8], kept: &[String], tidy: bool, pad: Pad, mark: char) -> Option<Self> {
         let table = match table {
             b"" => None,
@@ -62,7 +61,7 @@ impl Spacing {
         })
     }
 
-    /// Make the step's result for one stretch.
+    /// Apply the step to one stretch.
     pub fn apply(&self, stretch: &str, made: &mut impl Made) {
         let mut buffer = [0; 4];
         let mark: &str = self.mark.encode_utf8(&mut buffer);
@@ -117,8 +116,8 @@ impl Spacing {
         made.end(end, (self.pad == Pad::After).then_some(self.mark));
     }
 
-    /// How many bytes there are before one at which a place may give something else than its
-    /// character, or a space. Never ends within a character: only first bytes count.
+    /// The number of bytes before the first one at which a key, a kept string or a space may start.
+    /// Never ends within a character, because only first bytes are tested.
     fn plain_run(&self, bytes: &[u8]) -> usize {
         bytes
             .iter()
@@ -126,7 +125,7 @@ impl Spacing {
             .unwrap_or(bytes.len())
     }
 
-    /// What the place gives, and how long it is.
+    /// The value at a position, and the length of its source.
     #[inline]
     fn place<'a>(&'a self, stretch: &'a str, at: usize) -> (&'a str, usize) {
         if let Some(kept) = &self.kept {

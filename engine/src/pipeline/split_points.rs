@@ -1,40 +1,41 @@
-//! Where a piece can be cut before it is merged, so that its chunks are short enough to be cached.
+//! Split points within a piece, so that its parts are short enough for the cache.
 //!
-//! A piece may be cut between two of its characters a and b if no token holds ab, and no unit has a
-//! prefix or suffix. A merge across the cut would make a token that is the concatenation of what it
-//! merges, so it would hold a's last and b's first byte next to each other as ab. There is none, so
-//! all merges are on one side or the other; and which merge is the best on one side does not depend
-//! on what the other side did, since merging there neither makes nor takes away a pair here. So the
-//! merges of the whole piece, each side by itself, are those of the parts, in the same order.
+//! A piece may be split between two of its characters a and b if no token contains ab, and units
+//! have no prefix or suffix. A merge across the split would produce a token that is the
+//! concatenation of its parts, so it would contain ab. There is none, so every merge is on one side.
+//! The best merge on one side does not depend on the other side, because merges there neither add
+//! nor remove pairs here. So the merges of the whole piece on each side are those of the parts, in
+//! the same order.
 //!
-//! Where a unit that is no token may be unknown, a and b must both be tokens: an unknown unit may
-//! vanish, so that its neighbours meet; it may join one before it; and it stands behind bytes that
-//! came between. A token beside the cut ends all three. Pieces in bytes are not cut: they are split
-//! before. No piece is cut if an id that stands for text without spelling it (of a byte, or the
-//! unknown one) is itself in a merge, or if unknown units may come of what is taken apart.
+//! If a unit without a token may be unknown, a and b must both be tokens. An unknown unit may be
+//! dropped, so that adjacent units meet; it may be fused with one before it; and it is emitted after
+//! byte tokens in between. A token next to the split point prevents all three. Pieces in bytes are
+//! not split: a pattern has split them before. No piece is split if an id that replaces text without
+//! a token (of a byte, or the unknown one) is part of a merge, or if parts of a token that is taken
+//! apart may be unknown.
 
 use crate::vocabulary::hash::fold;
 
-/// Bits for each pair of characters that is in some token: then a cut that is missed is rare.
+/// Number of bits for each pair of characters within tokens: enough to rarely miss a split point.
 const BITS_FOR_EACH: usize = 16;
 
-/// Pairs that are gathered before duplicates are removed.
+/// Number of pairs collected before duplicates are removed.
 const AT_ONCE: usize = 1 << 22;
 
-/// Pairs of characters that stand next to each other in some token. A pair that does not may be
-/// taken for one that does, never the other way round: a cut that is not made changes nothing.
+/// A Bloom filter of the pairs of adjacent characters within tokens. A false positive only misses a
+/// split point, which does not change the result.
 pub struct Joined {
     bits: Box<[u64]>,
 }
 
 impl Joined {
-    /// The pairs in these tokens; bytes that are not UTF-8 have no part in it.
+    /// Collect the pairs within tokens, apart from bytes that are not UTF-8.
     pub fn of<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut pairs: Vec<u64> = Vec::new();
         let mut different = 0;
         for text in tokens.filter_map(|token| std::str::from_utf8(token).ok()) {
             pairs.extend(text.chars().zip(text.chars().skip(1)).map(packed));
-            // Long tokens have many pairs, but few different ones.
+            // Long tokens have many pairs, but few distinct ones.
             if pairs.len() > 2 * different + AT_ONCE {
                 pairs.sort_unstable();
                 pairs.dedup();
@@ -52,7 +53,7 @@ impl Joined {
         Joined { bits }
     }
 
-    /// Whether the two characters may stand next to each other in a token.
+    /// Whether two characters may be adjacent within a token.
     #[inline(always)]
     pub fn has(&self, left: char, right: char) -> bool {
         let (word, bit) = place(packed((left, right)), self.bits.len());

@@ -1,10 +1,10 @@
-//! Tokens by their bytes.
+//! A map from the bytes of tokens to ids.
 
 use std::collections::HashMap;
 
 use crate::vocabulary::short_table::{Key, ShortTable};
 
-/// A map from byte strings to ids, never changed after it is built.
+/// An immutable map from byte strings to ids.
 pub struct Tokens {
     short: ShortTable,
     long: HashMap<Box<[u8]>, u32>,
@@ -12,7 +12,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// A map of tokens, all different and none of them empty.
+    /// Build a map of distinct, non-empty tokens.
     pub fn new<T: AsRef<[u8]>>(tokens: &[(T, u32)]) -> Self {
         let tokens = tokens.iter().map(|(token, id)| (token.as_ref(), *id));
         let longest = tokens.clone().map(|(token, _)| token.len()).max();

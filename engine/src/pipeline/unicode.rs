@@ -1,4 +1,4 @@
-//! Unicode's normalisation forms, as published tokenizers apply them.
+//! Unicode's normalisation forms, with the behaviour of published tokenizers.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,10 +10,11 @@ use unicode_normalization::{is_nfkc_quick, is_nfkd_quick};
 
 use super::origins::Made;
 
-/// What is made of a cluster of more characters all starts where it does.
+/// Maximum length of a cluster, in characters, whose result is aligned by character. All of a longer
+/// one's result has the cluster's start.
 const LONGEST_TO_CUT: usize = 32;
 
-/// One of the four forms.
+/// A normalisation form.
 #[derive(Clone, Copy)]
 pub enum UnicodeForm {
     Nfc,
@@ -23,7 +24,7 @@ pub enum UnicodeForm {
 }
 
 impl UnicodeForm {
-    /// The form of this name.
+    /// The form with a name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "NFC" => Some(UnicodeForm::Nfc),
@@ -34,8 +35,8 @@ impl UnicodeForm {
         }
     }
 
-    /// `text` in this form. A character for which `is_younger` holds stays as it is, and nothing
-    /// combines across it.
+    /// Normalise a text. Characters for which `is_younger` is true are unchanged, and nothing
+    /// combines across them.
     pub fn apply<'t>(self, text: &'t str, is_younger: impl Fn(char) -> bool) -> Cow<'t, str> {
         if text.is_ascii() || self.holds_quickly(text) {
             return Cow::Borrowed(text);
@@ -53,8 +54,8 @@ impl UnicodeForm {
         Cow::Owned(normal)
     }
 
-    /// The same, cluster by cluster. If a cluster splits into characters that each give a part of
-    /// the result, each part's origin is its character.
+    /// Normalise a text cluster by cluster, with origins. If a cluster can be split into parts that
+    /// normalise independently, the result of each part has that part's start.
     pub fn trace(self, text: &str, is_younger: impl Fn(char) -> bool, made: &mut impl Made) {
         let mut start = 0;
         let mut after = text.char_indices().skip(1).peekable();
@@ -87,7 +88,7 @@ impl UnicodeForm {
         }
     }
 
-    /// Whether one look at each character shows that nothing changes.
+    /// Whether a quick check of each character shows that nothing changes.
     fn holds_quickly(self, text: &str) -> bool {
         let answer = match self {
             UnicodeForm::Nfc => is_nfc_quick(text.chars()),
@@ -108,8 +109,8 @@ impl UnicodeForm {
     }
 }
 
-/// Whether text before `character` and text from it on normalise each by itself, in every form:
-/// it is a starter, and becomes one with nothing before it.
+/// Whether the text before `character` and the text from it on normalise independently in every
+/// form: it is a starter that does not compose with the text before it.
 fn starts_cluster(character: char) -> bool {
     if character < '\u{300}' {
         return true;
@@ -121,8 +122,8 @@ fn starts_cluster(character: char) -> bool {
         && !composes_backwards().contains(&first)
 }
 
-/// The characters that become one with the character before them: those that some character ends
-/// with once it is decomposed.
+/// The characters that may compose with the character before them: the last characters of
+/// decompositions.
 fn composes_backwards() -> &'static HashSet<char> {
     static SET: OnceLock<HashSet<char>> = OnceLock::new();
     SET.get_or_init(|| {

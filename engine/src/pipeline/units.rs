@@ -1,17 +1,16 @@
-//! What a piece is cut into, and the ids of what is looked up: units, bytes in their place, and the
-//! unknown one.
+//! Splits a piece into units, and looks up their ids: tokens, byte tokens, or the unknown token.
 
 use super::model::{Model, Strings};
 use super::pair_merge::Part;
 
-/// What a piece starts as.
+/// The kind of units that merging starts from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Units {
     Bytes,
     Characters,
 }
 
-/// One of them.
+/// A unit.
 #[derive(Clone, Copy)]
 pub enum Unit {
     Byte(u8),
@@ -19,8 +18,8 @@ pub enum Unit {
 }
 
 impl Units {
-    /// Call `work` with each unit of a piece, and where it starts. In units of characters the
-    /// piece is UTF-8.
+    /// Call `work` with each unit of a piece and its start. With units of characters, the piece is
+    /// UTF-8.
     #[inline]
     pub fn each(self, piece: &[u8], mut work: impl FnMut(usize, Unit)) {
         match (self, std::str::from_utf8(piece)) {
@@ -39,7 +38,7 @@ impl Units {
 }
 
 impl Unit {
-    /// Its bytes, in `buffer`.
+    /// The bytes of the unit, in `buffer`.
     pub fn bytes(self, buffer: &mut [u8; 4]) -> &[u8] {
         match self {
             Unit::Character(character) => character.encode_utf8(buffer).as_bytes(),
@@ -51,11 +50,11 @@ impl Unit {
     }
 }
 
-/// Ids of units that are looked up one after the other, each with where it starts.
+/// The ids of units that are looked up in order, each with its start.
 pub struct LookedUp<'a> {
     model: &'a Model,
     found: &'a mut Vec<Part>,
-    /// Where an unknown part starts that is not given yet.
+    /// The start of an unknown part that was not emitted yet.
     pending: Option<u32>,
 }
 
@@ -69,7 +68,7 @@ impl<'a> LookedUp<'a> {
         }
     }
 
-    /// A unit, or a string that units merged to.
+    /// Look up a unit, or a string that units merged to.
     pub fn push(&mut self, unit: &[u8], start: u32) {
         let model = self.model;
         if let Some(id) = model.tokens.get(unit) {
@@ -90,14 +89,14 @@ impl<'a> LookedUp<'a> {
         }
     }
 
-    /// A unit of which the id is known.
+    /// Add a unit with a known id.
     #[inline]
     pub fn known(&mut self, id: u32, start: u32) {
         self.finish();
         self.found.push(Part { symbol: id, start });
     }
 
-    /// A string, or what it is taken apart to.
+    /// Look up a string, or the parts that it is taken apart to.
     pub fn push_apart(&mut self, part: &[u8], start: u32, strings: &Strings) {
         let id = self.model.tokens.get(part);
         match id.and_then(|id| strings.taken_apart.get(&id)) {
@@ -109,7 +108,7 @@ impl<'a> LookedUp<'a> {
         }
     }
 
-    /// Give the unknown part that was not given yet.
+    /// Emit the unknown part that was not emitted yet.
     pub fn finish(&mut self) {
         if let Some(start) = self.pending.take()
             && let Some(symbol) = self.model.unknown

@@ -1,28 +1,28 @@
-//! Counts as columns, as Arrow and Parquet have them, and in buckets, so that several machines can
-//! add them up.
+//! Counts as columns, in the format of Arrow and Parquet, and divided into buckets, which several
+//! machines can sum.
 
 use super::counts::Counts;
 use super::word_table::hash_of;
 
 /// Some words and their counts.
 pub struct Columns {
-    /// The words, one after the other.
+    /// The concatenated words.
     pub words: Vec<u8>,
-    /// Where each word starts, then where the last one ends: i64, little-endian.
+    /// The start of each word, then the end of the last: i64, little-endian.
     pub offsets: Vec<u8>,
-    /// How often each word stands: i64, little-endian.
+    /// The count of each word: i64, little-endian.
     pub counts: Vec<u8>,
 }
 
 const WIDTH: usize = size_of::<i64>();
 
-/// Bits of the hash that decide neither the shard nor the slot of a table that is filled from one
-/// bucket: all words would crowd together there.
+/// Bits of the hash that determine neither the shard nor the slot of a table: otherwise all words of
+/// one bucket would collide there.
 const BUCKET_SHIFT: u32 = 36;
 const BUCKET_MASK: u64 = (1 << 24) - 1;
 
 impl Columns {
-    /// The words from number `start` to before `stop`; None if a count is too large for an i64.
+    /// The words with the numbers `start..stop`; None if a count exceeds an i64.
     pub fn of(counts: &Counts, start: usize, stop: usize) -> Option<Self> {
         let stop = stop.min(counts.len());
         let mut columns = Columns {
@@ -42,8 +42,8 @@ impl Columns {
     }
 }
 
-/// The words of untrusted columns, with their counts; None if the offsets do not cut `words`, a
-/// word is empty or too long to count, or a count is less than 1.
+/// Read untrusted columns into words and counts. None if an offset is invalid, a word is empty or
+/// too long to count, or a count is less than 1.
 pub fn read<'a>(words: &'a [u8], offsets: &[u8], counts: &[u8]) -> Option<Vec<(&'a [u8], u64)>> {
     if offsets.len() != counts.len() + WIDTH || !counts.len().is_multiple_of(WIDTH) {
         return None;
@@ -70,7 +70,7 @@ fn numbers(column: &[u8]) -> impl Iterator<Item = i64> {
     })
 }
 
-/// The words in this many buckets, by hash; each keeps their order.
+/// Divide the words into buckets by hash; each bucket keeps their order.
 pub fn buckets(counts: &Counts, number: usize) -> Vec<Counts> {
     let mut buckets = vec![Counts::default(); number];
     for (word, count) in counts.iter() {

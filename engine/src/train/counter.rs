@@ -1,4 +1,4 @@
-//! Counting pre-tokens: the splitter on every thread, a table for each, joined at the end.
+//! Counts pre-tokens on several threads, each with its own table; the tables are joined at the end.
 
 use std::io::Result;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use super::spill::{Record, merge_runs, write_run};
 use super::word_table::{WordTable, hash_of};
 use crate::split::{Ends, Splitter};
 
-/// Each thread's table is in this many parts, by hash, so that parts are joined on all threads.
+/// Number of shards of each thread's table, by hash: shards are joined in parallel.
 const SHARDS: usize = 16;
 const SHARD_SHIFT: u32 = u64::BITS - SHARDS.ilog2();
 
-/// Where runs go once the tables take more memory than they may.
+/// The folder of runs, and the memory limit of the tables above which runs are written.
 pub struct Spill {
     pub folder: PathBuf,
     pub memory: usize,
 }
 
-/// Counts pre-tokens of texts as they come.
+/// Counts the pre-tokens of texts incrementally.
 pub struct Counter {
     splitter: Option<Splitter>,
     tables: Vec<Vec<WordTable>>,
@@ -30,7 +30,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Without a splitter each text is one pre-token.
+    /// Create a counter. Without a splitter, each text is one pre-token.
     pub fn new(splitter: Option<Splitter>, threads: usize, spill: Option<Spill>) -> Self {
         let shards = || (0..SHARDS).map(|_| WordTable::default()).collect();
         Counter {
@@ -42,12 +42,12 @@ impl Counter {
         }
     }
 
-    /// The bytes of text that were counted.
+    /// Number of bytes of text counted.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many times tables were written to a file.
+    /// Number of runs written to files.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
@@ -57,7 +57,7 @@ impl Counter {
         self.tables.iter().flatten().map(WordTable::memory).sum()
     }
 
-    /// Count texts, each at most u32::MAX bytes long: the threads take the next one in turn.
+    /// Count texts of at most u32::MAX bytes each. Each thread takes the next text when it is idle.
     pub fn add(&mut self, texts: &[&str]) -> Result<()> {
         let mut starts = Vec::with_capacity(texts.len());
         let mut at = self.bytes;
@@ -96,19 +96,19 @@ impl Counter {
         }
     }
 
-    /// Add counts that were made before, as if their texts came now.
+    /// Add earlier counts, as if their texts were counted now.
     pub fn add_counts<'a>(&mut self, counts: impl Iterator<Item = (&'a [u8], u64)>) -> Result<()> {
         for (word, count) in counts {
             let hash = hash_of(word);
             self.tables[0][(hash >> SHARD_SHIFT) as usize].add(word, hash, count, self.bytes);
-            // More bytes are rejected when they are to be merged.
+            // Merging rejects counts with more bytes.
             let bytes = (word.len() as u64).saturating_mul(count);
             self.bytes = self.bytes.saturating_add(bytes);
         }
         self.write_if_full()
     }
 
-    /// Write what the tables hold as a run, and empty them.
+    /// Write the content of the tables as a run, and clear them.
     fn write(&mut self) -> Result<()> {
         let Some(spill) = &self.spill else {
             return Ok(());
@@ -126,7 +126,7 @@ impl Counter {
         Ok(())
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Result<Counts> {
         let joined = join(&self.tables);
         if self.runs.is_empty() {
@@ -187,7 +187,7 @@ fn count(splitter: Option<&Splitter>, text: &str, start: u64, tables: &mut [Word
     }
 }
 
-/// One table for each shard, of all threads together.
+/// Join the tables of all threads into one table per shard.
 fn join(tables: &[Vec<WordTable>]) -> Vec<WordTable> {
     let mut joined: Vec<WordTable> = (0..SHARDS).map(|_| WordTable::default()).collect();
     let each = joined.len().div_ceil(tables.len());

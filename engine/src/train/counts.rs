@@ -1,4 +1,4 @@
-//! The result of counting: every pre-token once, with its count, in the order of first occurrence.
+//! The result of counting: distinct pre-tokens with their counts, in order of first occurrence.
 
 use super::word_table::{WordTable, hash_of};
 
@@ -6,13 +6,13 @@ use super::word_table::{WordTable, hash_of};
 #[derive(Clone, Default)]
 pub struct Counts {
     arena: Vec<u8>,
-    /// Where each word ends in the arena.
+    /// The end of each word in the arena.
     ends: Vec<usize>,
     counts: Vec<u64>,
 }
 
 impl Counts {
-    /// Take (word, count, first seen at); the order is that of the last.
+    /// Collect (word, count, first position), sorted by the first position.
     pub fn collect(mut words: Vec<(&[u8], u64, u64)>) -> Self {
         words.sort_unstable_by_key(|&(_, _, first)| first);
         let mut counts = Counts {
@@ -26,7 +26,7 @@ impl Counts {
         counts
     }
 
-    /// Add a word that is not there yet, as the last one seen.
+    /// Append a new word.
     pub fn push(&mut self, word: &[u8], count: u64) {
         self.arena.extend_from_slice(word);
         self.ends.push(self.arena.len());
@@ -41,19 +41,19 @@ impl Counts {
         self.ends.is_empty()
     }
 
-    /// The bytes of all words, each once.
+    /// Number of bytes of the distinct words.
     pub fn unique_bytes(&self) -> usize {
         self.arena.len()
     }
 
-    /// The bytes of the text that was counted.
+    /// Number of bytes of the counted text.
     pub fn total_bytes(&self) -> u128 {
         self.iter()
             .map(|(word, count)| word.len() as u128 * u128::from(count))
             .sum()
     }
 
-    /// The same with each word once, where it first stands.
+    /// Sum the counts of equal words; each word keeps its first position.
     pub fn united(&self) -> Self {
         let mut table = WordTable::default();
         for (number, (word, count)) in self.iter().enumerate() {

@@ -1,25 +1,25 @@
-//! Training: from texts to a merge table.
+//! Training of merges on texts.
 //!
-//! Texts walk through `counter` (the splitter cuts them into pre-tokens, `table` counts those,
-//! `spill` writes what is too much for memory) into `counts`. `trainer` then merges: `words`
-//! holds every pre-token once, `pairs` knows how often and where each pair stands, and `queue`
-//! gives the most frequent one. `columns` is how counts go from one process to another.
+//! `counter` splits texts into pre-tokens and counts them in a `word_table`; `spill` writes counts
+//! that exceed the memory limit to files. The result is `counts`. `trainer` then merges: `words`
+//! stores every pre-token once, `pairs` stores the count and the positions of each pair, and `queue`
+//! returns the most frequent pair. `columns` is the exchange format of counts between processes.
 //! `training/reference.py` is the definition, with the mathematics.
 //!
-//! **Counting.** A pre-token that stands n times is kept once, with weight n. The splitters of the
-//! encoder cut the texts; every thread counts into a table of its own, in sixteen parts by hash.
-//! With each pre-token goes where it was first seen. A long document is cut at safe split points
+//! **Counting.** A pre-token that occurs n times is stored once, with weight n and the position of
+//! its first occurrence. Texts are split by the encoder's splitters. Each thread counts into its own
+//! table, divided into sixteen shards by hash. Long documents are split at safe split points
 //! (docs/streaming.md).
 //!
-//! **Merging.** All pre-tokens stand in one array with a slot for each byte. The first and the last
-//! slot of a token hold its id, so neighbours are found without pointers. Each pair has a list of
-//! places, made once when its younger token appears. A place is still good if its slot holds the
-//! pair's left token and the right one follows. What a merge changes beside it is summed up by
-//! neighbour before any table of pairs is searched.
+//! **Merging.** All pre-tokens are in one array with a slot for each byte. The first and the last
+//! slot of a token hold its id, so adjacent tokens are found without pointers. Each pair has a list
+//! of positions, created when its younger token appears. A position is still valid if its slot holds
+//! the left token of the pair and the right one follows. The changes of adjacent pairs by a merge
+//! are summed by adjacent token before the table of pairs is searched.
 //!
-//! **Choosing.** A queue of one bucket for each count up to 16,384, and a heap above; only the
-//! bucket that is being emptied is sorted. Counts in it only ever fall, and are compared when taken.
-//! `first-seen` also compares the pair's first good place.
+//! **Choosing.** A queue with one bucket for each count up to 16,384, and a heap for larger counts.
+//! Only the current bucket is sorted. Counts only decrease, and are compared when an item is taken
+//! from the queue. `first-seen` also compares the first valid position of the pair.
 
 mod columns;
 mod counter;

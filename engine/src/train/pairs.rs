@@ -1,11 +1,11 @@
-//! How often and where each pair of adjacent tokens stands.
+//! The count and the positions of each pair of adjacent tokens.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::vocabulary::hash::fold;
 
-/// Positions in `words`, ascending, in a chunk.
+/// A list of ascending positions in `words`, which is part of a chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct List {
     chunk: u32,
@@ -36,13 +36,13 @@ impl List {
 pub struct Pair {
     pub left: u32,
     pub right: u32,
-    /// Occurrences, each as often as its word was seen; overlapping ones too.
+    /// Number of occurrences, weighted by the counts of their words, including overlapping ones.
     pub count: i64,
-    /// Where it stood when it came to be: some occurrences may be gone since.
+    /// The positions when the pair was added; some may be invalid now.
     pub list: List,
 }
 
-/// A hasher of one number.
+/// A hasher for a single number.
 #[derive(Default)]
 pub struct NumberHasher(u64);
 
@@ -60,7 +60,7 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// Every pair that ever stood anywhere.
+/// All pairs that have occurred.
 #[derive(Default)]
 pub struct Pairs {
     pairs: Vec<Pair>,
@@ -81,7 +81,7 @@ impl Pairs {
         &mut self.pairs[slot as usize]
     }
 
-    /// Keep positions; lists refer to them by the number that is returned.
+    /// Store a chunk of positions, and return its number, by which lists refer to it.
     pub fn keep(&mut self, positions: Box<[u32]>) -> u32 {
         self.chunks.push(positions);
         self.chunks.len() as u32 - 1
@@ -95,14 +95,14 @@ impl Pairs {
         }
     }
 
-    /// Change the count of a pair.
+    /// Add `delta` to the count of a pair.
     pub fn adjust(&mut self, left: u32, right: u32, delta: i64) {
         if let Some(&slot) = self.index.get(&key(left, right)) {
             self.pairs[slot as usize].count += delta;
         }
     }
 
-    /// Add a pair, which no place had before; returns its slot.
+    /// Add a new pair, and return its slot.
     pub fn add(&mut self, pair: Pair) -> u32 {
         let slot = self.pairs.len() as u32;
         self.index.insert(key(pair.left, pair.right), slot);
@@ -111,7 +111,7 @@ impl Pairs {
     }
 }
 
-/// One number for a pair, in the order of its ids.
+/// A number for a pair, which sorts by the left id, then by the right id.
 pub fn key(left: u32, right: u32) -> u64 {
     u64::from(left) << 32 | u64::from(right)
 }

@@ -1,20 +1,20 @@
-//! Which pair is most frequent: a bucket for each small count, a heap for the large ones.
+//! A priority queue of pairs by count: a bucket for each small count, and a heap for large ones.
 //!
-//! Most pairs stand a few times and are never merged, so putting one in must cost next to
-//! nothing. Only the bucket that is emptied is put in order. Counts go stale; who takes an
-//! item compares it with the count as it is, and puts it back.
+//! Most pairs occur a few times and are never merged, so insertion must be cheap. Only the current
+//! bucket is sorted. Counts become stale: the caller of `pop` compares an item with the current
+//! count, and pushes it again if it has changed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Counts from here on are in the heap.
+/// Counts of this size or more are in the heap.
 const BUCKETS: usize = 1 << 14;
 
-/// A pair as it was put in.
+/// A pair with its count at the time of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
     pub count: i64,
-    /// Lower goes first among equal counts.
+    /// The order among equal counts, the lowest first.
     pub key: u64,
     pub slot: u32,
 }
@@ -31,11 +31,11 @@ fn item((count, Reverse(key), Reverse(slot)): Order) -> Item {
 
 /// Items by count, descending, then by key, ascending.
 pub struct Queue {
-    /// The items of counts from BUCKETS on, and those of `level`.
+    /// The items with a count of BUCKETS or more, and those of the bucket `level`.
     heap: BinaryHeap<Order>,
-    /// By count; the key is computed when the bucket is opened.
+    /// Slots by count; their keys are computed when the bucket is moved to the heap.
     buckets: Vec<Vec<u32>>,
-    /// The bucket that is in the heap; every fuller one is empty.
+    /// The bucket that was moved to the heap; those of higher counts are empty.
     level: usize,
 }
 
@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// Put an item in; its count is at least 1.
+    /// Insert an item with a count of at least 1.
     pub fn push(&mut self, item: Item) {
         let count = usize::try_from(item.count).unwrap_or(0);
         if count < self.level {
@@ -58,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// Take the first item, of those whose count was at least `least` (from 1).
+    /// Remove the first item if its count was at least `least`, which is at least 1.
     pub fn pop(&mut self, least: i64, key: impl Fn(u32) -> u64) -> Option<Item> {
         loop {
             if let Some(top) = self.heap.pop() {
@@ -108,7 +108,7 @@ mod tests {
         let mut taken = Vec::new();
         while let Some(item) = queue.pop(1, |slot| u64::from(slot) ^ 1) {
             taken.push((Reverse(item.count), item.key, item.slot));
-            // What is put in meanwhile goes its own way, up or down.
+            // Items may be inserted meanwhile.
             if random.below(50) == 0 {
                 queue.push(item);
                 all.push((Reverse(item.count), item.key, item.slot));

@@ -1,4 +1,4 @@
-//! Counts that were too many for memory: sorted runs in files, and their merge.
+//! Counts that exceed the memory limit: sorted runs in files, and their merge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Result, Write};
 use std::path::Path;
 
-/// One record of a run: the word, its count, where it was first seen.
+/// A record of a run: a word, its count and its first position.
 pub type Record = (Vec<u8>, u64, u64);
 
 const BUFFER: usize = 1 << 18;
 
-/// Write records to `path`; they come sorted by word.
+/// Write records, sorted by word, to a new file.
 pub fn write_run<'a>(
     path: &Path,
     records: impl Iterator<Item = (&'a [u8], u64, u64)>,
@@ -47,7 +47,7 @@ impl Run {
     }
 }
 
-/// Give every word of the runs to `each`, sorted, with its counts added up.
+/// Merge runs: call `each` with every word in order, with the sum of its counts.
 pub fn merge_runs(paths: &[impl AsRef<Path>], mut each: impl FnMut(Record)) -> Result<()> {
     let mut runs = Vec::with_capacity(paths.len());
     let mut heads = BinaryHeap::new();

@@ -1,4 +1,4 @@
-//! The merges: the most frequent pair becomes a token, again and again.
+//! Trains merges: repeatedly, the most frequent pair becomes a token.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use super::pairs::{List, Pair, Pairs, key};
 use super::queue::{Item, Queue};
 use super::words::{Rewrite, Sides, Words};
 
-/// Which of several most frequent pairs is merged.
+/// The rule for pairs with equal counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
-    /// The lowest ids, the left one first.
+    /// The pair with the lowest ids, left before right.
     Lowest,
-    /// The one that stands first in the text as it is by then.
+    /// The pair that occurs first in the current text.
     FirstSeen,
 }
 
-/// One merge; the first makes the token 256, and each the next.
+/// A merge. The first one produces the token 256, each further one the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merge {
     pub left: u32,
@@ -24,22 +24,22 @@ pub struct Merge {
     pub count: i64,
 }
 
-/// Why training paused.
+/// The reason why `step` returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// There are as many tokens as requested.
+    /// The requested number of tokens was reached.
     Enough,
     /// No pair is frequent enough.
     NoPair,
-    /// The time is up.
+    /// The time limit was reached.
     Time,
 }
 
-/// The pre-tokens are more than positions or counts can say.
+/// The pre-tokens exceed the range of positions or counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Training, as far as it has come.
+/// The state of a training.
 pub struct Trainer {
     ties: Ties,
     words: Words,
@@ -49,7 +49,7 @@ pub struct Trainer {
     tokens: Vec<Vec<u8>>,
     lens: Vec<u32>,
     merges: Vec<Merge>,
-    /// How many tokens the whole text has.
+    /// Current number of tokens of the text.
     length: i64,
 }
 
@@ -83,18 +83,18 @@ impl Trainer {
         &self.merges
     }
 
-    /// The tokens by id: the bytes, and what merges made.
+    /// The tokens in order of ids: the bytes, then the results of merges.
     pub fn tokens(&self) -> &[Vec<u8>] {
         &self.tokens
     }
 
-    /// How many tokens the text has by now.
+    /// Current number of tokens of the text.
     pub fn length(&self) -> i64 {
         self.length
     }
 
-    /// Go on until there are `target` tokens, no pair stands at least `least` (from 1) times, or
-    /// the time is up.
+    /// Merge until there are `target` tokens, no pair occurs at least `least` (at least 1) times, or
+    /// the time limit is reached.
     pub fn step(&mut self, target: usize, least: i64, time: Duration) -> Stop {
         let start = Instant::now();
         while self.tokens.len() < target {
@@ -109,7 +109,7 @@ impl Trainer {
         Stop::Enough
     }
 
-    /// What an item stands by among those of equal count.
+    /// The order of a pair among those with equal counts.
     fn tie_key(ties: Ties, pairs: &Pairs, slot: u32) -> u64 {
         let pair = pairs.pair(slot);
         match ties {
@@ -130,7 +130,7 @@ impl Trainer {
         }
     }
 
-    /// The pair to merge, with its count as it is: counts only ever fall.
+    /// The pair to merge, with its current count. Counts only decrease.
     fn next(&mut self, least: i64) -> Option<Item> {
         loop {
             let (ties, pairs) = (self.ties, &self.pairs);
@@ -146,7 +146,8 @@ impl Trainer {
         }
     }
 
-    /// Whether the first occurrence of a pair is gone; then its list starts with the next.
+    /// Whether the first position of a pair is invalid now; if so, remove such positions from the
+    /// start of its list.
     fn has_moved(&mut self, slot: u32) -> bool {
         let rewrite = self.rewrite(slot, 0);
         let list = self.pairs.pair(slot).list;
@@ -198,7 +199,7 @@ impl Trainer {
         self.sides = sides;
     }
 
-    /// Bring the pairs beside the merged ones up to date.
+    /// Update the pairs adjacent to the merged ones.
     fn update(&mut self, rewrite: &Rewrite, sides: &mut Sides) {
         let &Rewrite {
             left, right, token, ..
@@ -228,7 +229,7 @@ impl Trainer {
             });
         }
         if !sides.runs.is_empty() {
-            // What followed the token before was `left`, and is the token itself by now.
+            // `left` followed the previous token; now the new token does.
             self.pairs.adjust(token, left, -sides.run_weight);
             let runs = self.pairs.keep(sides.runs.as_slice().into());
             self.pairs.add(Pair {

@@ -1,8 +1,8 @@
-//! How often each byte string was seen, and where first: open addressing over one arena.
+//! A hash table of byte strings with counts and first positions: open addressing over one arena.
 
 use crate::vocabulary::hash::hash;
 
-/// One byte string that was seen.
+/// A byte string with its count and first position.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u64,
@@ -17,7 +17,7 @@ struct Entry {
 pub struct WordTable {
     entries: Vec<Entry>,
     arena: Vec<u8>,
-    /// High half of the hash, and the entry's number plus 1; 0 where nothing is.
+    /// The high half of the hash, and the number of the entry plus 1; 0 for an empty slot.
     index: Vec<u64>,
 }
 
@@ -25,14 +25,14 @@ const TAG: u64 = 0xffff_ffff_0000_0000;
 const LEAST_INDEX: usize = 1 << 10;
 
 impl WordTable {
-    /// The memory that it takes, in bytes.
+    /// Allocated memory in bytes.
     pub fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.arena.capacity()
             + self.index.capacity() * size_of::<u64>()
     }
 
-    /// Count `word`, whose hash this is, as seen `count` times, first at `first`.
+    /// Add `count` occurrences of `word`, the first at the position `first`.
     pub fn add(&mut self, word: &[u8], hash: u64, count: u64, first: u64) {
         if self.entries.len() * 2 >= self.index.len() {
             self.grow();
@@ -78,7 +78,7 @@ impl WordTable {
         }
     }
 
-    /// Add everything that `other` holds.
+    /// Add all entries of `other`.
     pub fn absorb(&mut self, other: &WordTable) {
         for entry in &other.entries {
             let word = &other.arena[entry.start..entry.start + entry.len as usize];
@@ -86,7 +86,7 @@ impl WordTable {
         }
     }
 
-    /// Every word with its count and where it was first seen, in no order.
+    /// All words with their counts and first positions, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64, u64)> {
         self.entries.iter().map(|entry| {
             let word = &self.arena[entry.start..entry.start + entry.len as usize];
@@ -95,7 +95,7 @@ impl WordTable {
     }
 }
 
-/// The hash that `WordTable::add` takes.
+/// The hash for `WordTable::add`.
 pub fn hash_of(word: &[u8]) -> u64 {
     hash(word)
 }

@@ -1,16 +1,15 @@
-//! Every pre-token once, as tokens in one long array, and merging in it.
+//! The distinct pre-tokens as tokens in one array, and merging in place.
 //!
-//! A byte has a slot. The first and the last slot of a token hold its id, so the tokens beside it
-//! are found without pointers: the one before by the slot before, the one after by the token's
-//! length. Where a token starts only ever becomes fewer places, and the slot of a start that is
-//! gone is made invalid; so a position that once was the start of a token still is, if and only if
-//! its slot still holds that token.
+//! Each byte has a slot. The first and the last slot of a token hold its id, so adjacent tokens are
+//! found without pointers: the previous one by the slot before, the next one by the token's length.
+//! Starts of tokens are only removed, and the slot of a removed start is set to INVALID. So a
+//! position that was the start of a token still is if and only if its slot holds that token.
 
 use super::counts::Counts;
 use super::pairs::{List, Pair, Pairs};
 
 const INVALID: u32 = u32::MAX;
-/// Stands between words.
+/// The separator between words.
 const BORDER: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy)]
@@ -19,22 +18,22 @@ struct Slot {
     word: u32,
 }
 
-/// The words, and how often each was seen.
+/// The words with their counts.
 pub struct Words {
     slots: Vec<Slot>,
     weights: Vec<i64>,
 }
 
-/// The tokens on one side of what was merged.
+/// The tokens on one side of the merged pairs.
 #[derive(Default)]
 pub struct Side {
-    /// By id: how often, each occurrence as often as its word was seen.
+    /// By id: number of occurrences, weighted by the counts of their words.
     weight: Vec<i64>,
-    /// By id: how many occurrences; then where the next of them goes.
+    /// By id: number of occurrences; then the index for the next of them.
     number: Vec<u32>,
-    /// The ids that stood there.
+    /// The ids that occurred.
     pub ids: Vec<u32>,
-    /// Each occurrence: the id, and where the new pair starts.
+    /// The occurrences: the id, and the start of the new pair.
     found: Vec<(u32, u32)>,
 }
 
@@ -65,7 +64,7 @@ impl Side {
         self.weight[id as usize]
     }
 
-    /// Keep the positions, by id; each id's list, in the order of `ids`.
+    /// Store the positions grouped by id; `lists` gets the list of each id, in the order of `ids`.
     pub fn lists(&mut self, pairs: &mut Pairs, lists: &mut Vec<List>) {
         lists.clear();
         let mut start = 0;
@@ -90,19 +89,19 @@ impl Side {
     }
 }
 
-/// What one merge did.
+/// The effects of one merge.
 #[derive(Default)]
 pub struct Sides {
     pub left: Side,
     pub right: Side,
-    /// Where the new token follows itself by this merge.
+    /// Positions where this merge made the new token follow itself.
     pub runs: Vec<u32>,
     pub run_weight: i64,
-    /// How many tokens fewer the text has.
+    /// Number of tokens by which the text became shorter.
     pub merged: i64,
 }
 
-/// A merge: the two tokens, with their lengths, and what they become.
+/// A merge: the two tokens with their lengths, and the resulting token.
 #[derive(Clone, Copy)]
 pub struct Rewrite {
     pub left: u32,
@@ -113,9 +112,9 @@ pub struct Rewrite {
 }
 
 impl Words {
-    /// Lay out all words of two bytes or more, each byte as its token.
+    /// Lay out all words of two or more bytes, with each byte as a token.
     ///
-    /// Returns None if there are more bytes than positions.
+    /// None if there are more bytes than positions.
     pub fn new(counts: &Counts, byte_ids: &[u32; 256]) -> Option<Self> {
         let slots = 1 + counts
             .iter()
@@ -148,7 +147,7 @@ impl Words {
         Some(words)
     }
 
-    /// Every pair of bytes.
+    /// All pairs of adjacent bytes.
     pub fn byte_pairs(&self, pairs: &mut Pairs) -> Vec<Pair> {
         let adjacent = || {
             self.slots.windows(2).enumerate().filter_map(|(at, two)| {
@@ -185,14 +184,14 @@ impl Words {
             .collect()
     }
 
-    /// Whether the pair stands at a position where it once stood.
+    /// Whether a position of the pair is still valid.
     #[inline]
     pub fn stands(&self, at: u32, rewrite: &Rewrite) -> bool {
         let at = at as usize;
         self.slots[at].id == rewrite.left && self.slots[at + rewrite.left_len].id == rewrite.right
     }
 
-    /// Merge a pair wherever it still stands; `positions` ascend.
+    /// Merge a pair at all valid `positions`, which are ascending.
     pub fn merge(&mut self, rewrite: &Rewrite, positions: &[u32], lens: &[u32], sides: &mut Sides) {
         let &Rewrite {
             token,
