@@ -100,10 +100,17 @@ def test_kept_columns_stand_beside_the_results(shell: Command, texts: list[list[
     assert rows["id"].to_pylist() == [f"id-{number}" for number in range(15)]
     assert none.schema == rows.schema
     assert len(none) == 0
-    shell(*one, "corpus/b.jsonl.gz", "--output", "x", status=2, errors="--keep is for Parquet")
-    shell(*one, "--keep", "count", "corpus", "--output", "x", status=2, errors="have that name")
+    shell(
+        *one,
+        "corpus/b.jsonl.gz",
+        "--output",
+        "x",
+        status=2,
+        errors="--keep applies only to Parquet",
+    )
+    shell(*one, "--keep", "count", "corpus", "--output", "x", status=2, errors="has that name")
     other = (*one, "--keep", "nothing", "corpus/a.parquet", "--output", "x")
-    shell(*other, status=1, errors="no column 'nothing'; there are text, id")
+    shell(*other, status=1, errors="no column 'nothing'; it has text, id")
 
 
 @pytest.mark.slow

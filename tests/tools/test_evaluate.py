@@ -147,9 +147,9 @@ def test_documents_are_grouped_by_what_they_say(shell: Shell, tmp_path: Path, fi
     table = shell(*usual, "--by", "lang")
     assert "\nlang  encoding " in table
     assert any(line.startswith("ja ") and line.endswith("–") for line in table.splitlines())
-    message = "no text under 'language', by which to group"
+    message = "no text under 'language' to group by"
     if file.endswith(".parquet"):
-        message = "no column 'language'; there are "
+        message = "no column 'language'; it has "
     shell(*usual, "--by", "language", status=1, errors=message)
 
 
@@ -168,7 +168,7 @@ def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Pat
     ]  # fmt: skip
     results = {result["encoding"]: result["tokens"] for result in found["files"][0]["results"]}
     assert results["own"] == results["mine"] == results["r50k_base (1)"]
-    shell(*usual, status=1, errors="own.tiktoken: this table is built in: name r50k_base in its")
+    shell(*usual, status=1, errors="own.tiktoken: this table is built in: use r50k_base instead")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
     _, line = shell("evaluate", "gpt2", "--on", "empty.txt").splitlines()
     assert line.split() == ["empty.txt", "r50k_base", "0", *"––––"]
     (tmp_path / "bad.txt").write_bytes(b"\xff")
-    shell("evaluate", "gpt2", "--on", "bad.txt", "--invalid", "skip", errors="1 left out")
+    shell("evaluate", "gpt2", "--on", "bad.txt", "--invalid", "skip", errors="1 skipped")
 
 
 @pytest.mark.slow

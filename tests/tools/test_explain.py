@@ -273,9 +273,7 @@ def test_an_encoding_without_split_points_has_no_findings(shell: Shell, tmp_path
         "".join(f"{word} {rank}\n" for rank, word in enumerate(_single_bytes()))
     )
     usual = ("explain", "x y ", "--encoding", "a.tiktoken", "--pattern", r"\w+|\s")
-    assert shell(*usual).endswith(
-        "no findings: it is not known where texts can be split for this encoding\n"
-    )
+    assert shell(*usual).endswith("no findings: the split points of this encoding are not known\n")
     assert json.loads(shell(*usual, "--json"))["inspection"] is None
     shell(*usual, "--html", "a.html")
     assert Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"] is None
@@ -309,7 +307,7 @@ def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ((), 2, "give a TEXT, or a --token"),
+        ((), 2, "TEXT or --token is required"),
         (("a", "--token", "5"), 1, "--token 5: the text has 1 tokens, numbered from 0"),
         (("--token", "60000"), 1, "no token has id 60000"),
         (("--token", "no such token"), 1, "these 13 bytes are not one token"),

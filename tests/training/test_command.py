@@ -97,12 +97,12 @@ def test_lines_are_documents_on_request(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("ab\nab\nab\n")
     usual = ("train", "a.txt", "--vocab-size", "259", "--no-pattern", "--output")
     assert shell(*usual, "whole").startswith("259 tokens")
-    lines = shell(*usual, "lines", "--format", "lines", errors="2 merges, and then no pair")
+    lines = shell(*usual, "lines", "--format", "lines", errors="after 2 merges, because no pair")
     assert lines.startswith("258 tokens")
 
 
 @pytest.mark.parametrize(
-    ("invalid", "message"), [("replace", "1 documents with repl"), ("skip", "1 left out")]
+    ("invalid", "message"), [("replace", "1 documents with repl"), ("skip", "1 skipped")]
 )
 def test_invalid_utf8_is_refused_replaced_or_skipped(
     shell: Command, tmp_path: Path, invalid: str, message: str
@@ -129,7 +129,7 @@ def test_invalid_utf8_is_refused_replaced_or_skipped(
         ("a.txt.gz", gzip.compress(b"a" * 5000, mtime=0)[:-9], "a.txt.gz: incomplete"),
         ("a.zst", zstandard.ZstdCompressor().compress(b"a" * 50)[:4] + b"\x00" * 9, "incomplete"),
         ("a.parquet", b"PAR1 and no more", "a.parquet: not a Parquet file"),
-        ("a.bin", b"PAR1", "a Parquet file: --format parquet reads it"),
+        ("a.bin", b"PAR1", "a Parquet file; use --format parquet"),
     ],
 )
 def test_bad_input(
@@ -160,7 +160,7 @@ def test_a_pattern_and_a_name_are_proposed(shell: Command, tmp_path: Path) -> No
     refused = shell(*usual, "--pattern", "gpt2", "--output", "/", status=2, errors="my-notes-32k")
     assert refused == ""
     counted = ("count-pretokens", "My notes.txt", "--output", "counts.parquet")
-    shell(*counted, status=2, errors="--pattern o200k_base serves")
+    shell(*counted, status=2, errors="--pattern o200k_base suits")
 
 
 def test_extending_a_vocabulary_with_a_template_is_refused(shell: Command, tmp_path: Path) -> None:

@@ -81,9 +81,9 @@ def test_counts_of_something_else_are_refused(shell: Command) -> None:
     gpt2, llama = ("--pattern", "gpt2"), ("--pattern", "llama3")
     shell(*train, "a.parquet", *llama, status=1, errors="a.parquet: its pre-tokens were split by ")
     shell(*train, "a.parquet", "--no-pattern", status=1, errors="not by no pattern")
-    mixed = "b.parquet: what is not UTF-8 was counted by '--invalid skip', and in a.parquet by"
+    mixed = "b.parquet: was counted with '--invalid skip', and a.parquet with"
     shell(*train, "a.parquet", "b.parquet", *gpt2, status=1, errors=mixed)
-    shell(*train, "a.parquet", *gpt2, "--resume", status=1, errors="train without --resume")
+    shell(*train, "a.parquet", *gpt2, "--resume", status=1, errors="--resume applies to texts")
     shell(
         *train,
         "a.parquet",
@@ -94,7 +94,7 @@ def test_counts_of_something_else_are_refused(shell: Command) -> None:
         errors="--invalid applies to text",
     )
     shell("train", "a.txt", *train[1:], "a.parquet", *gpt2, status=2, errors="and not both")
-    shell("train", *USUAL, "--output", "x", status=2, errors="give texts, or counts by --counts")
+    shell("train", *USUAL, "--output", "x", status=2, errors="either texts or --counts is required")
     shell(*("count-pretokens", "a.txt", *gpt2, "--output", "a.parquet"), status=1, errors="already")
     assert not Path("x", "x.tiktoken").exists()
 
@@ -128,8 +128,8 @@ def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"version": 2}, "has version 2; this program reads 1"),
-        ({"special_tokens": ["<s>"]}, "special tokens were cut out of its texts"),
+        ({"version": 2}, "has version 2; this program supports 1"),
+        ({"special_tokens": ["<s>"]}, "special tokens were removed from its texts"),
         ({"special_tokens": None}, "is damaged"),
     ],
 )
@@ -156,7 +156,7 @@ def test_damaged_files_of_counts_are_refused(shell: Command) -> None:
     refused("not a Parquet file, or damaged")
     columns = {"pretoken": [b"a"], "count": [1]}
     parquet.write_table(pyarrow.table(columns), "c.parquet")
-    refused("its metadata do not name the split pattern")
+    refused("its metadata do not contain the split pattern")
     for name, values, message in (
         ("count", ["1"], "not a table of pre-token counts"),
         ("count", [None], "not a table of pre-token counts"),

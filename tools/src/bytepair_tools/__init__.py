@@ -1,1 +1,1 @@
-"""Offline commands over the engine: they need no server."""
+"""Offline commands, which use the engine and need no server."""

@@ -1,8 +1,8 @@
-"""The table of commands, which the entry points of this distribution name.
+"""The table of commands, which are the entry points of this distribution.
 
-A command is a module with `parser()`, what it takes, and `run(args)`, which returns the exit status
-or raises Failure or an error of the engine. It is imported when it is run, so that the list of
-commands costs nothing.
+A command is a module with `parser()`, which returns its argument parser, and `run(args)`, which
+returns the exit status, or raises Failure or an error of the engine. The module is imported when
+the command runs, so listing commands is cheap.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class Command:
     """One command of `bytepair`.
 
     Attributes:
-        name: What a person calls.
-        SUMMARY: What `bytepair --help` says of it.
-        module: Where it is, below this package.
+        name: The name of the command.
+        SUMMARY: The description in `bytepair --help`.
+        module: The module, relative to this package.
     """
 
     name: str
@@ -30,10 +30,10 @@ class Command:
         """Run the command.
 
         Args:
-            arguments: What follows its name.
+            arguments: The arguments after the name.
         Returns:
-            The exit status: 0; 1 if something was rejected; 2 for wrong usage; 130 if it was
-            interrupted; what the command says otherwise.
+            The exit status: 0; 1 if input was rejected; 2 for wrong usage; 130 if it was
+            interrupted; or a status of the command.
         """
         from bytepair_tools.shared.failure import run_command
 
@@ -44,16 +44,16 @@ class Command:
 
 audit = Command(
     "audit",
-    "find what is wrong with a vocabulary: tokens that are never used, and others",
+    "check a vocabulary for problems, such as tokens that are never used",
     "auditing.command",
 )
 corpus = Command(
     "corpus",
-    "count, encode or count the pre-tokens of a corpus of many files",
+    "count tokens, encode, or count pre-tokens in a corpus of many files",
     "corpus.command",
 )
 count_pretokens = Command(
-    "count-pretokens", "count the pre-tokens of texts, to train on later", "counts.command"
+    "count-pretokens", "count the pre-tokens of texts, for training", "counts.command"
 )
 evaluate = Command(
     "evaluate", "compare encodings on texts: bytes per token, tokens per word", "evaluation.command"
@@ -63,6 +63,6 @@ explain = Command(
 )
 extend = Command("extend", "add special tokens to an encoding", "training.extend_command")
 inspect = Command(
-    "inspect", "what a vocabulary file is, and the lines that serve it", "inspection.command"
+    "inspect", "describe vocabulary files, and print their configuration", "inspection.command"
 )
 train = Command("train", "train a merge table on texts", "training.train_command")

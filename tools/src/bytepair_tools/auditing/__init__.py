@@ -1,1 +1,1 @@
-"""`bytepair audit`: what is wrong with a vocabulary."""
+"""`bytepair audit`: check a vocabulary for problems."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a vocabulary, found by looking at every token and at texts."""
+"""The checks of a vocabulary, on its tokens and on texts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bytepair_tools.texts.documents import Documents
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One token, and what is wrong with it.
+    """A token with a problem.
 
     Attributes:
-        id: Its id.
-        token: What it decodes to; of a special token its spelling.
-        note: What is to be said of it besides; "" for nothing.
+        id: The id.
+        token: The decoded bytes; the spelling of a special token.
+        note: Details; "" for none.
     """
 
     id: int
@@ -33,14 +33,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that can be wrong.
+    """The result of a check.
 
     Attributes:
-        name: As in JSON and in the options of limits.
-        title: What it is, in a few words.
-        findings: The tokens that it is true of; None where the check did not run.
-        total: How many tokens were looked at.
-        why_not: Why the check did not run.
+        name: The name in JSON and in the options of limits.
+        title: A short description.
+        findings: The tokens with the problem; None if the check did not run.
+        total: Number of tokens checked.
+        why_not: The reason why the check did not run; "" if it ran.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Check:
 
     @property
     def share(self) -> float | None:
-        """The share of the tokens that it is true of; None if it did not run, or of no tokens."""
+        """The share of tokens with the problem; None if the check did not run, or had no tokens."""
         return None if self.findings is None else ratio(len(self.findings), self.total)
 
 
-#: Every check, and what it finds, in the order of the report.
+#: The checks with descriptions of their findings, in the order of the report.
 TITLES: Final = {
     "unused": "never produced on the texts",
     "unreachable": "no text becomes them, because merging does not make them",
@@ -68,20 +68,20 @@ TITLES: Final = {
     "ambiguous": "special tokens with the text of an ordinary token",
 }
 
-#: What is put beside a token's text, before it is said that the pattern cuts it.
+#: Contexts that are put next to a token's text, to test whether the pattern always splits it.
 _CONTEXTS: Final = (*map(chr, range(0x20, 0x7F)), "\n", "\r\n", "\t", "é", "中", "re", "ve", "ll")
 
 NO_TEXTS: Final = "no texts were given: --on"
 
 
 class Texts:
-    """How often each token was produced on texts.
+    """Counts of the tokens of texts.
 
-    Special tokens are allowed, so that one which a text contains is counted as itself.
+    Special tokens in a text are allowed, and counted as themselves.
 
     Attributes:
-        produced: Id to how often.
-        bytes: How many bytes of text were read.
+        produced: Id to count.
+        bytes: Number of bytes of text read.
     """
 
     def __init__(self) -> None:
@@ -95,15 +95,15 @@ class Texts:
         documents: Documents,
         report: Callable[[int], None],
     ) -> None:
-        """Read files.
+        """Read and encode files.
 
         Args:
-            encoding: What they are encoded into.
-            files: Names, or STANDARD_INPUT.
-            documents: Reads them.
-            report: Called with the bytes of text that were read so far, again and again.
+            encoding: The encoding.
+            files: File names, or STANDARD_INPUT.
+            documents: The reader of the files.
+            report: Called repeatedly with the number of bytes of text read so far.
         Raises:
-            Failure: A file cannot be read, or is not what it must be.
+            Failure: A file cannot be read, or is invalid.
         """
         for file in files:
             for document in documents.read(file):
@@ -121,15 +121,15 @@ def audit(
     """Run all checks on a vocabulary.
 
     Args:
-        vocabulary: What is checked.
-        texts: What its tokens were produced on; None for no texts.
-        report: Called with the number of tokens that were looked at, again and again.
+        vocabulary: The vocabulary.
+        texts: The counts of its tokens on texts; None for no texts.
+        report: Called repeatedly with the number of tokens checked so far.
     Returns:
-        All checks of TITLES, in order.
+        The results of all checks in TITLES, in order.
     """
     tokens = vocabulary.tokens
     special = len(vocabulary.encoding.special_tokens)
-    found = _by_making(vocabulary, texts, report)
+    found = _by_derivation(vocabulary, texts, report)
     found["incomplete"] = [Finding(t.id, t.data) for t in tokens if t.text is None]
     found["duplicates"] = list(_duplicates(tokens))
     found["always-found"] = [
@@ -152,10 +152,10 @@ def audit(
     ]
 
 
-def _by_making(
+def _by_derivation(
     vocabulary: Vocabulary, texts: Texts | None, report: Callable[[int], None]
 ) -> dict[str, list[Finding]]:
-    """The checks of how tokens come to be: unreachable, only-whole, split."""
+    """Run the checks that depend on derivations: unreachable, only-whole, split."""
     encoding, derivations = vocabulary.encoding, vocabulary.derivations
     rule, whole_first = derivations.model.rule, derivations.model.whole_first
     apart = rule.taken_apart if isinstance(rule, Scores) else {}
@@ -169,7 +169,7 @@ def _by_making(
         if token.id in vocabulary.always_found:
             continue
         if token.spelling is None:
-            found["unreachable"].append(Finding(token.id, token.data, "no text is written so"))
+            found["unreachable"].append(Finding(token.id, token.data, "no text is spelled so"))
         elif not can_be_in_text(token.data):
             found["unreachable"].append(Finding(token.id, token.data, "its bytes are in no UTF-8"))
         elif token.id in apart:
@@ -189,24 +189,24 @@ def _by_making(
 
 
 def _becomes(encoding: Encoding, text: str | None, token_id: int) -> bool:
-    """Whether a text becomes just that token."""
+    """Whether a text becomes exactly this token."""
     return text is not None and encoding.encode_ordinary(text) == [token_id]
 
 
 def _is_cut(encoding: Encoding, token: Token) -> bool:
-    """Whether neither the token's own text becomes it, nor this text with something beside it."""
+    """Whether the pattern splits the token's text, alone and in every context."""
     text = token.text
     if text is None or _becomes(encoding, text, token.id):
         return False
     return not any(
-        token.id in encoding.encode_ordinary(beside)
+        token.id in encoding.encode_ordinary(extended)
         for context in _CONTEXTS
-        for beside in (context + text, text + context)
+        for extended in (context + text, text + context)
     )
 
 
 def _duplicates(tokens: Sequence[Token]) -> Iterator[Finding]:
-    """All but the first of each group, with the first one."""
+    """Yield all tokens of each group except the first, with a reference to the first."""
     groups: defaultdict[str, list[Token]] = defaultdict(list)
     for token in tokens:
         if token.text is not None:

@@ -1,4 +1,4 @@
-"""The command `bytepair audit`: what is wrong with a vocabulary, for a person or for CI."""
+"""The command `bytepair audit`: check a vocabulary, interactively or in CI."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from bytepair_tools.texts.options import (
     natural_number,
 )
 
-#: The exit status where a limit is exceeded.
+#: The exit status if a limit is exceeded.
 EXCEEDED: Final = 3
 
-#: How many tokens of each check are listed, by default; JSON has all.
-DEFAULT_MOST: Final = 10
+#: Default number of tokens listed for each check; JSON has all.
+DEFAULT_MAX_LISTED: Final = 10
 
 _DESCRIPTION: Final = """\
-Look for what is wrong with a vocabulary: tokens that are never produced on texts, tokens that no
-merges make, tokens that are no whole UTF-8, and others. Single bytes are left out, as any
-vocabulary of bytes has them. Without --on, only checks that need no texts run.
+Check a vocabulary for problems: tokens that are never produced on texts, that merging does not
+produce, that are not complete UTF-8, and others. Single bytes are not checked, because every
+byte-level vocabulary has them. Without --on, only the checks that need no texts run.
 """
 
 _EPILOG: Final = """\
@@ -45,20 +45,20 @@ examples:
 
 docs/training.md defines each check.
 
-exit status: 0; 1 if something was rejected; 2 for wrong usage; 3 if a limit is exceeded
+exit status: 0; 1 if input was rejected; 2 for wrong usage; 3 if a limit is exceeded
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much of a check is no failure: a number of tokens, or a share of them."""
+    """The accepted number of tokens that a check finds, or their share."""
 
     value: float
     is_share: bool
 
     @classmethod
     def parsed(cls, text: str) -> Limit:
-        """Read "120" or "2.5%"."""
+        """Parse "120" or "2.5%"."""
         found = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?)%", text, re.ASCII)
         if found is None:
             raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a percentage")
@@ -66,7 +66,7 @@ class Limit:
         return cls(int(number), False) if number else cls(float(percent) / 100, True)
 
     def is_exceeded(self, check: Check) -> bool:
-        """Whether there is more than that; never where the check did not run."""
+        """Whether a check found more; False if it did not run."""
         if check.findings is None:
             return False
         found = (check.share or 0) if self.is_share else len(check.findings)
@@ -77,7 +77,7 @@ class Limit:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     limits: dict[str, Limit] = {
         name: limit
         for name in TITLES
@@ -121,16 +121,16 @@ def _audit(args: argparse.Namespace) -> tuple[Vocabulary, Texts | None, list[Che
             texts.read(encoding, args.on, documents, progress.show)
         finally:
             progress.end()
-    progress = ProgressLine("looking at", len(vocabulary.tokens), unit="tokens")
+    progress = ProgressLine("checking", len(vocabulary.tokens), unit="tokens")
     try:
         return vocabulary, texts, audit(vocabulary, texts, progress.show)
     finally:
         progress.end()
 
 
-def longest(tokens: Sequence[Token], most: int) -> list[Token]:
-    """The tokens of the most bytes, the longest first."""
-    return sorted(tokens, key=lambda token: (-len(token.data), token.id))[:most]
+def longest(tokens: Sequence[Token], number: int) -> list[Token]:
+    """Return the tokens with the most bytes, the longest first."""
+    return sorted(tokens, key=lambda token: (-len(token.data), token.id))[:number]
 
 
 def _lines(
@@ -138,7 +138,7 @@ def _lines(
     texts: Texts | None,
     checks: Sequence[Check],
     limits: dict[str, Limit],
-    most: int,
+    max_listed: int,
 ) -> Iterator[str]:
     encoding = vocabulary.encoding
     yield (
@@ -165,19 +165,19 @@ def _lines(
         if check.findings:
             yield ""
             yield f"{check.name}: {check.title}"
-            yield from _listed(check.findings, most)
+            yield from _listed(check.findings, max_listed)
     yield ""
-    yield "longest: of the most bytes"
-    tokens = longest(vocabulary.tokens, most)
-    yield from _listed([Finding(t.id, t.data, f"{len(t.data)} bytes") for t in tokens], most)
+    yield "longest: most bytes"
+    tokens = longest(vocabulary.tokens, max_listed)
+    yield from _listed([Finding(t.id, t.data, f"{len(t.data)} bytes") for t in tokens], max_listed)
 
 
-def _listed(findings: Sequence[Finding], most: int) -> Iterator[str]:
-    rows = [[str(f.id), f'"{visible_bytes(f.token)}"', f.note] for f in findings[:most]]
+def _listed(findings: Sequence[Finding], max_listed: int) -> Iterator[str]:
+    rows = [[str(f.id), f'"{visible_bytes(f.token)}"', f.note] for f in findings[:max_listed]]
     width = max((len(row[0]) for row in rows), default=0)
     for number, token, note in rows:
         yield f"  {number:>{width}}  {token}" + f"  {note}" * bool(note)
-    if (more := len(findings) - most) > 0:
+    if (more := len(findings) - max_listed) > 0:
         yield f"  and {more:,} more: --most N lists N, --json all"
 
 
@@ -207,13 +207,13 @@ def _fields(
         },
         "longest": [
             _finding(Finding(t.id, t.data)) | {"bytes": len(t.data)}
-            for t in longest(vocabulary.tokens, DEFAULT_MOST)
+            for t in longest(vocabulary.tokens, DEFAULT_MAX_LISTED)
         ],
     }
 
 
 def _flagged(name: str, checks: Sequence[Check], wanted: Sequence[str]) -> str:
-    """The tokens that some checks found, as the server's setting `flagged_tokens`, in TOML."""
+    """Return the tokens that the `wanted` checks found as TOML: the setting `flagged_tokens`."""
     found = {f.id for check in checks if check.name in wanted for f in check.findings or ()}
     return f"[flagged_tokens]\n{toml_string(name)} = {sorted(found)}\n"
 
@@ -228,7 +228,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair audit",
         description=_DESCRIPTION,
@@ -246,17 +246,17 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="CHECK",
         help="print only the tokens that this check finds, as the server's setting flagged_tokens; "
-        "may be repeated",
+        "repeatable",
     )
     parser.add_argument(
         "--most",
         type=natural_number,
-        default=DEFAULT_MOST,
+        default=DEFAULT_MAX_LISTED,
         metavar="N",
-        help=f"list at most N tokens of each check ({DEFAULT_MOST})",
+        help=f"list at most N tokens of each check ({DEFAULT_MAX_LISTED})",
     )
     limits = parser.add_argument_group(
-        "limits", "how many tokens of each check, or which share of them, are accepted"
+        "limits", "the accepted number of tokens for each check, or their share"
     )
     for name, title in TITLES.items():
         limits.add_argument(f"--max-{name}", type=Limit.parsed, metavar="N|N%", help=title)

@@ -1,4 +1,4 @@
-"""The tokens of an encoding, as an audit looks at them."""
+"""The tokens of an encoding for an audit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An ordinary token: no special one, none that stands for a single byte, and not the unknown
-    one.
+    """An ordinary token: not special, not a single byte, and not the unknown token.
 
     Attributes:
-        id: Its id.
-        data: What it decodes to amid a text.
-        spelling: How the model's vocabulary has it; None where only decoding knows it.
+        id: The id.
+        data: The bytes that it decodes to in the middle of a text.
+        spelling: The spelling in the model's vocabulary; None if the token is only decoded.
     """
 
     id: int
@@ -30,7 +29,7 @@ class Token:
 
     @property
     def text(self) -> str | None:
-        """What it decodes to; None where that is not whole UTF-8."""
+        """The decoded text; None if it is not complete UTF-8."""
         try:
             return self.data.decode()
         except UnicodeDecodeError:
@@ -38,18 +37,18 @@ class Token:
 
 
 class Vocabulary:
-    """The tokens of an encoding, and how they come to be.
+    """The tokens of an encoding and their derivations.
 
     Attributes:
         encoding: The encoding.
-        tokens: Its ordinary tokens, by id.
-        derivations: How they are merged.
-        always_found: Added tokens that any text which contains them becomes though no request
-            allows them: id to spelling.
+        tokens: The ordinary tokens in order of ids.
+        derivations: Their derivations by merges.
+        always_found: Id to spelling of the added tokens that are recognised in every text, even
+            if a request does not allow them.
     """
 
     def __init__(self, encoding: Encoding) -> None:
-        """Look at all tokens of an encoding."""
+        """Collect the tokens of an encoding."""
         self.encoding: Final = encoding
         model, pipeline = model_of(encoding), encoding.pipeline
         self.derivations: Final = Derivations(model)
@@ -68,18 +67,18 @@ class Vocabulary:
 
 
 def can_be_in_text(data: bytes) -> bool:
-    r"""Whether some UTF-8 text holds these bytes one after the other.
+    r"""Whether some UTF-8 text contains these bytes in sequence.
 
     >>> can_be_in_text(b"\x82\xac a\xf0\x9f"), can_be_in_text(b"a\x82"), can_be_in_text(b"\xff")
     (True, False, False)
     """
     if data[-2:-1] == b"\xed" and data[-1] >= 0xA0:
-        return False  # half a surrogate, which the decoder waits for the rest of
+        return False  # half a surrogate, which the decoder holds back
     start = 0
     while start < min(3, len(data)) and data[start] in _CONTINUATION:
         start += 1
     try:
-        # Not the end: a character may be cut off there.
+        # `final` is False because the bytes may end within a character.
         _UTF8().decode(data[start:], final=False)
     except UnicodeDecodeError:
         return False

@@ -1,1 +1,1 @@
-"""`bytepair corpus`: jobs over corpora of many files."""
+"""`bytepair corpus`: process corpora of many files."""

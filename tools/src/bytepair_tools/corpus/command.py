@@ -1,4 +1,4 @@
-"""The command `bytepair corpus`: corpora of many files, on all cores or on a cluster."""
+"""The command `bytepair corpus`: process corpora of many files, on all cores or on a cluster."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from bytepair_tools.counts.arguments import add_pattern, given_pattern
 from bytepair_tools.counts.file import check_installed
 from bytepair_tools.shared.encodings import add_encoding_option, one_encoding
 from bytepair_tools.shared.failure import INTERRUPTED, USAGE, Failure
-from bytepair_tools.texts.documents import what_was_not_utf8
+from bytepair_tools.texts.documents import invalid_utf8_note
 from bytepair_tools.texts.options import add_document_options, documents_of
 
-#: Files of counts that are written by default; each is added up in memory at once.
+#: Default number of files of counts; each one is summed in memory.
 DEFAULT_BUCKETS = 16
 MAX_BUCKETS = 4096
 
 _EPILOG = """\
-A partition is a file. Every worker must find it, and the output, by the same path. After a run
-that was stopped, or whose worker died, give the same command again: it skips the partitions that
-are finished. Nothing else may write to the output meanwhile.
+Each file is a partition. All workers must have access to the files and to the output folder. If a
+run was interrupted or a worker died, run the command again: finished partitions are not repeated.
+Only one run may write to an output folder at a time.
 """
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     check_installed()
     if args.workers is not None and args.workers < 1:
         raise Failure("--workers must be at least 1", USAGE)
@@ -48,15 +48,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         total = run_job(job, args.output.absolute(), lambda: _runner(args), progress)
     except KeyboardInterrupt:
-        raise Failure("interrupted; the same command does what is missing", INTERRUPTED) from None
+        raise Failure("interrupted; run the command again to continue", INTERRUPTED) from None
     finally:
         progress.end()
-    _tell(args, job, total)
+    _print_result(args, job, total)
     return 0
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """All that results depend on beside the texts."""
+    """Return all settings that affect the results."""
     reading = documents_of(args)
     settings: dict[str, Any] = {
         "format": reading.format,
@@ -71,7 +71,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
             pattern = resolve_pattern(pattern, "the split pattern")
         return settings | {"pattern": pattern, "buckets": args.buckets}
     if COLUMNS[args.task] in args.keep:
-        raise Failure(f"--keep {COLUMNS[args.task]}: the results have that name", USAGE)
+        raise Failure(f"--keep {COLUMNS[args.task]}: the column of results has that name", USAGE)
     encoding = one_encoding(args.encoding)
     default = "reject" if args.task == "encode" else "as-text"
     path = Path(args.encoding)
@@ -89,7 +89,7 @@ def _check(job: Job) -> None:
     reading = documents_of(argparse.Namespace(**job.settings))
     for name in job.partitions:
         if job.settings.get("keep") and reading.format_of(name) != "parquet":
-            raise Failure(f"{name}: --keep is for Parquet, and this has no columns", USAGE)
+            raise Failure(f"{name}: --keep applies only to Parquet files", USAGE)
 
 
 def _runner(args: argparse.Namespace) -> Runner:
@@ -100,13 +100,14 @@ def _runner(args: argparse.Namespace) -> Runner:
 
 
 def _cores() -> int:
-    """How many this process may use, where the system says; else how many there are."""
+    """Return the number of cores that this process may use if the system reports it, else of all
+    cores."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _tell(args: argparse.Namespace, job: Job, total: Outcome) -> None:
+def _print_result(args: argparse.Namespace, job: Job, total: Outcome) -> None:
     if args.json:
         result = {"phase": "written", "folder": str(args.output), "job": job.fingerprint}
         sys.stdout.write(json.dumps(result | asdict(total)) + "\n")
@@ -114,32 +115,32 @@ def _tell(args: argparse.Namespace, job: Job, total: Outcome) -> None:
     if args.task == "count-pretokens":
         sys.stdout.write(
             f"{args.output}: the pre-tokens of {total.text_bytes:,} bytes of text\n"
-            f"train on them: bytepair train --counts {args.output} …\n"
+            f"to train on them: bytepair train --counts {args.output} …\n"
         )
     else:
         sys.stdout.write(
             f"{args.output}: {total.documents:,} documents, {total.tokens:,} tokens, "
             f"{total.text_bytes:,} bytes of text\n"
         )
-    if note := what_was_not_utf8(total.replaced, total.skipped):
+    if note := invalid_utf8_note(total.replaced, total.skipped):
         sys.stderr.write(f"bytepair corpus: {note}\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair corpus",
         allow_abbrev=False,
-        description="Work on a corpus of many files, on all cores of this machine or on a cluster "
-        "of Ray.",
+        description="Process a corpus of many files, on all cores of this machine or on a Ray "
+        "cluster.",
     )
     tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
     counting = _task(
         tasks,
         "count-pretokens",
-        "count the pre-tokens of all texts, to train on",
-        "Count the pre-tokens of all texts, and write the counts to Parquet files, which "
-        "bytepair train --counts takes together, as a folder.",
+        "count the pre-tokens of all texts, for training",
+        "Count the pre-tokens of all texts, and write the counts to Parquet files. Pass the folder "
+        "to bytepair train --counts.",
     )
     add_pattern(counting)
     counting.add_argument(
@@ -147,12 +148,12 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=DEFAULT_BUCKETS,
         metavar="N",
-        help="how many files of counts to write, each of which a worker holds in memory; with 1 "
-        "the order of first occurrence is kept, for --ties first-seen (%(default)s)",
+        help="number of files of counts, each of which must fit in the memory of a worker; 1 keeps "
+        "the order of first occurrence, for --ties first-seen (%(default)s)",
     )
-    for task, summary, what in (
-        ("encode", "write the token ids of all documents", "its token ids, a list column 'ids'"),
-        ("count", "write how many tokens each document has", "its number of tokens, 'count'"),
+    for task, summary, column in (
+        ("encode", "write the token ids of all documents", "the list column 'ids', its token ids"),
+        ("count", "write the number of tokens of each document", "the column 'count'"),
     ):
         _encoding_options(
             _task(
@@ -160,7 +161,7 @@ def parser() -> argparse.ArgumentParser:
                 task,
                 summary,
                 f"For each partition, write a Parquet file with a row for each document, in "
-                f"their order: {what}.",
+                f"order, with {column}.",
             )
         )
     return parser
@@ -183,20 +184,20 @@ def _task(tasks: Any, name: str, summary: str, description: str) -> argparse.Arg
     add_document_options(parser)
     execution = parser.add_argument_group("execution")
     execution.add_argument(
-        "--workers", type=int, metavar="N", help="processes of this machine (one for each core)"
+        "--workers", type=int, metavar="N", help="processes on this machine (one per core)"
     )
     execution.add_argument(
         "--ray",
         metavar="ADDRESS",
-        help=f"a Ray cluster, or {LOCAL!r} for one that is started here; needs "
-        "bytepair-tools[ray], on all of its machines",
+        help=f"address of a Ray cluster, or {LOCAL!r} to start one on this machine; needs "
+        "bytepair-tools[ray] on all machines",
     )
     execution.add_argument(
         "--retries",
         type=int,
         default=2,
         metavar="N",
-        help="how often Ray gives a partition to another worker when one died (%(default)s)",
+        help="number of times that Ray retries a partition if a worker dies (%(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
     return parser
@@ -209,7 +210,7 @@ def _encoding_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="of Parquet: write this column beside the results; may be repeated",
+        help="for Parquet: copy this column to the results; repeatable",
     )
     group = parser.add_argument_group("special tokens in the text")
     group.add_argument(
@@ -217,12 +218,13 @@ def _encoding_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TOKEN",
-        help="make it a control token; may be repeated",
+        help="a special token that becomes its id; repeatable",
     )
     group.add_argument(
         "--disallowed-special",
         choices=("reject", "as-text"),
-        help="the others: an error, or ordinary text (default: as-text in count, reject in encode)",
+        help="other special tokens: an error, or ordinary text (default: as-text for count, reject "
+        "for encode)",
     )
     parser.add_argument(
         "--add-special-tokens",

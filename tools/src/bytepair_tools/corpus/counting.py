@@ -1,8 +1,8 @@
-"""Pre-token counts of a corpus, in two stages: count each partition, then add up each bucket.
+"""Count the pre-tokens of a corpus in two stages: count each partition, then sum each bucket.
 
-The counts of a partition are written in buckets by the pre-tokens' bytes, each in row groups of its
-own. One worker then adds up one bucket of all partitions, which holds all that there is of its
-pre-tokens. Nothing goes from worker to worker but by files, so what is finished stays finished.
+The counts of a partition are divided into buckets by the pre-tokens' bytes, each with its own row
+groups. A worker then sums one bucket over all partitions, which contains all counts of its
+pre-tokens. Workers communicate only by files, so finished work is never lost.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 
 from bytepair_engine.training.counting import Counting, batches, parts
 
-from bytepair_tools.corpus.job import BETWEEN, Job, Outcome, part
+from bytepair_tools.corpus.job import INTERMEDIATE, Job, Outcome, part
 from bytepair_tools.counts.file import Counted, opened_counts, write_groups
 from bytepair_tools.counts.table import GROUP_ROWS, add_table, tables
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.texts.documents import Documents
 
-#: The key of the metadata that says how many row groups each bucket has.
+#: The metadata key of the number of row groups of each bucket.
 _GROUPS: Final = b"bytepair.bucket_row_groups"
 
 
@@ -29,7 +29,7 @@ def count_partition(job: Job, folder: Path, number: int) -> Outcome:
     """Count one partition.
 
     Raises:
-        Failure: It cannot be read, or the counts cannot be written.
+        Failure: The partition cannot be read, or the counts cannot be written.
     """
     settings = job.settings
     documents = Documents(settings["format"], settings["column"], settings["invalid"])
@@ -54,12 +54,12 @@ def count_partition(job: Job, folder: Path, number: int) -> Outcome:
         _GROUPS: json.dumps([-(-len(bucket) // GROUP_ROWS) for bucket in buckets]).encode()
     }
     groups = (group for bucket in buckets for group in tables(bucket))
-    write_groups(part(folder / BETWEEN, number), metadata, groups)
+    write_groups(part(folder / INTERMEDIATE, number), metadata, groups)
     return outcome
 
 
 def add_up(job: Job, folder: Path, bucket: int) -> Outcome:
-    """Add up one bucket of all partitions.
+    """Sum one bucket over all partitions.
 
     Raises:
         Failure: A partition's counts cannot be read, or the sums cannot be written.
@@ -67,11 +67,11 @@ def add_up(job: Job, folder: Path, bucket: int) -> Outcome:
     outcomes: list[Outcome] = []
     with Counting(None, threads=1) as counting:
         for number in range(len(job.partitions)):
-            path = part(folder / BETWEEN, number)
+            path = part(folder / INTERMEDIATE, number)
             outcomes.append(_add(counting, job, path, bucket))
         counts = counting.counts()
     settings, total = job.settings, Outcome.total(outcomes)
-    # Reports on documents are made once: a training adds up those of all parts.
+    # Only bucket 0 reports documents, because a training sums the reports of all parts.
     outcome = Outcome() if bucket else total
     outcome = replace(outcome, text_bytes=counts.total_bytes)
     counted = Counted(

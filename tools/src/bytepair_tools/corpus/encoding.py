@@ -1,4 +1,4 @@
-"""The token ids of every document of a partition, or their number: a row for each, in its order."""
+"""Encode or count the documents of a partition: one row of results per document, in order."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bytepair_engine import BytepairError, Encoding, SpecialTokenFound
 from bytepair_tools.corpus.job import Job, Outcome, part
 from bytepair_tools.shared.encodings import one_encoding
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import whole_file
+from bytepair_tools.shared.files import atomic_file
 from bytepair_tools.texts.documents import Documents
 from bytepair_tools.texts.parquet_rows import ROWS, parquet_rows
 
 if TYPE_CHECKING:
     import pyarrow
 
-#: The column of results, by task.
+#: Task to the name of the column of results.
 COLUMNS: Final = {"encode": "ids", "count": "count"}
-#: A row group is written once its rows have this many tokens.
+#: Number of tokens from which a row group is written.
 _GROUP_TOKENS: Final = 1 << 22
 
 
@@ -31,7 +31,7 @@ def encode_partition(job: Job, folder: Path, number: int) -> Outcome:
     """Encode or count one partition.
 
     Raises:
-        Failure: It cannot be read, a text is refused, or the result cannot be written.
+        Failure: The partition cannot be read, a text is rejected, or the result cannot be written.
     """
     import pyarrow
     from pyarrow import parquet
@@ -44,14 +44,14 @@ def encode_partition(job: Job, folder: Path, number: int) -> Outcome:
     group: list[pyarrow.RecordBatch] = []
     held = 0
     with ExitStack() as stack:
-        file = stack.enter_context(whole_file(part(folder, number)))
+        file = stack.enter_context(atomic_file(part(folder, number)))
         for texts, kept in _rows(documents, name, settings["keep"]):
             try:
                 result, found = encode(texts)
-            except _Refused as refused:
-                place = f"{name}, document {rows + refused.number}"
-                raise Failure(f"{place}: {_message(refused.error)}") from None
-            group.append(_beside(kept, COLUMNS[job.task], result))
+            except _Rejected as rejected:
+                document = f"{name}, document {rows + rejected.number}"
+                raise Failure(f"{document}: {_message(rejected.error)}") from None
+            group.append(_with_column(kept, COLUMNS[job.task], result))
             rows, held, tokens = rows + len(texts), held + found, tokens + found
             text_bytes += sum(len(text.encode()) for text in texts)
             if writer is None:
@@ -67,12 +67,12 @@ def encode_partition(job: Job, folder: Path, number: int) -> Outcome:
     return outcome
 
 
-class _Refused(Exception):
-    """A text was refused.
+class _Rejected(Exception):
+    """A text was rejected.
 
     Attributes:
-        number: Which of its batch, from 1.
-        error: Why.
+        number: Index of the text in its batch, from 1.
+        error: The error.
     """
 
     def __init__(self, number: int, error: BytepairError) -> None:
@@ -86,13 +86,13 @@ def _message(error: BytepairError) -> str:
         return str(error)
     return (
         f"it contains the special token {error.token!r} at byte {error.byte_offset}; "
-        "--allowed-special makes that a control token, and --disallowed-special as-text takes all "
-        "as ordinary text"
+        "allow it by --allowed-special, or treat all as ordinary text by --disallowed-special "
+        "as-text"
     )
 
 
 def _encoder(job: Job) -> Callable[[list[str]], tuple[pyarrow.Array, int]]:
-    """What makes a column of texts, and says how many tokens it stands for."""
+    """Return a function that converts texts to a column of results and the number of tokens."""
     import pyarrow
 
     settings = job.settings
@@ -108,7 +108,7 @@ def _encoder(job: Job) -> Callable[[list[str]], tuple[pyarrow.Array, int]]:
             try:
                 yield work(text, **options)
             except BytepairError as error:
-                raise _Refused(number, error) from None
+                raise _Rejected(number, error) from None
 
     def ids(texts: list[str]) -> tuple[pyarrow.Array, int]:
         values, ends = array("I"), array("i", [0])
@@ -132,12 +132,12 @@ def _encoder(job: Job) -> Callable[[list[str]], tuple[pyarrow.Array, int]]:
 
 @lru_cache(maxsize=1)
 def _encoding(name: str, fingerprint: str) -> Encoding:
-    """The encoding, kept by the worker from one partition to the next."""
+    """Load the encoding; a worker caches it between partitions."""
     encoding = one_encoding(name)
     if encoding.fingerprint != fingerprint:
         raise Failure(
-            f"{name}: has the fingerprint {encoding.fingerprint} here, and the job was begun with "
-            f"{fingerprint}: give all workers the same files"
+            f"{name}: has the fingerprint {encoding.fingerprint} on this worker, and the job has "
+            f"{fingerprint}: all workers need the same files"
         )
     return encoding
 
@@ -145,7 +145,7 @@ def _encoding(name: str, fingerprint: str) -> Encoding:
 def _rows(
     documents: Documents, name: str, keep: list[str]
 ) -> Iterator[tuple[list[str], pyarrow.RecordBatch | None]]:
-    """Texts, and what is kept of their rows; at least once, so that there is a schema."""
+    """Yield batches of texts with the kept columns; at least one, which determines the schema."""
     if documents.format_of(name) == "parquet":
         yield from parquet_rows(name, documents.column, keep)
         return
@@ -158,7 +158,7 @@ def _rows(
     yield texts, None
 
 
-def _beside(
+def _with_column(
     kept: pyarrow.RecordBatch | None, name: str, column: pyarrow.Array
 ) -> pyarrow.RecordBatch:
     import pyarrow

@@ -1,8 +1,8 @@
-"""A job over a corpus: the request, and the folder of its results.
+"""A job over a corpus, and the folder of its results.
 
-The folder has `_job.json`, which says what is requested; a file `part-NNNNN.parquet` for each
-result; and `_SUCCESS` once all are there. A file is there wholly or not at all, and carries the
-job's fingerprint, so a job that was stopped continues with what is missing.
+The folder contains `_job.json` with the definition of the job, a file `part-NNNNN.parquet` for each
+result, and `_SUCCESS` once all are complete. Files are written atomically and contain the job's
+fingerprint, so an interrupted job continues with the missing ones.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from typing import Any, Final, Literal, Self
 
 from bytepair_tools.counts.file import metadata_of
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 
 Task = Literal["count-pretokens", "encode", "count"]
 
 JOB_FILE: Final = "_job.json"
 SUCCESS_FILE: Final = "_SUCCESS"
-#: What is between two stages, and removed in the end.
-BETWEEN: Final = "_partitions"
-#: The key of the metadata of results: the job's fingerprint, and what was done.
+#: The folder of intermediate results, which is removed at the end.
+INTERMEDIATE: Final = "_partitions"
+#: The metadata key of results: the job's fingerprint and the outcome.
 KEY: Final = b"bytepair.corpus"
 _VERSION: Final = 1
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was done for one partition.
+    """The outcome of one partition.
 
     Attributes:
-        documents: How many there were, without those left out.
-        text_bytes: The UTF-8 bytes of their texts.
-        tokens: How many tokens they have; 0 where pre-tokens are counted.
-        replaced, skipped: How many documents had something replaced, or were left out.
+        documents: Number of documents, without skipped ones.
+        text_bytes: Number of UTF-8 bytes of their texts.
+        tokens: Number of their tokens; 0 if pre-tokens are counted.
+        replaced: Number of documents with replaced bytes that were not UTF-8.
+        skipped: Number of skipped documents.
     """
 
     documents: int = 0
@@ -50,20 +51,20 @@ class Outcome:
 
     @classmethod
     def total(cls, outcomes: Sequence[Outcome]) -> Self:
-        """All of them together."""
+        """Return the sum of outcomes."""
         columns = zip(*(asdict(outcome).values() for outcome in outcomes), strict=True)
         return cls(*map(sum, columns)) if outcomes else cls()
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is requested.
+    """The definition of a job.
 
     Attributes:
-        task: What is done with each document.
-        settings: All that the results depend on beside the texts, as JSON has it.
-        partitions: The files, which must be where every worker finds them.
-        sizes: How many bytes each has.
+        task: The task.
+        settings: All settings that affect the results, as JSON values.
+        partitions: The files, which all workers must be able to read.
+        sizes: The size of each file in bytes.
     """
 
     task: Task
@@ -73,10 +74,10 @@ class Job:
 
     @classmethod
     def over(cls, names: Sequence[str], task: Task, settings: Mapping[str, Any]) -> Self:
-        """A job over files, and all files of folders.
+        """Create a job over files, and over all files in folders.
 
         Raises:
-            Failure: A file is not there, is named twice, or there is none.
+            Failure: A file does not exist or is given twice, or a folder has no files.
         """
         files = [str(file) for name in names for file in _files(Path(name))]
         if twice := [file for file, times in Counter(files).items() if times > 1]:
@@ -88,15 +89,15 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """One name for all of it: the same request has the same name."""
+        """The hash of the definition."""
         text = json.dumps(asdict(self) | {"version": _VERSION}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def begin(self, folder: Path) -> None:
-        """Make the folder the job's, or find that it is.
+        """Create the folder of the job, or check that it belongs to it.
 
         Raises:
-            Failure: It is another job's, has other files in it, or cannot be written.
+            Failure: The folder belongs to another job, has other files, or cannot be written.
         """
         known = folder / JOB_FILE
         try:
@@ -104,39 +105,39 @@ class Job:
             if known.exists():
                 self._compare(folder, json.loads(known.read_bytes()))
             elif any(folder.iterdir()):
-                raise Failure(f"{folder}: has other files in it; give another --output")
+                raise Failure(f"{folder}: has other files in it; use another --output")
             else:
-                write_whole(known, [json.dumps(asdict(self), indent=1).encode()])
-            for leftover in folder.rglob(".part-*.parquet-*"):  # of workers that died
+                write_atomically(known, [json.dumps(asdict(self), indent=1).encode()])
+            for leftover in folder.rglob(".part-*.parquet-*"):  # from workers that died
                 leftover.unlink()
         except OSError as error:
             raise Failure(f"{error.filename or folder}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Failure(f"{known}: damaged; give another --output") from None
+            raise Failure(f"{known}: damaged; use another --output") from None
 
     def _compare(self, folder: Path, known: Mapping[str, Any]) -> None:
-        asked = json.loads(json.dumps(asdict(self)))
-        differ = [key for key in ("task", "partitions", "sizes") if known[key] != asked[key]]
+        own = json.loads(json.dumps(asdict(self)))
+        differ = [key for key in ("task", "partitions", "sizes") if known[key] != own[key]]
         differ += sorted(
             key
-            for key in known["settings"].keys() | asked["settings"].keys()
-            if known["settings"].get(key) != asked["settings"].get(key)
+            for key in known["settings"].keys() | own["settings"].keys()
+            if known["settings"].get(key) != own["settings"].get(key)
         )
         if differ:
             raise Failure(
-                f"{folder}: belongs to a job with other {', '.join(differ)}; give the same ones to "
+                f"{folder}: belongs to a job with other {', '.join(differ)}; use the same ones to "
                 "continue it, or another --output"
             )
 
     def metadata(self, outcome: Outcome) -> dict[bytes, bytes]:
-        """What a result's file says of itself."""
+        """Return the metadata of a file of results."""
         return {KEY: json.dumps({"job": self.fingerprint, **asdict(outcome)}).encode()}
 
     def outcome(self, path: Path) -> Outcome | None:
-        """What a result's file says was done; None if it is not there.
+        """Read the outcome from a file of results; None if it does not exist.
 
         Raises:
-            Failure: It is damaged, or another job's.
+            Failure: The file is damaged, or belongs to another job.
         """
         if not path.exists():
             return None
@@ -148,13 +149,13 @@ class Job:
             owner, outcome = "", Outcome()
         if owner != self.fingerprint:
             raise Failure(
-                f"{path}: does not belong to this job; remove it, or give another --output"
+                f"{path}: does not belong to this job; remove it, or use another --output"
             )
         return outcome
 
 
 def part(folder: Path, number: int) -> Path:
-    """Where a result is."""
+    """Return the path of a file of results."""
     return folder / f"part-{number:05}.parquet"
 
 

@@ -13,7 +13,7 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Shows progress on standard error if that is a terminal; or writes it to standard output."""
+    """Shows progress on standard error if it is a terminal, or writes JSON to standard output."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -22,13 +22,13 @@ class Progress:
         self._started = monotonic()
 
     def begin(self, phase: str, total: int) -> None:
-        """A phase of `total` partitions or buckets begins."""
+        """Start a phase of `total` partitions or buckets."""
         self._phase, self._total, self._done = phase, total, 0
         self._started = monotonic()
         self._show()
 
     def done(self, number: int, outcome: Outcome) -> None:
-        """One more is finished."""
+        """Report a finished partition or bucket."""
         self._done += 1
         if self._as_json:
             line = {

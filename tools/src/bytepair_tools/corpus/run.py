@@ -1,4 +1,4 @@
-"""A job from beginning to end: do what is missing, then add up the results."""
+"""Run a job: compute the missing results, then sum the outcomes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from pathlib import Path
 
 from bytepair_tools.corpus.counting import add_up, count_partition
 from bytepair_tools.corpus.encoding import encode_partition
-from bytepair_tools.corpus.job import BETWEEN, SUCCESS_FILE, Job, Outcome, part
+from bytepair_tools.corpus.job import INTERMEDIATE, SUCCESS_FILE, Job, Outcome, part
 from bytepair_tools.corpus.progress import Progress
 from bytepair_tools.corpus.runners import Runner, Work
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 
 
 def run_job(job: Job, folder: Path, runner: Callable[[], Runner], progress: Progress) -> Outcome:
-    """Do what is missing of a job.
+    """Compute the missing results of a job.
 
     Args:
-        folder: Where the results are, or are to be.
-        runner: Makes the runner; not called where nothing is missing.
+        job: The job.
+        folder: The folder of results.
+        runner: Creates the runner; not called if nothing is missing.
+        progress: Shows the progress.
     Returns:
-        What was done for all partitions together, now and before.
+        The total outcome, including earlier runs.
     Raises:
-        Failure: Something was refused, or a worker died; what is finished stays so.
+        Failure: Input was rejected, or a worker died; finished results are kept.
     """
     job.begin(folder)
     partitions = range(len(job.partitions))
@@ -34,23 +36,25 @@ def run_job(job: Job, folder: Path, runner: Callable[[], Runner], progress: Prog
         )
     else:
         total = _count(job, folder, runner, progress)
-    write_whole(folder / SUCCESS_FILE, [])
+    write_atomically(folder / SUCCESS_FILE, [])
     return total
 
 
 def _count(job: Job, folder: Path, runner: Callable[[], Runner], progress: Progress) -> Outcome:
-    between = folder / BETWEEN
+    intermediate = folder / INTERMEDIATE
     buckets = range(job.settings["buckets"])
     partitions = range(len(job.partitions))
     if any(job.outcome(part(folder, bucket)) is None for bucket in buckets):
         try:
-            between.mkdir(exist_ok=True)
+            intermediate.mkdir(exist_ok=True)
         except OSError as error:
-            raise Failure(f"{between}: {error.strerror}") from None
-        _stage("partitions", count_partition, job, folder, between, partitions, runner, progress)
+            raise Failure(f"{intermediate}: {error.strerror}") from None
+        _stage(
+            "partitions", count_partition, job, folder, intermediate, partitions, runner, progress
+        )
     total = _stage("buckets", add_up, job, folder, folder, buckets, runner, progress)
-    # Gone only when every sum is there.
-    shutil.rmtree(between, ignore_errors=True)
+    # Only after all sums are complete.
+    shutil.rmtree(intermediate, ignore_errors=True)
     return total
 
 
@@ -64,7 +68,7 @@ def _stage(
     runner: Callable[[], Runner],
     progress: Progress,
 ) -> Outcome:
-    """Run the parts that have no result yet."""
+    """Compute the results that are missing, and return the total outcome."""
     outcomes = {number: job.outcome(part(results, number)) for number in numbers}
     missing = [number for number, outcome in outcomes.items() if outcome is None]
     if missing:

@@ -1,7 +1,6 @@
-"""Runners of a job: processes of this machine, or the workers of a Ray cluster.
+"""Runners of a job: processes on this machine, or the workers of a Ray cluster.
 
-Workers share nothing but files, so both do the same, and a job that one began can be finished by
-the other.
+Workers share only files, so both runners do the same, and one can finish a job of the other.
 """
 
 from __future__ import annotations
@@ -23,19 +22,16 @@ from bytepair_engine import BytepairError
 from bytepair_tools.corpus.job import Job, Outcome
 from bytepair_tools.shared.failure import Failure
 
-#: What is done with the partition, or bucket, of a number.
+#: Processes the partition or bucket with a number.
 Work = Callable[[Job, Path, int], Outcome]
 
-#: The address for which a cluster of this machine alone is started, and stopped in the end.
+#: The address that starts a cluster on this machine only, and stops it at the end.
 LOCAL: Final = "local"
 
-#: Tasks given to a cluster, for each of its processors: enough that none waits for the next.
-_AHEAD: Final = 2
+#: Number of submitted tasks per processor of a cluster: enough that none is idle.
+_TASKS_PER_CPU: Final = 2
 
-_DIED: Final = (
-    "a worker died, perhaps for lack of memory; run the command again to continue with what is "
-    "missing"
-)
+_WORKER_DIED: Final = "a worker died, perhaps for lack of memory; run the command again to continue"
 
 
 class Runner(Protocol):
@@ -44,19 +40,19 @@ class Runner(Protocol):
     def run(
         self, work: Work, job: Job, folder: Path, numbers: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
-        """Each number with what was done, as it is finished.
+        """Yield each number with its outcome when it is finished.
 
         Raises:
-            Failure: One was refused, or a worker died; what is finished stays so.
+            Failure: Input was rejected, or a worker died; finished results are kept.
         """
 
 
 def attempted(work: Work, job: Job, folder: Path, number: int) -> Outcome | str:
-    """What was done, or why it was refused."""
+    """Return the outcome, or the message of an error."""
     try:
         return work(job, folder, number)
-    except (Failure, BytepairError) as refused:
-        return str(refused)
+    except (Failure, BytepairError) as error:
+        return str(error)
 
 
 def _checked(outcome: Outcome | str) -> Outcome:
@@ -66,10 +62,10 @@ def _checked(outcome: Outcome | str) -> Outcome:
 
 
 class LocalProcesses:
-    """Processes of this machine.
+    """Processes on this machine.
 
     Args:
-        workers: How many, from 1.
+        workers: Number of processes, at least 1.
     """
 
     def __init__(self, workers: int) -> None:
@@ -81,7 +77,7 @@ class LocalProcesses:
         """See `Runner`."""
         with ProcessPoolExecutor(
             min(self._workers, len(numbers)),
-            # A fork of a process with threads, as Arrow has, may never end.
+            # A fork of a process with threads, such as Arrow's, may deadlock.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_prepare,
             initargs=(work, job, folder),
@@ -91,7 +87,7 @@ class LocalProcesses:
                 for future in as_completed(futures):
                     yield futures[future], _checked(future.result())
             except BrokenProcessPool:
-                raise Failure(_DIED) from None
+                raise Failure(_WORKER_DIED) from None
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -100,10 +96,10 @@ _task: tuple[Work, Job, Path] | None = None
 
 
 def _prepare(work: Work, job: Job, folder: Path) -> None:
-    """Sent to a process once, and not with every number: a job may name many files."""
+    """Set the task of a process once, instead of with every number: a job may have many files."""
     global _task
     _task = work, job, folder
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a traceback from each would tell nothing
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # avoids a traceback from each process
 
 
 def _prepared(number: int) -> Outcome | str:
@@ -112,12 +108,12 @@ def _prepared(number: int) -> Outcome | str:
 
 
 class RayCluster:
-    """The workers of a Ray cluster, on each of which this distribution is installed.
+    """The workers of a Ray cluster, on which this distribution must be installed.
 
     Args:
-        address: The cluster's, as Ray has it; LOCAL to start one on this machine.
-        workers: How many processors a cluster that is started has.
-        retries: How often a task is given to another worker where one died.
+        address: The address of the cluster for Ray; LOCAL to start one on this machine.
+        workers: Number of processors of a cluster that is started.
+        retries: Number of retries of a task if a worker dies.
     """
 
     def __init__(self, address: str, *, workers: int, retries: int) -> None:
@@ -135,28 +131,28 @@ class RayCluster:
         try:
             task = ray.remote(attempted).options(num_cpus=1, max_retries=self._retries)
             shared = ray.put(job)
-            ahead = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+            max_running = _TASKS_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = list(reversed(numbers))
             running: dict[object, int] = {}
             while waiting or running:
-                while waiting and len(running) < ahead:
+                while waiting and len(running) < max_running:
                     number = waiting.pop()
                     running[task.remote(work, shared, folder, number)] = number
                 done, _ = ray.wait(list(running))
                 for reference in done:
                     yield running.pop(reference), _checked(ray.get(reference))
         except ray.exceptions.RayTaskError:
-            raise  # a bug, which is reported as one
+            raise  # a bug
         except ray.exceptions.RayError as error:
-            raise Failure(f"{_DIED} ({type(error).__name__})") from None
+            raise Failure(f"{_WORKER_DIED} ({type(error).__name__})") from None
 
     def _connected(self) -> Any:
-        """The module `ray`, connected to the cluster for as long as the process runs."""
+        """Return the module `ray`, connected to the cluster until the process ends."""
         is_local = self._address == LOCAL
         # Ray reads these when it is imported.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if is_local:
-            # Its ports are open on every interface, for anyone who has the token.
+            # Its ports are open on every interface, but need the token.
             os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         ray = import_module("ray")
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -167,6 +163,6 @@ class RayCluster:
             options["address"] = self._address
         try:
             ray.init(ignore_reinit_error=True, **options)
-        except Exception as error:  # Ray raises just that where a cluster does not start
+        except Exception as error:  # Ray raises plain `Exception` if a cluster does not start
             raise Failure(f"the Ray cluster at {self._address}: {error}") from None
         return ray

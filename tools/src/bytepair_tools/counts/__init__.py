@@ -1,1 +1,1 @@
-"""Counts of pre-tokens: counted from texts, kept in Parquet, read by training."""
+"""Counts of pre-tokens: count texts, store counts in Parquet, and read them for training."""

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options of the commands that count or train."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bytepair_engine.vocabulary.patterns import PATTERN_NAMES
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.texts.options import FILES_HELP, add_document_options
 
-#: The newest of OpenAI's: it keeps the marks of every script with their letters.
+#: OpenAI's newest pattern: it keeps marks together with their letters in every script.
 PROPOSED_PATTERN: Final = "o200k_base"
 
 _MIB: Final = 1 << 20
@@ -18,7 +18,7 @@ _MISSING: Final = object()
 
 
 def add_files(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
-    """The texts."""
+    """Add the arguments of text files."""
     parser.add_argument(
         "files",
         nargs=nargs,
@@ -28,7 +28,7 @@ def add_files(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
 
 
 def add_pattern(parser: argparse.ArgumentParser) -> None:
-    """The split pattern, or that there is none."""
+    """Add --pattern and --no-pattern."""
     pattern = parser.add_mutually_exclusive_group()
     pattern.add_argument(
         "--pattern",
@@ -41,23 +41,23 @@ def add_pattern(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=None,
         dest="pattern",
-        help="do not split documents: tokens may span a whole one",
+        help="do not split documents: tokens may span whole documents",
     )
 
 
 def given_pattern(args: argparse.Namespace, proposal: str = "") -> str | None:
-    """The pattern that `add_pattern` read; None for none.
+    """Return the pattern of `add_pattern`; None for --no-pattern.
 
     Args:
-        args: What was read.
-        proposal: More of a command line that may be meant, after the pattern.
+        args: The parsed arguments.
+        proposal: Further options for the proposed command line.
     Raises:
-        Failure: Neither a pattern was given nor that there is none.
+        Failure: Neither --pattern nor --no-pattern is given.
     """
     if args.pattern is _MISSING:
         raise Failure(
-            f"give a split pattern: --pattern {PROPOSED_PATTERN}{proposal} serves for texts of any "
-            f"language (others with a name: {PATTERN_NAMES}); or --no-pattern",
+            f"a split pattern is required: --pattern {PROPOSED_PATTERN}{proposal} suits texts in "
+            f"any language (other names: {PATTERN_NAMES}); or --no-pattern",
             USAGE,
         )
     pattern: str | None = args.pattern
@@ -65,19 +65,19 @@ def given_pattern(args: argparse.Namespace, proposal: str = "") -> str | None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How texts are read and counted on one machine."""
+    """Add the options of reading and counting texts on one machine."""
     add_document_options(parser)
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads that count (one for each core)"
+        "--threads", type=int, metavar="N", help="number of counting threads (one per core)"
     )
     parser.add_argument(
         "--memory",
         type=int,
         metavar="MIB",
-        help="memory for counts while texts are read; beyond it they go to temporary files",
+        help="maximum memory of counts; above it they go to temporary files",
     )
 
 
 def memory_bytes(args: argparse.Namespace) -> int | None:
-    """What counts may take; None for no limit."""
+    """Return the value of --memory in bytes; None for no limit."""
     return None if args.memory is None else int(args.memory) * _MIB

@@ -1,8 +1,8 @@
-"""The checkpoint of a training that was stopped: the counts so far, and where reading stopped.
+"""Checkpoints of interrupted work: the counts so far, and the position in the texts.
 
-A checkpoint is one file: a line of JSON, then a line for each pre-token in the order of first
-occurrence, its bytes in base64, a space, its count. The merges are not in it: they follow from the
-counts, always the same, in a fraction of the time that counting takes.
+A checkpoint is one file: a line of JSON, then a line for each pre-token in order of first
+occurrence: its bytes in base64, a space, its count. It does not contain merges, which are
+deterministic and take a fraction of the time of counting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from bytepair_engine._core import PretokenCounts
 
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 
 NAME: Final = "checkpoint"
 _VERSION: Final = 2
@@ -27,12 +27,13 @@ _SLICE: Final = 1 << 16
 
 @dataclass
 class Position:
-    """How far reading has come.
+    """A position in the texts.
 
     Attributes:
-        file: How many files were read wholly.
-        parts: How many parts of the next one were counted.
-        replaced, skipped: How many documents had something replaced, or were left out.
+        file: Number of files that are completely counted.
+        parts: Number of parts of the next file that are counted.
+        replaced: Number of documents with replaced bytes that were not UTF-8.
+        skipped: Number of skipped documents.
     """
 
     file: int = 0
@@ -42,17 +43,25 @@ class Position:
 
 
 def write_checkpoint(
-    path: Path, *, asked: dict[str, Any], position: Position, counts: PretokenCounts
+    path: Path, *, settings: dict[str, Any], position: Position, counts: PretokenCounts
 ) -> None:
     """Write a checkpoint.
 
     Args:
-        asked: What the counts depend on; resuming must ask for the same.
+        path: The file.
+        settings: The settings that affect the counts; they must be the same when resuming.
+        position: The position in the texts.
+        counts: The counts so far.
     Raises:
-        Failure: It cannot be written; an earlier one is there still.
+        Failure: The file cannot be written; an earlier one is unchanged.
     """
-    head = {"version": _VERSION, "asked": asked, "position": asdict(position), "words": len(counts)}
-    write_whole(path, _lines(head, counts))
+    head = {
+        "version": _VERSION,
+        "asked": settings,
+        "position": asdict(position),
+        "words": len(counts),
+    }
+    write_atomically(path, _lines(head, counts))
 
 
 def _lines(head: dict[str, Any], counts: PretokenCounts) -> Iterator[bytes]:
@@ -62,16 +71,16 @@ def _lines(head: dict[str, Any], counts: PretokenCounts) -> Iterator[bytes]:
         yield b"".join(b"%s %d\n" % (base64.b64encode(word), count) for word, count in items)
 
 
-def read_checkpoint(path: Path, asked: dict[str, Any]) -> tuple[Position, PretokenCounts]:
-    """Read a checkpoint of the same training.
+def read_checkpoint(path: Path, settings: dict[str, Any]) -> tuple[Position, PretokenCounts]:
+    """Read a checkpoint with the same settings.
 
     Raises:
-        Failure: There is none, it is damaged, or it is of another training.
+        Failure: There is no checkpoint, it is damaged, or its settings differ.
     """
     try:
         with path.open("rb") as file:
             head = json.loads(file.readline())
-            _check(path, head, asked)
+            _check(path, head, settings)
             counts = PretokenCounts.from_items(_items(file))
             if len(counts) != head["words"]:
                 raise ValueError
@@ -84,10 +93,10 @@ def read_checkpoint(path: Path, asked: dict[str, Any]) -> tuple[Position, Pretok
         raise Failure(f"{path}: damaged; remove it, and train without --resume") from None
 
 
-def _check(path: Path, head: dict[str, Any], asked: dict[str, Any]) -> None:
+def _check(path: Path, head: dict[str, Any], settings: dict[str, Any]) -> None:
     if head["version"] != _VERSION:
         raise Failure(f"{path}: written by another version; remove it, and train without --resume")
-    differ = sorted(key for key in asked if head["asked"].get(key) != asked[key])
+    differ = sorted(key for key in settings if head["asked"].get(key) != settings[key])
     if differ:
         raise Failure(
             f"{path}: belongs to a training with other {', '.join(differ)}; resume with the same "

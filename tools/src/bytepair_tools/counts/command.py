@@ -1,4 +1,4 @@
-"""The command `bytepair count-pretokens`: texts in, pre-token counts out."""
+"""The command `bytepair count-pretokens`: count the pre-tokens of texts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bytepair_tools.counts.file import Counted, check_installed, write_counts
 from bytepair_tools.counts.reading import Reading
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.interrupts import Interrupts
-from bytepair_tools.texts.documents import what_was_not_utf8
+from bytepair_tools.texts.documents import invalid_utf8_note
 from bytepair_tools.texts.options import documents_of
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     check_installed()
     display = Display(as_json=args.json, size=documents_of(args).size(args.files))
     try:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 def _count(args: argparse.Namespace, display: Display) -> None:
     output: Path = args.output
     if output.exists():
-        raise Failure(f"{output}: exists already; give another --output")
+        raise Failure(f"{output}: already exists; use another --output")
     if not output.absolute().parent.is_dir():
         raise Failure(f"{output}: the folder {output.parent} does not exist")
     pattern = given_pattern(args)
@@ -81,23 +81,23 @@ def _count(args: argparse.Namespace, display: Display) -> None:
         sys.stdout.write(json.dumps(result) + "\n")
         return
     sys.stdout.write(
-        f"{len(counts):,} different pre-tokens of {counts.unique_bytes:,} bytes, in "
+        f"{len(counts):,} distinct pre-tokens of {counts.unique_bytes:,} bytes, in "
         f"{counts.total_bytes:,} bytes of text\n"
-        f"train on them: bytepair train --counts {output} …\n"
+        f"to train on them: bytepair train --counts {output} …\n"
     )
-    if note := what_was_not_utf8(reading.replaced, reading.skipped):
+    if note := invalid_utf8_note(reading.replaced, reading.skipped):
         sys.stderr.write(f"bytepair count-pretokens: {note}\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair count-pretokens",
         allow_abbrev=False,
-        description="Count the pre-tokens of texts, and write them to a Parquet file with what "
-        "they were split by. bytepair train --counts merges them, to the table that it would make "
-        "of the texts. Counts of several files add up.",
-        epilog="Ctrl-C leaves a checkpoint beside the output, from which --resume continues.",
+        description="Count the pre-tokens of texts, and write the counts and the split pattern to "
+        "a Parquet file. bytepair train --counts trains on one or several such files, with the "
+        "same result as on the texts.",
+        epilog="Ctrl-C writes a checkpoint next to the output, from which --resume continues.",
     )
     add_files(parser)
     add_pattern(parser)
@@ -106,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_reading(parser)
     parser.add_argument(
-        "--resume", action="store_true", help="continue from the checkpoint beside the output"
+        "--resume", action="store_true", help="continue from the checkpoint next to the output"
     )
     parser.add_argument("--json", action="store_true", help="progress and result as lines of JSON")
     return parser

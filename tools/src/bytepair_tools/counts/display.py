@@ -10,34 +10,35 @@ from bytepair_engine.training.merging import Progress
 
 from bytepair_tools.shared.progress_line import EVERY_S, TerminalLine
 
-#: How often a line of JSON is written.
+#: Interval of lines of JSON.
 EVERY_JSON_S = 1.0
 
 _MB = 1_000_000
 
 
 class Display:
-    """Shows progress on standard error if that is a terminal; or writes it to standard output."""
+    """Shows progress on standard error if it is a terminal, or writes JSON to standard output."""
 
     def __init__(self, *, as_json: bool, size: int | None) -> None:
-        """Show nothing yet.
+        """Start without a line.
 
         Args:
-            size: How many bytes there are to read; None if that is not known.
+            as_json: Whether to write lines of JSON.
+            size: Number of bytes to read; None if it is not known.
         """
         self._as_json = as_json
         self._size = size
         self._is_wanted = as_json or sys.stderr.isatty()
         self._every = EVERY_JSON_S if as_json else EVERY_S
         self._started = monotonic()
-        # The first line of JSON comes at once; on a terminal, what takes a moment has none.
+        # The first line of JSON is immediate; on a terminal, short work shows no line.
         self._shown = self._started - (EVERY_JSON_S if as_json else 0)
         self._phase = "count"
         self._phase_started = self._started
         self._line = TerminalLine()
 
     def show(self, progress: Progress) -> None:
-        """Tell how far it has come, if the time for it has come too."""
+        """Update the display if the interval has passed, or the work is done."""
         now = monotonic()
         if progress.phase != self._phase:
             self._phase, self._phase_started = progress.phase, now
@@ -61,11 +62,11 @@ class Display:
         self._line.write(_line(progress, left))
 
     def counted(self, text_bytes: int, wanted: int = 256) -> None:
-        """Tell that this many bytes of text were counted.
+        """Show the number of bytes counted.
 
         Args:
-            wanted: How many ordinary tokens there are to be in the end; 256 where nothing is
-                merged.
+            text_bytes: Number of bytes of text counted so far.
+            wanted: Requested number of ordinary tokens; 256 without a training.
         """
         self.show(Progress("count", text_bytes, 0, 256, wanted))
 
@@ -74,14 +75,14 @@ class Display:
         self._line.erase()
 
     def _seconds_left(self, progress: Progress, now: float) -> float | None:
-        """By the pace of the phase so far; None where nothing can be said."""
+        """Estimate the remaining time from the pace of the phase; None if it is not known."""
         if progress.phase == "count":
-            done, all_of_it = progress.text_bytes, self._size
+            done, total = progress.text_bytes, self._size
         else:
-            done, all_of_it = progress.tokens - 256, progress.wanted - 256
-        if not done or all_of_it is None:
+            done, total = progress.tokens - 256, progress.wanted - 256
+        if not done or total is None:
             return None
-        return max(0.0, (now - self._phase_started) * (all_of_it - done) / done)
+        return max(0.0, (now - self._phase_started) * (total - done) / done)
 
 
 def _line(progress: Progress, left: float | None) -> str:

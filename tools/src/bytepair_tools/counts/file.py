@@ -1,8 +1,8 @@
-"""Pre-token counts in Parquet: written by counting, read by training.
+"""Read and write pre-token counts in Parquet.
 
-A row is a pre-token, as bytes, and how often it occurs; rows are in the order of first occurrence.
-The file's metadata says what was counted, so that counts of other pre-tokens are rejected. Counts
-of one corpus may be in several files, which then are the parts of one *run*: all of them, or none.
+A row is a pre-token, as bytes, and its count, in order of first occurrence. The metadata describe
+the pre-tokens, so that files which do not match are rejected. Counts of one corpus may be divided
+into several files, the parts of a *run*, which can only be used together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bytepair_engine._core import PretokenCounts
 
 from bytepair_tools.counts.table import GROUP_ROWS, schema, tables
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import whole_file
+from bytepair_tools.shared.files import atomic_file
 from bytepair_tools.texts.documents import Invalid
 
 if TYPE_CHECKING:
@@ -33,17 +33,18 @@ VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Counted:
-    """What the counts of a file are of.
+    """The description of a file of counts.
 
     Attributes:
         pattern: The split pattern, resolved; None for none.
-        invalid: What became of documents that are not UTF-8.
-        special_tokens: Which special tokens were cut out of the texts: none, in this version.
-        run: What all parts of one run have, and no other run has; "" for a run of one part.
-        part: Which part of its run it is, from 0.
-        parts: How many there are.
-        replaced, skipped: How many documents had something replaced, or were left out.
-        text_bytes: How many bytes of text were counted.
+        invalid: The handling of documents that are not UTF-8.
+        special_tokens: Special tokens that were removed from the texts; none in this version.
+        run: The id of the run; "" for a run with one part.
+        part: The index of the part, from 0.
+        parts: The number of parts.
+        replaced: Number of documents with replaced bytes that were not UTF-8.
+        skipped: Number of skipped documents.
+        text_bytes: Number of bytes of text counted.
     """
 
     pattern: str | None
@@ -57,15 +58,15 @@ class Counted:
     text_bytes: int = 0
 
     def metadata(self) -> dict[bytes, bytes]:
-        """It, as the metadata of a file."""
+        """Return the description as metadata of a file."""
         return {KEY: json.dumps({"version": VERSION, **asdict(self)}).encode()}
 
 
 def check_installed() -> None:
-    """Raises Failure: Parquet needs what is not installed."""
+    """Raise Failure if the dependency of Parquet is not installed."""
     if find_spec("pyarrow") is None:
         raise Failure(
-            "counts are kept in Parquet, which needs pyarrow: pip install bytepair-tools[parquet]"
+            "counts are stored in Parquet, which needs pyarrow: pip install bytepair-tools[parquet]"
         )
 
 
@@ -73,7 +74,7 @@ def write_counts(path: Path, counts: PretokenCounts, counted: Counted) -> None:
     """Write a file of counts.
 
     Raises:
-        Failure: It cannot be written, and is not there; or a count is over 2⁶³ - 1.
+        Failure: The file cannot be written, or a count exceeds 2⁶³ - 1; there is no file then.
     """
     write_groups(path, counted.metadata(), tables(counts))
 
@@ -82,12 +83,12 @@ def write_groups(path: Path, metadata: dict[bytes, bytes], groups: Iterator[pyar
     """Write tables of counts, each as a row group of one file.
 
     Raises:
-        Failure: It cannot be written, and is not there.
+        Failure: The file cannot be written; there is no file then.
     """
     from pyarrow import parquet
 
     with (
-        whole_file(path) as file,
+        atomic_file(path) as file,
         parquet.ParquetWriter(
             file,
             schema().with_metadata(metadata),
@@ -101,32 +102,32 @@ def write_groups(path: Path, metadata: dict[bytes, bytes], groups: Iterator[pyar
 
 
 def read_counted(path: Path) -> Counted:
-    """What the counts of a file are of.
+    """Read the description of a file of counts.
 
     Raises:
-        Failure: It cannot be read, or is no file of counts that this version knows.
+        Failure: The file cannot be read, or is not a file of counts of a supported version.
     """
     found = metadata_of(path).get(KEY)
     if found is None:
         raise Failure(
-            f"{path}: its metadata do not name the split pattern of its pre-tokens: it was not "
+            f"{path}: its metadata do not contain the split pattern of its pre-tokens: it was not "
             "written by bytepair"
         )
     try:
         fields = json.loads(found)
         version = fields.pop("version")
         if version != VERSION:
-            raise Failure(f"{path}: has version {version!r}; this program reads {VERSION}")
+            raise Failure(f"{path}: has version {version!r}; this program supports {VERSION}")
         return Counted(**fields | {"special_tokens": tuple(fields["special_tokens"])})
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(f"{path}: its metadata {KEY.decode()!r} is damaged; count again") from None
 
 
 def metadata_of(path: Path) -> dict[bytes, bytes]:
-    """The metadata of a Parquet file; {} if it has none.
+    """Read the metadata of a Parquet file; {} if it has none.
 
     Raises:
-        Failure: It cannot be read.
+        Failure: The file cannot be read.
     """
     with opened_counts(path) as file:
         metadata: dict[bytes, bytes] = file.metadata.metadata or {}
@@ -134,10 +135,10 @@ def metadata_of(path: Path) -> dict[bytes, bytes]:
 
 
 def batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of a file of counts, this many at once.
+    """Yield the rows of a file of counts, GROUP_ROWS at a time.
 
     Raises:
-        Failure: It cannot be read.
+        Failure: The file cannot be read.
     """
     with opened_counts(path) as file:
         yield from file.iter_batches(batch_size=GROUP_ROWS)
@@ -145,10 +146,10 @@ def batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
 
 @contextmanager
 def opened_counts(path: Path) -> Iterator[parquet.ParquetFile]:
-    """A Parquet file, open for as long as the block runs.
+    """Open a Parquet file for the duration of the block.
 
     Raises:
-        Failure: It cannot be read, now or within the block.
+        Failure: The file cannot be read, on opening or within the block.
     """
     check_installed()
     from pyarrow import ArrowException, parquet
@@ -160,7 +161,7 @@ def opened_counts(path: Path) -> Iterator[parquet.ParquetFile]:
         ):
             yield file
     except (OSError, ArrowException) as error:
-        # Arrow's own errors of input, such as a wrong checksum, have no number.
+        # Arrow's own input errors, such as a wrong checksum, have no errno.
         if isinstance(error, OSError) and error.errno is not None:
             raise Failure(f"{path}: {error.strerror}") from None
         raise Failure(f"{path}: not a Parquet file, or damaged: {error}") from None

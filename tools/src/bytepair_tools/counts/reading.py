@@ -1,4 +1,4 @@
-"""Texts to counts of their pre-tokens, with a checkpoint where that is stopped."""
+"""Count the pre-tokens of texts, with checkpoints."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 from bytepair_tools.texts.documents import Documents
 from bytepair_tools.texts.opening import STANDARD_INPUT
 
-#: How often a checkpoint is written while texts are read.
+#: Interval of checkpoints while texts are read.
 CHECKPOINT_EVERY_S: Final = 300.0
 
 
 @dataclass
 class Reading:
-    """Texts that are to be counted.
+    """Texts to count.
 
     Attributes:
-        files: Names, or STANDARD_INPUT.
+        files: File names, or STANDARD_INPUT.
+        documents: The reader of the files.
         pattern: The split pattern, resolved; None for none.
-        checkpoint: The file that is left behind where reading stops early, in a folder that
-            exists; temporary files go there too.
-        wanted: How many ordinary tokens the training is to end with, as progress tells it; 256
-            where there is none.
-        memory_bytes: What counts may take before they go to temporary files; None for no limit.
+        checkpoint: The file for checkpoints, in an existing folder, which also gets the temporary
+            files.
+        display: Shows the progress.
+        wanted: Requested number of ordinary tokens, for the display; 256 without a training.
+        threads: Number of threads; 0 for one per core.
+        memory_bytes: Maximum memory of counts, above which they go to temporary files; None for no
+            limit.
     """
 
     files: Sequence[str]
@@ -49,21 +52,21 @@ class Reading:
 
     @property
     def replaced(self) -> int:
-        """How many documents had something replaced."""
+        """Number of documents with replaced bytes that were not UTF-8."""
         return self.documents.replaced
 
     @property
     def skipped(self) -> int:
-        """How many documents were left out."""
+        """Number of skipped documents."""
         return self.documents.skipped
 
     @cached_property
-    def asked(self) -> dict[str, Any]:
-        """What the counts depend on, which a resumed run must share. It is looked up when
-        reading starts: a file may be gone when a checkpoint is written.
+    def settings(self) -> dict[str, Any]:
+        """The settings that affect the counts, which a resumed run must share. Cached when reading
+        starts, because a file may be gone when a checkpoint is written.
 
         Raises:
-            Failure: A file is not there.
+            Failure: A file does not exist.
         """
         return {
             "files": [[file, _size(file)] for file in self.files],
@@ -74,15 +77,16 @@ class Reading:
         }
 
     def count(self, interrupts: Interrupts, *, resume: bool) -> PretokenCounts:
-        """Count all of it.
+        """Count all texts.
 
         Args:
-            resume: Go on from the checkpoint.
+            interrupts: The handler of Ctrl-C.
+            resume: Whether to continue from the checkpoint.
         Raises:
-            Failure: Something was refused, or the person interrupted it. Where texts had been
-                counted, there is a checkpoint.
+            Failure: Input was rejected, or the user interrupted the work. If texts were counted,
+                there is a checkpoint.
         """
-        position, asked = Position(), self.asked
+        position, settings = Position(), self.settings
         with Counting(
             self.pattern,
             threads=self.threads,
@@ -91,7 +95,7 @@ class Reading:
         ) as counting:
             try:
                 if resume:
-                    position, before = checkpoint.read_checkpoint(self.checkpoint, asked)
+                    position, before = checkpoint.read_checkpoint(self.checkpoint, settings)
                     counting.add_counts(before)
                     self.documents.replaced = position.replaced
                     self.documents.skipped = position.skipped
@@ -109,26 +113,26 @@ class Reading:
                 ) from None
 
     def keep(self, counts: PretokenCounts, /) -> str:
-        """Leave a checkpoint of all that was counted; a sentence that says so."""
+        """Write a checkpoint of all counts, and return a message about it."""
         end = Position(len(self.files), 0, self.replaced, self.skipped)
         self._save(end, counts)
-        return f"all that was counted is in {self.checkpoint}, and --resume continues from it"
+        return f"all counts are in {self.checkpoint}; --resume continues from it"
 
     def forget(self) -> None:
-        """Remove the checkpoint: what it was for is written."""
+        """Delete the checkpoint, which is no longer needed."""
         self.checkpoint.unlink(missing_ok=True)
 
     def _save(self, position: Position, counts: PretokenCounts) -> None:
         checkpoint.write_checkpoint(
-            self.checkpoint, asked=self.asked, position=position, counts=counts
+            self.checkpoint, settings=self.settings, position=position, counts=counts
         )
 
     def _read(self, counting: Counting, position: Position, interrupts: Interrupts) -> None:
-        """Count all parts after a position; leave a checkpoint where that ends early."""
+        """Count all parts after a position; write a checkpoint if this is interrupted or fails."""
         saved = monotonic()
         try:
             interrupts.is_reading = True
-            interrupts.check()  # after that is set, or one in between would be lost
+            interrupts.check()  # afterwards, or an interrupt in between would be lost
             for batch in _batches(self._parts(position)):
                 interrupts.is_reading = False
                 counting.add([part for part, _ in batch])
@@ -147,16 +151,16 @@ class Reading:
             raise
 
     def _parts(self, start: Position) -> Iterator[tuple[str, Position]]:
-        """Every part to count, and the position after it."""
+        """Yield every part to count with the position after it."""
         documents = self.documents
         for number in range(start.file, len(self.files)):
             skip = start.parts if number == start.file else 0
-            cut = (
+            all_parts = (
                 part
                 for document in documents.read(self.files[number])
                 for part in parts(document, self.pattern)
             )
-            for done, part in enumerate(cut, 1):
+            for done, part in enumerate(all_parts, 1):
                 if done > skip:
                     yield part, Position(number, done, documents.replaced, documents.skipped)
 

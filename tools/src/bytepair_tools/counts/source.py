@@ -1,4 +1,4 @@
-"""Files of pre-token counts, as what a training starts from."""
+"""Files of pre-token counts as the source of a training."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 
 @dataclass
 class CountFiles:
-    """Counts that are to be trained on.
+    """Files of counts to train on.
 
     Attributes:
-        names: Files, and folders, which stand for all `*.parquet` in them; in the order of first
-            occurrence.
-        pattern: What the pre-tokens must have been split by, resolved; None for nothing.
-        folder: Where temporary files go.
-        wanted: How many ordinary tokens the training is to end with.
-        memory_bytes: What adding up may take before it goes to temporary files; None for no limit.
-        replaced, skipped: How many documents had something replaced, or were left out, when they
-            were counted.
+        names: Files, or folders with `*.parquet` files, in order of first occurrence.
+        pattern: The required split pattern, resolved; None for none.
+        ties: The tie rule of the training.
+        display: Shows the progress.
+        folder: The folder of temporary files.
+        wanted: Requested number of ordinary tokens, for the display.
+        memory_bytes: Maximum memory of counts, above which they go to temporary files; None for no
+            limit.
+        replaced: Number of counted documents with replaced bytes that were not UTF-8.
+        skipped: Number of documents skipped when counting.
     """
 
     names: Sequence[str]
@@ -44,14 +46,14 @@ class CountFiles:
     skipped: int = field(default=0, init=False)
 
     def count(self, interrupts: Interrupts, *, resume: bool) -> PretokenCounts:
-        """Add them up.
+        """Sum the counts.
 
         Raises:
-            Failure: A file is none of counts, or its counts are of something else; a part of a run
-                is missing or there twice; or the person interrupted it.
+            Failure: A file is not a file of counts, or does not match the others; a part of a run
+                is missing or given twice; or the user interrupted the work.
         """
         if resume:
-            raise Failure("counts are added up anew each time: train without --resume")
+            raise Failure("--resume applies to texts, not to --counts")
         files = {path: read_counted(path) for path in _files(self.names)}
         self._check(files)
         self.replaced = sum(counted.replaced for counted in files.values())
@@ -65,18 +67,18 @@ class CountFiles:
                         interrupts.check()
                 return counting.counts()
             except Interrupted:
-                raise Failure("interrupted; the counts are as they were", INTERRUPTED) from None
+                raise Failure("interrupted; the counts are unchanged", INTERRUPTED) from None
             except OSError as error:
                 raise Failure(
                     f"the temporary files of --memory cannot be written: {error.strerror}"
                 ) from None
 
     def keep(self, _counts: PretokenCounts, /) -> str:
-        """Nothing is kept: the files are there still."""
-        return "the counts are as they were, and merging starts anew from them"
+        """Return a message: nothing needs to be saved."""
+        return "the counts are unchanged; run the command again to start over"
 
     def forget(self) -> None:
-        """Nothing was kept."""
+        """Do nothing: nothing was saved."""
 
     def _check(self, files: dict[Path, Counted]) -> None:
         first, of_first = next(iter(files.items()))
@@ -85,20 +87,22 @@ class CountFiles:
             if counted.pattern != self.pattern:
                 raise Failure(
                     f"{path}: its pre-tokens were split by {_pattern(counted.pattern)}, not by "
-                    f"{_pattern(self.pattern)}: count the texts again, or train by that pattern"
+                    f"{_pattern(self.pattern)}: count the texts again, or train with that pattern"
                 )
             if counted.special_tokens:
-                raise Failure(f"{path}: special tokens were cut out of its texts; count them again")
+                raise Failure(
+                    f"{path}: special tokens were removed from its texts; count the texts again"
+                )
             if counted.invalid != of_first.invalid:
                 raise Failure(
-                    f"{path}: what is not UTF-8 was counted by '--invalid {counted.invalid}', and "
-                    f"in {first} by '--invalid {of_first.invalid}': count all texts alike"
+                    f"{path}: was counted with '--invalid {counted.invalid}', and {first} with "
+                    f"'--invalid {of_first.invalid}': count all texts with the same option"
                 )
             if counted.parts > 1:
                 if self.ties == "first-seen":
                     raise Failure(
                         f"{path}: the order of first occurrence is not known across the "
-                        f"{counted.parts} parts of a run; count into one, or train by "
+                        f"{counted.parts} parts of a run; count into one part, or train with "
                         "'--ties lowest'"
                     )
                 other = runs[counted.run].setdefault(counted.part, path)
@@ -110,15 +114,15 @@ class CountFiles:
             if missing := sorted(set(range(wanted)) - set(parts)):
                 raise Failure(
                     f"{some}: belongs to a run of {wanted} parts; missing: "
-                    f"{', '.join(str(part) for part in missing[:5])}; give all parts"
+                    f"{', '.join(str(part) for part in missing[:5])}; pass all parts"
                 )
 
 
 def _files(names: Sequence[str]) -> Iterator[Path]:
-    """The files, each once.
+    """Yield the files.
 
     Raises:
-        Failure: A folder has none, or a file is named twice.
+        Failure: A folder has none, or a file is given twice.
     """
     seen: set[Path] = set()
     for name in names:
@@ -128,7 +132,7 @@ def _files(names: Sequence[str]) -> Iterator[Path]:
             raise Failure(f"{folder}: contains no *.parquet")
         for path in found:
             if (known := path.resolve()) in seen:
-                raise Failure(f"{path}: given twice; its counts would be added up twice")
+                raise Failure(f"{path}: given twice; its counts would be summed twice")
             seen.add(known)
             yield path
 

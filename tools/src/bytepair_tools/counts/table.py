@@ -1,4 +1,4 @@
-"""Counts as tables of Arrow, which is what Parquet files are read to and written from."""
+"""Convert counts to and from Arrow tables, for Parquet files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 PRETOKEN: Final = "pretoken"
 COUNT: Final = "count"
 
-#: Rows of a row group, and of what is held at once while reading.
+#: Number of rows of a row group, and of a batch while reading.
 GROUP_ROWS: Final = 1 << 18
 
 
 def schema() -> pyarrow.Schema:
-    """The columns, without metadata."""
+    """Return the schema of the columns, without metadata."""
     import pyarrow
 
     return pyarrow.schema(
@@ -34,16 +34,16 @@ def schema() -> pyarrow.Schema:
 
 
 def tables(counts: PretokenCounts) -> Iterator[pyarrow.Table]:
-    """Counts as Arrow batches of a bounded number of rows."""
+    """Yield counts as Arrow tables of at most GROUP_ROWS rows."""
     for start in range(0, len(counts), GROUP_ROWS):
         yield table(counts, start, start + GROUP_ROWS)
 
 
 def table(counts: PretokenCounts, start: int, stop: int) -> pyarrow.Table:
-    """Some of the counts, as Arrow has them.
+    """Return the counts from `start` to `stop` as an Arrow table.
 
     Raises:
-        Failure: A count is over 2⁶³ - 1.
+        Failure: A count exceeds 2⁶³ - 1.
     """
     import pyarrow
 
@@ -59,18 +59,20 @@ def table(counts: PretokenCounts, start: int, stop: int) -> pyarrow.Table:
     return pyarrow.Table.from_arrays(arrays, schema=schema())
 
 
-def add_table(counting: Counting, rows: pyarrow.RecordBatch | pyarrow.Table, place: str) -> None:
+def add_table(counting: Counting, rows: pyarrow.RecordBatch | pyarrow.Table, source: str) -> None:
     """Add a table of counts to a counting.
 
     Args:
-        place: What messages call it.
+        counting: The counting.
+        rows: The table.
+        source: The name of the table in errors.
     Raises:
-        Failure: It has no such columns, or what is in them cannot be counts.
+        Failure: The table does not have these columns, or contains invalid counts.
     """
     import pyarrow
 
     if not rows.schema.equals(schema()):
-        rows = _cast(rows, place)
+        rows = _cast(rows, source)
     for batch in rows.to_batches() if isinstance(rows, pyarrow.Table) else [rows]:
         words, counts = batch.column(0), batch.column(1)
         if not len(words):
@@ -85,10 +87,10 @@ def add_table(counting: Counting, rows: pyarrow.RecordBatch | pyarrow.Table, pla
                 numbers.to_pybytes()[8 * counts.offset : 8 * (counts.offset + len(counts))],
             )
         except TrainingError as error:
-            raise Failure(f"{place}: {error}") from None
+            raise Failure(f"{source}: {error}") from None
 
 
-def _cast(rows: Any, place: str) -> Any:
+def _cast(rows: Any, source: str) -> Any:
     from pyarrow import types
 
     kinds = {field.name: field.type for field in rows.schema}
@@ -98,10 +100,10 @@ def _cast(rows: Any, place: str) -> Any:
     )
     if not is_bytes or count is None or not types.is_int64(count):
         raise Failure(
-            f"{place}: not a table of pre-token counts: it must have {PRETOKEN!r}, which is bytes, "
-            f"and {COUNT!r}, which is 64-bit numbers"
+            f"{source}: not a table of pre-token counts: it must have the columns {PRETOKEN!r} "
+            f"(bytes) and {COUNT!r} (64-bit integers)"
         )
     columns = [rows.column(PRETOKEN), rows.column(COUNT)]
     if any(column.null_count for column in columns):
-        raise Failure(f"{place}: a pre-token or a count is missing")
+        raise Failure(f"{source}: a pre-token or a count is missing")
     return rows.select([PRETOKEN, COUNT]).cast(schema())

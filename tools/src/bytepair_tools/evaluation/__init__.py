@@ -1,1 +1,1 @@
-"""`bytepair evaluate`: several encodings side by side on the same texts."""
+"""`bytepair evaluate`: compare encodings on the same texts."""

@@ -1,4 +1,4 @@
-"""The measures of a comparison, drawn: a panel for each, a group of bars for each file."""
+"""Draw the measures of a comparison: a panel per measure, a group of bars per file."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from bytepair_tools.evaluation.comparison import (
     written,
 )
 from bytepair_tools.shared.failure import USAGE, Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: From a row and an encoding's place to what is drawn.
+#: Returns the value to draw for a row and the index of an encoding.
 Value = Callable[[Row, int], float | None]
 
 _SUFFIXES: Final = (".svg", ".png")
 
-#: More groups than this are not drawn: no one could read them.
-MOST_GROUPS: Final = 40
-_LONGEST_NAME: Final = 32
+#: Maximum number of groups: more would not be legible.
+MAX_GROUPS: Final = 40
+_MAX_NAME_LENGTH: Final = 32
 
-#: Okabe and Ito's, which people who do not see all colours can tell apart.
+#: Okabe and Ito's palette, which is safe for colour-blind readers.
 _COLOURS: Final = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#555555",
 )  # fmt: skip
 
 
 def check(path: Path) -> None:
-    """See, before anything is counted, whether a chart can be drawn and written.
+    """Check, before anything is counted, that a chart can be drawn and written.
 
     Raises:
-        Failure: Its name ends otherwise than charts do, its folder is not there, or matplotlib is
-            not installed.
+        Failure: The suffix is not supported, the folder does not exist, or matplotlib is not
+            installed.
     """
     if path.suffix not in _SUFFIXES:
         raise Failure(f"{path}: a chart must be a .svg or a .png", USAGE)
     if not path.parent.is_dir():
         raise Failure(f"{path}: the folder {path.parent} does not exist")
-    # What it has to say of its caches is nothing that a person could act on.
+    # Its messages about caches are of no use to the user.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         import matplotlib.figure  # noqa: F401
@@ -62,11 +62,11 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, comparison: Comparison) -> None:
-    """Draw a comparison, and write it.
+    """Draw a comparison, and write it to a file.
 
     Args:
-        path: A name that `check` let pass.
-        comparison: What is drawn.
+        path: The file, already checked by `check`.
+        comparison: The comparison.
     Raises:
         Failure: The file cannot be written.
     """
@@ -76,8 +76,7 @@ def write(path: Path, comparison: Comparison) -> None:
     measures = _measures(comparison)
     sections = [section for section in _sections(comparison) if section.rows]
     bars = [len(section.rows) * len(comparison.encodings) for section in sections]
-    # Text stays text in SVG, no name is read as a formula, and nothing in the file depends on the
-    # day or on chance.
+    # Text stays text in SVG, names are not parsed as formulas, and the file is reproducible.
     settings: Any = {
         "font.size": 9,
         "svg.fonttype": "none",
@@ -85,7 +84,7 @@ def write(path: Path, comparison: Comparison) -> None:
         "text.parse_math": False,
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names of files, in PNG
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # file names in PNG
         figure = Figure(
             figsize=(3.2 * len(measures) + 1.5, 0.16 * sum(bars) + 1.1 * len(bars) + 0.8),
             layout="constrained",
@@ -104,12 +103,11 @@ def write(path: Path, comparison: Comparison) -> None:
         drawn = io.BytesIO()
         metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
         figure.savefig(drawn, format=path.suffix[1:], metadata=metadata, dpi=150)
-    write_whole(path, [drawn.getvalue()])
+    write_atomically(path, [drawn.getvalue()])
 
 
 def _measures(comparison: Comparison) -> list[tuple[str, Value, str]]:
-    """What is drawn: titles, how a row and an encoding's place come to a value, and how values
-    are written."""
+    """Return the measures to draw: title, value and format."""
     found: list[tuple[str, Value, str]] = [(m.title, _value(m), m.format) for m in MEASURES]
     if comparison.is_parallel:
         found.insert(0, ("tokens / first file's", comparison.times_first_file, ".3f"))
@@ -117,35 +115,35 @@ def _measures(comparison: Comparison) -> list[tuple[str, Value, str]]:
 
 
 def _value(measure: Measure) -> Value:
-    return lambda row, place: measure.value(row.counts[place])
+    return lambda row, index: measure.value(row.counts[index])
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
-    """The files; then the labels, or the scripts where no labels were requested. The files alone
-    where these are compared, as that says nothing of the others."""
+    """Yield the sections to draw: the files; then the labels, or else the scripts. Only the files
+    if these are parallel."""
     for section in comparison.sections[: 1 if comparison.is_parallel else 2]:
         rows = [row for row in section.rows if row.name != ALL or len(section.rows) == 1]
         title = section.title
-        if len(rows) > MOST_GROUPS:
-            title = f"{title}: {MOST_GROUPS} of {len(rows)}, of the most text"
-            rows = sorted(rows, key=lambda row: -row.counts[0].bytes)[:MOST_GROUPS]
+        if len(rows) > MAX_GROUPS:
+            title = f"{title}: the largest {MAX_GROUPS} of {len(rows)}"
+            rows = sorted(rows, key=lambda row: -row.counts[0].bytes)[:MAX_GROUPS]
         if section.kind == "file" or len(rows) > 1:
             yield Section(section.kind, title, rows)
 
 
 def _draw(panel: Axes, section: Section, comparison: Comparison, value: Value, style: str) -> None:
-    """One panel: a group of bars for each row, the first one on top."""
+    """Draw a panel: a group of bars for each row, the first one at the top."""
     encodings = comparison.encodings
     height = 0.8 / len(encodings)
-    for place, name in enumerate(encodings):
-        at = [number - 0.4 + height * (place + 0.5) for number in range(len(section.rows))]
-        values = [value(row, place) for row in section.rows]
+    for index, name in enumerate(encodings):
+        at = [number - 0.4 + height * (index + 0.5) for number in range(len(section.rows))]
+        values = [value(row, index) for row in section.rows]
         bars = panel.barh(
             at,
             [number or 0 for number in values],
             height=height,
             label=_text(name),
-            color=_COLOURS[place % len(_COLOURS)],
+            color=_COLOURS[index % len(_COLOURS)],
         )
         panel.bar_label(bars, [written(v, style) for v in values], padding=2)
     panel.set_yticks(range(len(section.rows)))
@@ -156,7 +154,8 @@ def _draw(panel: Axes, section: Section, comparison: Comparison, value: Value, s
 
 
 def _text(name: str) -> str:
-    """A name as it is drawn: its end, where it is long; and no label that matplotlib would hide."""
+    """Return a name to draw: shortened to its end, and not starting with `_`, which would hide a
+    label in matplotlib."""
     name = visible(name)
-    name = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
+    name = name if len(name) <= _MAX_NAME_LENGTH else f"…{name[1 - _MAX_NAME_LENGTH :]}"
     return f"\u200a{name}" if name.startswith("_") else name

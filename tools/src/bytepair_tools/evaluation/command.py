@@ -1,4 +1,4 @@
-"""The command `bytepair evaluate`: several encodings side by side on the same texts."""
+"""The command `bytepair evaluate`: compare encodings on the same texts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from bytepair_tools.shared.visible import visible
 from bytepair_tools.texts.options import FILES_HELP, add_document_options, documents_of
 
 _DESCRIPTION: Final = """\
-Count the tokens of texts in one encoding or in several, side by side: by file, and by script or
-by what each document says of itself. More bytes per token is denser; fewer tokens per word, and
-more whole words, cut less. Special tokens that a text contains are ordinary text.
+Count the tokens of texts in one or several encodings, by file, by script and by a label of
+documents. More bytes per token mean denser encoding; fewer tokens per word, and more whole words,
+mean less splitting. Special tokens in a text are treated as ordinary text.
 """
 
 _EPILOG: Final = """\
-The same data in several formats, compared in one command:
+Compare the same data in several formats:
 
   bytepair evaluate gpt-4o --parallel --on data.json data.yaml
 
@@ -46,15 +46,15 @@ More examples:
 
 docs/training.md defines each measure.
 
-exit status: 0; 1 if something was rejected; 2 for wrong usage
+exit status: 0; 1 if input was rejected; 2 for wrong usage
 """
 
-#: More scripts than this are counted and not listed, except in JSON.
-MOST_SCRIPTS: Final = 12
+#: Maximum number of scripts listed, except in JSON.
+MAX_SCRIPTS: Final = 12
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     if args.chart is not None:
         chart.check(args.chart)
     encodings = _encodings(args)
@@ -87,7 +87,7 @@ def _comparison(args: argparse.Namespace, encodings: Sequence[tuple[str, Encodin
     if documents.replaced or documents.skipped:
         sys.stderr.write(
             f"bytepair evaluate: not UTF-8: {documents.replaced} documents with replacements, "
-            f"{documents.skipped} left out\n"
+            f"{documents.skipped} skipped\n"
         )
     return compare(evaluation, by=args.by, is_parallel=args.parallel)
 
@@ -105,13 +105,13 @@ def _fields(comparison: Comparison, encodings: Sequence[tuple[str, Encoding]]) -
 def _lines(comparison: Comparison) -> Iterator[str]:
     for section in comparison.sections:
         if not section.rows:
-            continue  # no text, so no script
+            continue  # there is no text
         if section.kind != "file":
             yield ""
-        most = MOST_SCRIPTS if section.kind == "script" else len(section.rows)
-        yield from _section(comparison, section, section.rows[:most])
-        if (more := len(section.rows) - most) > 0:
-            yield f"and {more} more scripts, of less text: --json lists all"
+        max_rows = MAX_SCRIPTS if section.kind == "script" else len(section.rows)
+        yield from _section(comparison, section, section.rows[:max_rows])
+        if (more := len(section.rows) - max_rows) > 0:
+            yield f"and {more} more scripts with less text: --json lists all"
 
 
 def _section(comparison: Comparison, section: Section, rows: Sequence[Row]) -> Iterator[str]:
@@ -124,12 +124,12 @@ def _section(comparison: Comparison, section: Section, rows: Sequence[Row]) -> I
     heads += [measure.title for measure in MEASURES] + ["unknown"] * unknown
     cells = []
     for row in rows:
-        for place, counts in enumerate(row.counts):
-            line = ["" if place else visible(row.name), encodings[place], f"{counts.tokens:,}"]
+        for index, counts in enumerate(row.counts):
+            line = ["" if index else visible(row.name), encodings[index], f"{counts.tokens:,}"]
             if several:
-                line.append(written(comparison.times_first_encoding(row, place), ".3f"))
+                line.append(written(comparison.times_first_encoding(row, index), ".3f"))
             if parallel:
-                times = comparison.times_first_file(row, place)
+                times = comparison.times_first_file(row, index)
                 line.append("" if row.name == ALL else written(times, ".3f"))
             line += [written(measure.value(counts), measure.format) for measure in MEASURES]
             cells.append(line + [f"{counts.unknown:,}"] * unknown)
@@ -137,7 +137,7 @@ def _section(comparison: Comparison, section: Section, rows: Sequence[Row]) -> I
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair evaluate",
         description=_DESCRIPTION,
@@ -156,11 +156,11 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--by",
         metavar="NAME",
-        help="group documents by this key of JSON Lines or column of Parquet, such as language",
+        help="group documents by this key (JSON Lines) or column (Parquet), such as language",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with every count")
     parser.add_argument(
-        "--chart", type=Path, metavar="FILE", help="draw the measures too: a .svg or a .png"
+        "--chart", type=Path, metavar="FILE", help="also draw the measures, as .svg or .png"
     )
     add_file_options(parser)
     add_document_options(parser)

@@ -1,4 +1,4 @@
-"""What an evaluation says: groups of text in sections, with the measures of each encoding."""
+"""A comparison of encodings: groups of text in sections, with the measures of each encoding."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Kind = Literal["file", "label", "script"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure, and how it is shown.
+    """A measure and its representation.
 
     Attributes:
-        name: Its key in JSON.
-        title: Its name for people.
-        value: From counts to it; None where there is nothing to divide by.
-        format: How a value is written.
+        name: The key in JSON.
+        title: The heading in tables.
+        value: Computes the measure from counts; None if the divisor is 0.
+        format: The format of the value.
     """
 
     name: str
@@ -42,11 +42,11 @@ MEASURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Some text in every encoding.
+    """A group of text in every encoding.
 
     Attributes:
         name: The file, the label or the script; ALL for all files.
-        counts: For each encoding, in order.
+        counts: The counts of each encoding, in order.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Texts grouped in one way.
+    """One grouping of the texts.
 
     Attributes:
-        kind: Which way.
-        title: What the groups are called, for people.
-        rows: In order.
+        kind: The kind of grouping.
+        title: The heading in tables.
+        rows: The groups in order.
     """
 
     kind: Kind
@@ -70,47 +70,48 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Encodings side by side.
+    """A comparison of encodings.
 
     Attributes:
-        encodings: What they are called.
-        sections: That of the files comes first, with all of them as its last row if there are
-            several.
-        is_parallel: Whether the files have the same content, so that their token counts compare.
+        encodings: The labels of the encodings.
+        sections: The sections, that of files first. Its last row is their total if there are
+            several files.
+        is_parallel: Whether the files have the same content, so that their numbers of tokens are
+            comparable.
     """
 
     encodings: Sequence[str]
     sections: Sequence[Section]
     is_parallel: bool
 
-    def times_first_encoding(self, row: Row, place: int) -> float | None:
-        """The tokens of one encoding, in those of the first one, for the same text."""
-        return ratio(row.counts[place].tokens, row.counts[0].tokens)
+    def times_first_encoding(self, row: Row, index: int) -> float | None:
+        """Return the ratio of tokens in an encoding to those in the first one, for one text."""
+        return ratio(row.counts[index].tokens, row.counts[0].tokens)
 
-    def times_first_file(self, row: Row, place: int) -> float | None:
-        """The tokens of a file, in those of the first one, in one encoding."""
-        return ratio(row.counts[place].tokens, self.sections[0].rows[0].counts[place].tokens)
+    def times_first_file(self, row: Row, index: int) -> float | None:
+        """Return the ratio of tokens of a file to those of the first one, in one encoding."""
+        return ratio(row.counts[index].tokens, self.sections[0].rows[0].counts[index].tokens)
 
     def fields(self, section: Section) -> Iterator[dict[str, Any]]:
-        """The rows of a section as JSON has them."""
+        """Yield the rows of a section as JSON values."""
         for row in section.rows:
             results = []
-            for place, (name, counts) in enumerate(zip(self.encodings, row.counts, strict=True)):
+            for index, (name, counts) in enumerate(zip(self.encodings, row.counts, strict=True)):
                 result = {"encoding": name, **asdict(counts)}
                 result |= {measure.name: measure.value(counts) for measure in MEASURES}
-                result["times_first_encoding"] = self.times_first_encoding(row, place)
+                result["times_first_encoding"] = self.times_first_encoding(row, index)
                 if self.is_parallel and section.kind == "file" and row.name != ALL:
-                    result["times_first_file"] = self.times_first_file(row, place)
+                    result["times_first_file"] = self.times_first_file(row, index)
                 results.append(result)
             yield {section.kind: row.name, "results": results}
 
 
 def compare(evaluation: Evaluation, *, by: str | None, is_parallel: bool) -> Comparison:
-    """Put what was counted in order.
+    """Arrange the counts of an evaluation in sections.
 
     Args:
-        evaluation: What was counted.
-        by: What documents were asked about themselves; None for nothing.
+        evaluation: The counts.
+        by: The key or column of labels; None for none.
         is_parallel: See `Comparison`.
     """
     none = [Counts() for _ in evaluation.encodings]
@@ -128,5 +129,5 @@ def compare(evaluation: Evaluation, *, by: str | None, is_parallel: bool) -> Com
 
 
 def written(value: float | None, style: str) -> str:
-    """A measure; a dash for none."""
+    """Format a measure; a dash for None."""
     return "–" if value is None else format(value, style)

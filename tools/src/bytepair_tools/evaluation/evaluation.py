@@ -1,4 +1,4 @@
-"""Texts through several encodings at once: what was counted of each file and each script."""
+"""Count texts in several encodings, by file, label and script."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bytepair_tools.texts.documents import Documents
 
 
 class Group(NamedTuple):
-    """What is counted apart.
+    """A group of text that is counted separately.
 
     Attributes:
-        file: The file's place among those that were read.
-        label: What the document says of itself; "" where it was not asked.
-        script: One of `scripts`.
+        file: The index of the file.
+        label: The label of the document; "" for none.
+        script: The script.
     """
 
     file: int
@@ -34,12 +34,12 @@ class Group(NamedTuple):
 
 @dataclass(slots=True)
 class Evaluation:
-    """What was counted.
+    """The counts of an evaluation.
 
     Attributes:
-        encodings: What they are called, in order.
-        files: What they are called, in order.
-        counts: For each encoding, in order.
+        encodings: The labels of the encodings.
+        files: The names of the files.
+        counts: For each encoding, the counts of each group.
     """
 
     encodings: Sequence[str]
@@ -50,19 +50,19 @@ class Evaluation:
         self.counts = [defaultdict(Counts) for _ in self.encodings]
 
     def by(self, key: Callable[[Group], int | str]) -> dict[int | str, list[Counts]]:
-        """The groups in larger ones: for each, what was counted in each encoding.
+        """Sum the groups with the same key, for each encoding.
 
         Args:
-            key: From a group to what the larger one is called.
+            key: Returns the key of a group.
         Returns:
-            That of the most bytes first.
+            Key to the counts of each encoding, sorted by bytes in descending order.
         """
         found: defaultdict[int | str, list[Counts]] = defaultdict(
             lambda: [Counts() for _ in self.encodings]
         )
-        for place, counts in enumerate(self.counts):
+        for index, counts in enumerate(self.counts):
             for group, counted in counts.items():
-                found[key(group)][place] += counted
+                found[key(group)][index] += counted
         return dict(sorted(found.items(), key=lambda item: -item[1][0].bytes))
 
 
@@ -75,14 +75,14 @@ def evaluate(
     """Read files, and count their tokens in each encoding.
 
     Args:
-        encodings: Name and encoding; at least one.
-        files: Names, or STANDARD_INPUT.
-        documents: Reads them.
-        report: Called with the bytes of text that were read so far, again and again.
+        encodings: Labels and encodings, at least one.
+        files: File names, or STANDARD_INPUT.
+        documents: The reader of the files.
+        report: Called repeatedly with the number of bytes of text read so far.
     Returns:
-        What was counted; an empty file has no group.
+        The counts; an empty file has no group.
     Raises:
-        Failure: A file cannot be read, or is not what it must be.
+        Failure: A file cannot be read, or is invalid.
     """
     result = Evaluation([name for name, _ in encodings], files)
     segmenter = Segmenter()
@@ -114,7 +114,7 @@ class _Counter:
     def __init__(self, encoding: Encoding, counts: dict[Group, Counts]) -> None:
         self._tokens: Final = TokenStarts(encoding)
         self._counts: Final = counts
-        self._blocks: Final[deque[Block]] = deque()  # whose tokens are not all known yet
+        self._blocks: Final[deque[Block]] = deque()  # blocks with tokens that are not known yet
 
     def begin(self, file: int, label: str) -> None:
         self._file, self._label = file, label
@@ -143,7 +143,8 @@ class _Counter:
                 counts.unknown += _starting_in(tokens.unknown, spans)
             for script, words in block.words.items():
                 counts = self._counts[Group(self._file, self._label, script)]
-                # One token holds a word's first byte, and each that starts later in it another one.
+                # The tokens of a word are the one that contains its first byte, and those that
+                # start later in it.
                 before = [*map(bisect_right, repeat(tokens.starts), words.starts)]
                 after = [*map(bisect_left, repeat(tokens.starts), words.ends)]
                 counts.words += len(before)

@@ -1,4 +1,4 @@
-"""Measures: what is counted of a text and of its tokens, and what follows from it."""
+"""The counts of a text and its tokens, and the measures computed from them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Self
 
 @dataclass(slots=True)
 class Counts:
-    """What was counted of some text in some encoding; docs/training.md defines each.
+    """The counts of a text in an encoding; docs/training.md defines each.
 
-    A measure is None where there is nothing to divide by: no token, or no word.
+    A measure is None if its divisor is 0: there is no token, or no word.
 
     Attributes:
-        bytes: Of the text, in UTF-8.
-        characters: Of the text: Unicode's code points.
-        tokens: That start in it.
-        words: In it.
-        word_tokens: That hold some of a word, added up over the words.
-        whole_words: Words that one token holds.
-        unknown: Tokens that stand for text which the vocabulary cannot spell.
+        bytes: Number of UTF-8 bytes of the text.
+        characters: Number of Unicode code points of the text.
+        tokens: Number of tokens that start in the text.
+        words: Number of words.
+        word_tokens: Sum over the words of the number of tokens that contain a part of the word.
+        whole_words: Number of words within a single token.
+        unknown: Number of tokens for text that the vocabulary cannot represent.
     """
 
     bytes: int = 0
@@ -53,5 +53,5 @@ class Counts:
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """One number by another; None for one by none."""
+    """Divide two numbers; None if the divisor is 0."""
     return part / whole if whole else None

@@ -1,4 +1,4 @@
-"""Scripts: which one a character is of, by Unicode's property Script (UAX #24)."""
+"""The script of a character, by Unicode's property Script (UAX #24)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Final
 
 import regex
 
-#: Characters of no script of their own: digits, punctuation, symbols, white space. What Unicode
-#: does not assign is among them.
+#: Characters without a script: digits, punctuation, symbols, white space, and unassigned ones.
 COMMON: Final = "Common"
-#: Marks that take the script of what they stand on.
+#: Marks that inherit the script of their base character.
 INHERITED: Final = "Inherited"
 
-#: Where words are not written apart, so that nothing here says what a word is.
+#: Scripts without spaces between words, for which words are not counted.
 WITHOUT_SPACES: Final = (
     "Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan",
     "Tai Le", "New Tai Lue", "Tai Tham", "Tai Viet", "Javanese", "Balinese",
 )  # fmt: skip
 
-#: Those that most texts are made of come first: they are looked for in this order.
+#: All scripts, the most common ones first: they are tested in this order.
 _NAMES: Final = (
     COMMON, "Latin", "Han", "Cyrillic", "Hangul", "Hiragana", "Katakana", "Arabic", "Greek",
     "Hebrew", "Devanagari", "Thai", INHERITED, "Bengali", "Tamil", "Telugu", "Gujarati", "Kannada",
@@ -49,7 +48,7 @@ _NAMES: Final = (
 
 
 def script_of(character: str) -> str:
-    """The script of one character; COMMON for what Unicode does not assign.
+    """Return the script of a character; COMMON for an unassigned one.
 
     >>> script_of("é"), script_of("界"), script_of("7")
     ('Latin', 'Han', 'Common')
@@ -58,8 +57,8 @@ def script_of(character: str) -> str:
 
 
 class ScriptLetters(dict[int, str]):
-    """Characters to letters for their scripts, for `str.translate`: one letter for each script, and
-    `SPACE` for the space. It fills itself, and is not safe to share between threads.
+    """A table for `str.translate` from characters to one letter per script, and `SPACE` for the
+    space. It is filled on demand, and not thread-safe.
 
     Attributes:
         names: Letter to script.
@@ -74,7 +73,7 @@ class ScriptLetters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         script = script_of(chr(code))
-        # Beyond the three letters above, and no two alike.
+        # Unique, and different from the three letters above.
         letter = self._LETTERS.get(script) or chr(0x100 + _NAMES.index(script))
         self.names.setdefault(letter, script)
         self[code] = letter

@@ -1,14 +1,15 @@
-r"""Text in segments: its words, and its stretches of one script.
+r"""Segment text into words, and into stretches of one script.
 
-Both are properties of the text alone, so that encodings are compared on the same things.
+Both depend only on the text, so encodings are compared on the same segments.
 
-- A *word* is a maximal run of letters, marks and numbers that holds a letter; apostrophes between
-  two of them belong to it. Characters of scripts that write no spaces between words
-  (`scripts.WITHOUT_SPACES`) are in no word.
-- A *stretch* is a maximal run of characters of one script, with the marks in it, the single spaces
-  between its words and the one right before it; all that lies between is a stretch of `COMMON`.
+- A *word* is a maximal run of letters, marks and numbers that contains a letter; it includes
+  apostrophes between two of them. Characters of scripts without spaces between words
+  (`scripts.WITHOUT_SPACES`) are not part of words.
+- A *stretch* is a maximal run of characters of one script, with its marks, the single spaces
+  between its words and the one directly before it. The text between such stretches is a stretch of
+  `COMMON`.
 
-A word is of the script of its first letter.
+The script of a word is that of its first letter.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import regex
 
 from bytepair_tools.evaluation.scripts import WITHOUT_SPACES, ScriptLetters
 
-#: Text is split in blocks of this many characters, each up to a place outside words.
+#: Number of characters from which text is divided into blocks, which end outside words.
 BLOCK_CHARACTERS: Final = 1 << 18
 
 _UNSPACED: Final = "".join(rf"\p{{Script={script}}}" for script in WITHOUT_SPACES)
@@ -32,25 +33,24 @@ _LETTER: Final = rf"[\p{{L}}--[{_UNSPACED}]]"
 _INNER: Final = rf"[[\p{{L}}\p{{M}}\p{{N}}]--[{_UNSPACED}]]"
 _BEFORE: Final = rf"[[\p{{M}}\p{{N}}]--[{_UNSPACED}]]"
 _REST: Final = rf"{_INNER}*+(?:['’]{_INNER}++)*+"
-#: A run of numbers alone is matched too, so that none is looked at twice; it has no group.
+#: A run of only numbers is matched too, without a group, so that no character is tested twice.
 _WORD: Final = regex.compile(rf"(?V1)({_LETTER}){_REST}|{_BEFORE}++(?:({_LETTER}){_REST})?+")
 
-#: Over the letters of `ScriptLetters`: a script with the space before it, or nothing of any script.
+#: On the letters of `ScriptLetters`: a script with the space before it, or a run without a script.
 _STRETCH: Final = re.compile(r"S?([^SCI])(?:\1|I|S(?=\1))*+|(?:[CI]|S(?![^SCI]))++")
 
-#: Byte to 1 if it is a character's first in UTF-8.
+#: Byte to 1 if it is the first byte of a character in UTF-8.
 _IS_FIRST: Final = bytes(byte & 0xC0 != 0x80 for byte in range(256))
 
 
 @dataclass(slots=True)
 class Spans:
-    """Stretches of text that do not overlap, in order, in bytes of UTF-8 from the start of the
-    document.
+    """Ranges of text without overlaps, in order, in bytes of UTF-8 from the start of the document.
 
     Attributes:
-        starts: Where each starts.
-        ends: Where each ends.
-        characters: How many characters they have together.
+        starts: The start of each range.
+        ends: The end of each range.
+        characters: Their total number of characters.
     """
 
     starts: list[int] = field(default_factory=list)
@@ -58,25 +58,25 @@ class Spans:
     characters: int = 0
 
     def add(self, start: int, end: int, at: Sequence[int]) -> None:
-        """Add one, given in characters, by where each character starts."""
+        """Add a range of characters; `at` has the byte offset of each character."""
         self.starts.append(at[start])
         self.ends.append(at[end])
         self.characters += end - start
 
     @property
     def bytes(self) -> int:
-        """How many bytes they have together."""
+        """Their total number of bytes."""
         return sum(self.ends) - sum(self.starts)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a document, cut where nothing that is measured lies across.
+    """A part of a document. No word or stretch extends across its ends.
 
     Attributes:
-        end: Where in the document it ends, in bytes of UTF-8.
-        stretches: Script to all stretches of it.
-        words: Script to the words of it.
+        end: The end in the document, in bytes of UTF-8.
+        stretches: Script to its stretches.
+        words: Script to its words.
     """
 
     end: int
@@ -85,39 +85,39 @@ class Block:
 
 
 class Segmenter:
-    """Looks at documents, each of which may come in pieces."""
+    """Segments documents, which may arrive in pieces."""
 
     def __init__(self, block_characters: int = BLOCK_CHARACTERS) -> None:
-        """Start with any document.
+        """Create a segmenter.
 
         Args:
-            block_characters: How much text there must be before it is cut; a block is what stands
-                before the last white space of it.
+            block_characters: Number of characters from which text is divided; a block ends before
+                the last white space.
         """
-        self._least: Final = block_characters
+        self._min_characters: Final = block_characters
         self._letters: Final = ScriptLetters()
 
     def blocks(self, pieces: Iterable[str]) -> Iterator[tuple[str, Block | None]]:
         """Segment one document.
 
         Args:
-            pieces: Its text, cut anywhere.
-        Returns:
-            Each piece, with the block that it completes; or None if it completes none. At the end
-            an empty piece may come with the last block.
+            pieces: The text in pieces of any length.
+        Yields:
+            Each piece with the block that it completes, or None. At the end, an empty piece may
+            come with the last block.
         """
-        held, start, wanted = "", 0, self._least
+        held, start, wanted = "", 0, self._min_characters
         for piece in pieces:
             held += piece
             block = None
             if len(held) >= wanted:
-                # No word goes across white space, and it belongs to the stretch after it.
+                # No word contains white space, which belongs to the stretch after it.
                 cut = max(held.rfind(" "), held.rfind("\n"))
                 if cut > 0:
                     block = self._block(held[:cut], start)
                     held, start = held[cut:], block.end
-                # Looked at again only when there is twice as much, however it came.
-                wanted = max(self._least, 2 * len(held))
+                # Try again only when the text has doubled, however short the pieces are.
+                wanted = max(self._min_characters, 2 * len(held))
             yield piece, block
         if held:
             yield "", self._block(held, start)

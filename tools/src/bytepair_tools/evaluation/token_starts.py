@@ -1,4 +1,4 @@
-"""The tokens of documents that come in pieces: their ids, and where they start."""
+"""The ids and starts of the tokens of documents that arrive in pieces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from bytepair_engine import Encoding, StreamEncoder, can_stream
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: A document may hold any amount of text that can only be encoded together.
+#: A document may contain any amount of text without a split point.
 _NO_LIMIT: Final = 2**62
 
 
@@ -18,19 +18,18 @@ class IdStream(Protocol):
     """The ids of one document."""
 
     def feed(self, piece: str) -> list[int]:
-        """Take the next piece, and give the ids that are certain now."""
+        """Encode the next piece, and return the ids that are certain now."""
 
     def finish(self) -> list[int]:
-        """Give the rest of the ids."""
+        """Return the remaining ids."""
 
 
 def id_stream(encoding: Encoding, *, allowed_special: SpecialTokens = frozenset()) -> IdStream:
-    """Start a document. It is held as a whole where the encoding does not say where a text can be
-    cut.
+    """Start a document. It is buffered completely if text cannot be streamed into the encoding.
 
     Args:
-        encoding: What it is encoded into.
-        allowed_special: As for `Encoding.encode`; the others are ordinary text.
+        encoding: The encoding.
+        allowed_special: See `Encoding`; other special tokens are ordinary text.
     """
     if not can_stream(encoding):
         return _Whole(encoding, allowed_special)
@@ -59,19 +58,19 @@ class _Whole:
 
 
 class TokenStarts:
-    """Where the tokens of documents start, one document after the other, in bytes of UTF-8.
+    """The starts of the tokens of documents, one document at a time, in bytes of UTF-8.
 
-    Where an encoding is a rank table, its tokens' bytes are those of the text. Any other may change
-    the text before, so that starts are known only once a document is complete.
+    The tokens of a rank table have the bytes of the text. Other encodings may change the text, so
+    their starts are known only after the end of a document.
 
     Attributes:
-        starts: Those of the current document that were found and not dropped, in order.
-        known: All starts before this place were found.
-        unknown: Those of them that stand for text which the vocabulary cannot spell.
+        starts: The starts found in the current document and not dropped, in order.
+        known: Position before which all starts are known.
+        unknown: The starts of tokens for text that the vocabulary cannot represent.
     """
 
     def __init__(self, encoding: Encoding) -> None:
-        """Prepare; `begin` comes before each document."""
+        """Prepare for documents; call `begin` before each one."""
         self._encoding: Final = encoding
         self._unknown_id: Final = (
             None if encoding.pipeline is None else encoding.pipeline.model.unknown
@@ -91,14 +90,14 @@ class TokenStarts:
         self._ids = None if self._encoding.pipeline else id_stream(self._encoding)
 
     def feed(self, piece: str) -> None:
-        """Take the next piece of the document."""
+        """Add the next piece of the document."""
         if self._ids is None:
             self._pieces.append(piece)
         else:
             self._add(self._ids.feed(piece))
 
     def finish(self) -> None:
-        """Say that the document is complete."""
+        """End the document."""
         if self._ids is not None:
             self._add(self._ids.finish())
             return
@@ -107,7 +106,7 @@ class TokenStarts:
             text, unit="byte", disallowed_special=()
         )
         self.known = len(text.encode())
-        # What is put after a text belongs to its last byte.
+        # A token after the end of the text belongs to its last byte.
         self.starts = [min(start, self.known - 1) for start in self.starts]
         self.unknown = [
             start
@@ -116,9 +115,9 @@ class TokenStarts:
         ]
 
     def drop(self, end: int) -> None:
-        """Forget the starts before a place."""
-        for places in (self.starts, self.unknown):
-            del places[: bisect_left(places, end)]
+        """Drop the starts before a position."""
+        for starts in (self.starts, self.unknown):
+            del starts[: bisect_left(starts, end)]
 
     def _add(self, ids: Sequence[int]) -> None:
         if ids:

@@ -1,1 +1,1 @@
-"""`bytepair explain`: the tokens of a text, one by one."""
+"""`bytepair explain`: show the tokens of a text."""

@@ -1,4 +1,4 @@
-"""The command `bytepair explain`: the tokens of a text, one by one."""
+"""The command `bytepair explain`: show the tokens of a text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bytepair_engine.streaming.encoder import can_stream
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.explanation.explanation import Explainer, Piece
-from bytepair_tools.explanation.page import MOST_FINDINGS, page
+from bytepair_tools.explanation.page import MAX_FINDINGS, page
 from bytepair_tools.explanation.text import (
     finding_lines,
     piece_lines,
@@ -29,17 +29,17 @@ from bytepair_tools.explanation.text import (
 )
 from bytepair_tools.shared.encodings import add_encoding_option, add_file_options, one_encoding
 from bytepair_tools.shared.failure import USAGE, Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.visible import visible, visible_bytes
 from bytepair_tools.texts.options import natural_number
 
-#: How many tokens are listed, by default; JSON and the page have all.
-DEFAULT_MOST: Final = 200
+#: Default number of tokens listed; JSON and the page have all.
+DEFAULT_MAX_LISTED: Final = 200
 
 _DESCRIPTION: Final = """\
-Show the tokens of a text: in colour, each with its id, its rank and its bytes, and how one of them
-is merged. What could act on a terminal (control characters, characters that turn the direction of
-text) is shown as an escape, as are bytes that are no whole character.
+Show the tokens of a text in colour, each with its id, rank and bytes, and the merges of one of
+them. Characters that could affect the terminal (control characters, characters that change the
+direction of text) and incomplete characters are shown as escapes.
 """
 
 _EPILOG: Final = """\
@@ -49,16 +49,16 @@ examples:
   bytepair explain --encoding cl100k_base --token ' world'
   bytepair explain - --encoding tokenizer.json --html tokens.html < text.txt
 
-Colours: --color, else NO_COLOR, else whether the output is a terminal.
+Colours are decided by --color, else by NO_COLOR, else by whether the output is a terminal.
 
-exit status: 0; 1 if something was rejected; 2 for wrong usage
+exit status: 0; 1 if input was rejected; 2 for wrong usage
 """
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     if args.text is None and args.token is None:
-        raise Failure("give a TEXT, or a --token of the vocabulary", USAGE)
+        raise Failure("TEXT or --token is required", USAGE)
     encoding = one_encoding(args.encoding, pattern=args.pattern, encoder_file=args.encoder_file)
     allowed: SpecialTokens = args.allowed_special
     if "all" in allowed:
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         first = chosen.id if chosen else None
         order = explainer.order_name
         written = page(encoding, order, text or "", pieces, derivations, first, inspection)
-        write_whole(args.html, [written.encode()])
+        write_atomically(args.html, [written.encode()])
     if args.json:
         sys.stdout.write(json.dumps(_fields(explainer, pieces, chosen, inspection)) + "\n")
     elif args.html is None:
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _flagged(path: Path, name: str) -> list[int]:
-    """The ids that a file flags for an encoding, as the server's configuration does."""
+    """Read the flagged ids of an encoding from a file, as in the server's configuration."""
     try:
         ids = tomllib.loads(path.read_text(encoding="utf-8"))["flagged_tokens"][name]
     except OSError as error:
@@ -110,10 +110,10 @@ def _flagged(path: Path, name: str) -> list[int]:
 
 
 def _inspection(encoding: Encoding, text: str | None, flagged: Sequence[int]) -> Inspection | None:
-    """What is found in the text; None where nothing can be looked for in this encoding."""
+    """Inspect the text; None if the encoding does not support it."""
     if text is None or not can_stream(encoding):
         return None
-    return inspect(encoding, text, max_findings=MOST_FINDINGS, flagged=flagged)
+    return inspect(encoding, text, max_findings=MAX_FINDINGS, flagged=flagged)
 
 
 def _text(argument: str | None) -> str | None:
@@ -128,8 +128,8 @@ def _text(argument: str | None) -> str | None:
 
 
 def _token_id(explainer: Explainer, token: str, text: str | None, pieces: Sequence[Piece]) -> int:
-    """The token that --token means: a number in the list of the text's tokens, or an id where there
-    is no text; or else a token's text."""
+    """Return the id of --token: a number in the list of tokens, an id if there is no text, or the
+    text of a token."""
     if not token.isascii() or not token.isdecimal():
         return explainer.token_id(token)
     number = int(token)
@@ -197,7 +197,7 @@ def _shown(data: bytes) -> dict[str, str]:
 
 
 def _merges(derivation: Description) -> list[dict[str, Any]] | None:
-    """The merges of a token in the order in which they are made; None where none make it."""
+    """Return the merges of a token in order; None if merging does not produce it."""
     if len(derivation.parts) != 1:
         return None
     return [
@@ -212,7 +212,7 @@ def _merges(derivation: Description) -> list[dict[str, Any]] | None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair explain",
         description=_DESCRIPTION,
@@ -225,39 +225,39 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--token",
         metavar="N|TEXT",
-        help="show how one token is merged: its number in the list, its id if there is no TEXT, "
+        help="show the merges of one token: its number in the list, its id if there is no TEXT, "
         "or its text",
     )
     parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write one HTML page instead of text"
+        "--html", type=Path, metavar="FILE", help="write an HTML page instead of text"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="whether to colour tokens, or put bars between them (auto)",
+        help="whether to use colours; without, bars separate tokens (auto)",
     )
     parser.add_argument(
         "--most",
         type=natural_number,
-        default=DEFAULT_MOST,
+        default=DEFAULT_MAX_LISTED,
         metavar="N",
-        help=f"list at most N tokens ({DEFAULT_MOST})",
+        help=f"list at most N tokens ({DEFAULT_MAX_LISTED})",
     )
     parser.add_argument(
         "--flagged-tokens",
         type=Path,
         metavar="FILE",
-        help="report tokens of the table flagged_tokens of this file, as the server does; "
-        "bytepair audit --flag writes it",
+        help="report tokens in the table flagged_tokens of this file, as the server does; bytepair "
+        "audit --flag prints such a table",
     )
     parser.add_argument(
         "--allowed-special",
         action="append",
         default=[],
         metavar="TOKEN",
-        help="a special token to recognise in the text; may be repeated; 'all' for every one",
+        help="a special token to recognise in the text, or 'all'; repeatable",
     )
     parser.add_argument(
         "--add-special-tokens",

@@ -1,4 +1,4 @@
-"""The tokens of one text, each with its id, rank, bytes and merges."""
+"""Explain the tokens of a text: ids, ranks, bytes and merges."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.shared.failure import Failure
 
-#: The most tokens that are explained one by one; a longer text is rejected.
-MOST_TOKENS: Final = 20_000
+#: Maximum number of tokens of a text; longer texts are rejected.
+MAX_TOKENS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One token of the text.
+    """A token of the text.
 
     Attributes:
-        number: Its place among the tokens, from 0.
-        start: Where in the text it starts, in bytes of UTF-8.
-        id: Its id.
-        data: What it decodes to amid a text.
-        kind: What kind of token it is.
-        order: Its rank or priority among merges, or its score; None where nothing merges to it.
-        shared: The characters of the text that it has bytes of and another token too; "" for none.
+        number: The index of the token, from 0.
+        start: The start in the text, in bytes of UTF-8.
+        id: The id.
+        data: The bytes that it decodes to in the middle of a text.
+        kind: The kind of token.
+        order: The rank, priority or score of the token; None if no merge produces it.
+        shared: The characters of the text that it shares with another token; "" for none.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Piece:
 
 
 class Characters:
-    """The characters of a text, by where they stand in its UTF-8."""
+    """The characters of a text by their position in its UTF-8."""
 
     def __init__(self, text: str) -> None:
         self._text: Final = text
@@ -52,8 +52,8 @@ class Characters:
         self._starts: Final = [0, *accumulate(sizes)]
 
     def cut_by(self, start: int, end: int) -> str:
-        """The characters of which a range of bytes has some and not all; of an empty range, the
-        one that it stands in. A token of one byte has the place of its character."""
+        """Return the characters that a range of bytes contains partly; for an empty range, the
+        character that contains it. A token of one byte has the start of its character."""
         starts, end = self._starts, max(end, start + 1)
         first, last = bisect_right(starts, start) - 1, bisect_left(starts, end) - 1
         return "".join(
@@ -68,12 +68,12 @@ class Explainer:
 
     Attributes:
         encoding: The encoding.
-        order_name: What `order` is: "rank", "priority" or "score".
-        describe: What an id is, and how it is merged: `Describer.describe`.
+        order_name: The meaning of `order`: "rank", "priority" or "score".
+        describe: Describes a token by its id: `Describer.describe`.
     """
 
     def __init__(self, encoding: Encoding) -> None:
-        """Prepare."""
+        """Prepare for an encoding."""
         self.encoding: Final = encoding
         self._describer: Final = Describer(encoding)
         self._rule: Final = self._describer.model.rule
@@ -83,16 +83,16 @@ class Explainer:
     def pieces(
         self, text: str, *, allowed_special: SpecialTokens, add_special_tokens: bool
     ) -> list[Piece]:
-        """The tokens of a text; special tokens that are not allowed are ordinary text.
+        """Return the tokens of a text. Special tokens that are not allowed are ordinary text.
 
         Args:
             text: Any text without lone surrogates.
-            allowed_special: As for `Encoding.encode`.
-            add_special_tokens: As for `Encoding.encode`.
+            allowed_special: See `Encoding`.
+            add_special_tokens: See `Encoding`.
         Returns:
-            In text order; [] for "", except for the template.
+            The tokens in text order; [] for "", apart from the template.
         Raises:
-            Failure: There are more than MOST_TOKENS.
+            Failure: The text has more than MAX_TOKENS tokens.
             InvalidUnicode: `text` holds a lone surrogate.
         """
         ids, starts = self.encoding.encode_with_offsets(
@@ -102,9 +102,9 @@ class Explainer:
             disallowed_special=(),
             add_special_tokens=add_special_tokens,
         )
-        if len(ids) > MOST_TOKENS:
+        if len(ids) > MAX_TOKENS:
             raise Failure(
-                f"the text has {len(ids):,} tokens, and at most {MOST_TOKENS:,} can be explained"
+                f"the text has {len(ids):,} tokens, and at most {MAX_TOKENS:,} can be explained"
             )
         ends = [*starts, len(text.encode())][1:]
         characters = Characters(text)
@@ -119,12 +119,11 @@ class Explainer:
         return pieces
 
     def token_id(self, text: str) -> int:
-        """The id of the one token that a text is, by what it decodes to; one that stands for a byte
-        is not meant.
+        """Return the id of the token that decodes to a text; byte tokens are ignored.
 
         Raises:
-            UnknownToken: No token is it.
-            Failure: Several are.
+            UnknownToken: There is no such token.
+            Failure: There are several.
         """
         pipeline = self.encoding.pipeline
         data = text.encode(errors="surrogatepass")
@@ -147,7 +146,7 @@ class Explainer:
 
     @cached_property
     def _priorities(self) -> dict[int, float]:
-        """Id to the best priority of a merge that makes it."""
+        """Id to the lowest priority of a merge that produces it."""
         rule = self._rule
         found: dict[int, float] = {}
         if isinstance(rule, Merges):
@@ -165,12 +164,12 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def order_of(part: Part, order_name: str) -> str:
-    """What decided when a part was merged, as it is shown; "" for a unit."""
+    """Return the order of a merged part as text; "" for a unit."""
     if part.order is None:
         return ""
     return shown_order(-part.order if order_name == "score" else part.order)
 
 
 def shown_order(order: float | None) -> str:
-    """A rank, a priority or a score; a dash for none."""
+    """Return a rank, a priority or a score as text; a dash for None."""
     return "–" if order is None else f"{order:.6g}" if isinstance(order, float) else str(order)

@@ -1,8 +1,8 @@
-"""An explanation as one page of HTML that needs nothing else: no network, no font, no other file.
+"""Write an explanation as a self-contained HTML page: no network, fonts or other files.
 
-Its style and the code that draws tokens are the playground's, from `bytepair_engine.web`. The text
-is anybody's: it is in the page as JSON in ASCII without "<", drawn as text nodes alone, and the
-page's policy lets nothing run but the one script, and nothing be loaded.
+Its CSS and the code that draws tokens are those of the playground, from `bytepair_engine.web`. The
+text is untrusted: the page contains it as ASCII JSON without "<", and draws it only as text nodes.
+The page's content security policy allows only its own script, and no loading.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from bytepair_engine.web import ASSETS
 from bytepair_tools.explanation.explanation import Piece, order_of, shown_order
 from bytepair_tools.shared.visible import visible
 
-#: Findings that are drawn; all are counted.
-MOST_FINDINGS: Final = 300
+#: Maximum number of findings drawn; all are counted.
+MAX_FINDINGS: Final = 300
 
-#: Modules that become one need no word of each other.
+#: Imports and exports, which are removed when modules are joined to one script.
 _IMPORT: Final = re.compile(r"^import \{[^}]*\} from \"\./[\w.]+\";\n|^export (?=\w)", re.MULTILINE)
 
 
@@ -40,17 +40,17 @@ def page(
     chosen: int | None,
     inspection: Inspection | None,
 ) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        encoding: What the text was encoded into.
-        order_name: What the order of a token is: a rank, a priority or a score.
+        encoding: The encoding.
+        order_name: The meaning of a token's order: "rank", "priority" or "score".
         text: The text; "" for none.
-        pieces: Its tokens.
-        derivations: Of each id in `pieces` and of `chosen`, once.
-        chosen: The id of the token whose tree is shown first; None for the first token of several
-            parts.
-        inspection: What was found in the text; None if it was not looked for.
+        pieces: The tokens of the text.
+        derivations: The descriptions of each id in `pieces` and of `chosen`, without duplicates.
+        chosen: The id of the token whose tree is shown first; None for the first token that is
+            merged.
+        inspection: The inspection of the text; None if there is none.
     """
     if chosen is None:
         chosen = next((d.id for d in derivations if len(d.data) > 1 and d.parts), None)
@@ -99,7 +99,7 @@ def _token(piece: Piece) -> dict[str, Any]:
 
 
 def _parts(derivation: Description, order_name: str) -> list[list[Any]]:
-    """As `drawTree` of tree.js takes them."""
+    """Return the parts in the format of `drawTree` in tree.js."""
     return [
         [_base64(part.spelling), part.id, order_of(part, order_name), left, right]
         for part, left, right in flat(derivation.parts)
@@ -107,10 +107,10 @@ def _parts(derivation: Description, order_name: str) -> list[list[Any]]:
 
 
 def _findings(text: str, inspection: Inspection) -> dict[str, Any]:
-    """As `drawFindings` of findings.js takes them."""
+    """Return the findings in the format of `drawFindings` in findings.js."""
 
-    def utf16(place: int) -> int:
-        return len(text[:place].encode("utf-16-le")) // 2
+    def utf16(position: int) -> int:
+        return len(text[:position].encode("utf-16-le")) // 2
 
     return {
         "findings": [

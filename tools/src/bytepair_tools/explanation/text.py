@@ -1,4 +1,4 @@
-"""An explanation as lines for a terminal, in colour or without."""
+"""Write an explanation as lines for a terminal, with or without colours."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bytepair_tools.shared.visible import visible, visible_bytes
 
 Colour = Literal["auto", "always", "never"]
 
-#: Backgrounds for black text, of the 256 colours: neighbours differ in lightness too.
+#: Background colours (of 256) for black text; adjacent ones also differ in lightness.
 _BACKGROUNDS: Final = (153, 222, 158, 217, 189, 229)
 _SPECIAL: Final = "\x1b[97;41m"
 _RESET: Final = "\x1b[0m"
 
 
 def wants_colour(choice: Colour) -> bool:
-    """Whether to write colours to standard output: by https://no-color.org by default."""
+    """Whether to write colours to standard output; "auto" follows https://no-color.org."""
     if choice != "auto":
         return choice == "always"
     is_dumb = os.environ.get("TERM") == "dumb"
@@ -32,8 +32,8 @@ def wants_colour(choice: Colour) -> bool:
 
 
 def text_lines(pieces: Sequence[Piece], *, colour: bool) -> Iterator[str]:
-    """The text, token by token: each on a colour of its own, or with a bar between two. A line ends
-    after each token that holds a line end."""
+    """Yield the text token by token, with alternating colours or with bars between tokens. A line
+    ends after each token that contains a line feed."""
     line: list[str] = []
     for piece in pieces:
         shown = visible_bytes(piece.data)
@@ -53,10 +53,10 @@ def _joined(shown: Sequence[str], colour: bool) -> str:
     return ("" if colour else "|").join(shown)
 
 
-def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator[str]:
-    """A row for each token, of the first `most`; where some share a character, with a column that
-    shows it."""
-    has_shared = any(piece.shared for piece in pieces[:most])
+def piece_lines(pieces: Sequence[Piece], order_name: str, max_listed: int) -> Iterator[str]:
+    """Yield a table of the first `max_listed` tokens, with a column of shared characters if there
+    are any."""
+    has_shared = any(piece.shared for piece in pieces[:max_listed])
     rows = [
         [
             str(piece.number),
@@ -67,20 +67,20 @@ def piece_lines(pieces: Sequence[Piece], order_name: str, most: int) -> Iterator
             piece.data.hex(" "),
             *([f'"{visible(piece.shared)}"' if piece.shared else ""] if has_shared else []),
         ]
-        for piece in pieces[:most]
+        for piece in pieces[:max_listed]
     ]
     heads = ["#", "byte", "id", order_name, "token", "bytes"]
     heads += ["part of"] if has_shared else []
     yield from table(heads, rows, left=(4, 5, 6))
-    if (more := len(pieces) - most) > 0:
+    if (more := len(pieces) - max_listed) > 0:
         yield f"and {more:,} more: --most N lists N, --json all"
 
 
-def finding_lines(inspection: Inspection | None, most: int) -> Iterator[str]:
-    """A row for each finding in the text, of the first `most`, with its place in code points; or
-    why nothing was looked for."""
+def finding_lines(inspection: Inspection | None, max_listed: int) -> Iterator[str]:
+    """Yield a table of the first `max_listed` findings, with ranges in code points; or the reason
+    why there is none."""
     if inspection is None:
-        yield "no findings: it is not known where texts can be split for this encoding"
+        yield "no findings: the split points of this encoding are not known"
         return
     yield f"{inspection.stable_tokens:,} of {inspection.count:,} tokens stay whatever text follows"
     rows = [
@@ -95,7 +95,7 @@ def finding_lines(inspection: Inspection | None, most: int) -> Iterator[str]:
             if finding.token_id is not None
             else "",
         ]
-        for finding in inspection.findings[:most]
+        for finding in inspection.findings[:max_listed]
     ]
     if rows:
         yield from table(["characters", "finding", "what"], rows, left=(0, 1, 2))
@@ -104,7 +104,7 @@ def finding_lines(inspection: Inspection | None, most: int) -> Iterator[str]:
 
 
 def tree_lines(derivation: Description, name: str) -> Iterator[str]:
-    """The tree of merges of one token, or why there is none."""
+    """Yield the tree of merges of one token, or the reason why there is none."""
     shown = f'"{visible_bytes(derivation.data)}", id {derivation.id}'
     parts = derivation.parts
     if not parts:

@@ -1,4 +1,4 @@
-"""A tree of merges, part by part, however deep it is."""
+"""Walk a tree of merges of any depth."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 
 from bytepair_engine.pipeline.derivation import Part
 
-#: What lies deeper is counted and not shown.
-MOST_LEVELS: Final = 48
+#: Maximum depth shown; deeper parts are counted.
+MAX_LEVELS: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A part in its place.
+    """A part with its position in the tree.
 
     Attributes:
         part: The part.
-        level: How deep it is; 0 for the root.
+        level: The depth; 0 for the root.
         is_last: For each level from 1 to its own, whether the branch there is the right one.
-        hidden: How many parts lie below it that are too deep to be shown.
+        hidden: Number of parts below it that are too deep to show.
     """
 
     part: Part
@@ -30,11 +30,11 @@ class Node:
 
 
 def nodes(root: Part) -> Iterator[Node]:
-    """The parts of a tree: each before the two that it was merged from, the left one first."""
+    """Yield the parts of a tree: each before its two parts, the left one first."""
     waiting: list[tuple[Part, tuple[bool, ...]]] = [(root, ())]
     while waiting:
         part, is_last = waiting.pop()
-        is_deep = len(is_last) >= MOST_LEVELS
+        is_deep = len(is_last) >= MAX_LEVELS
         yield Node(part, len(is_last), is_last, _below(part) if is_deep else 0)
         if part.left is not None and part.right is not None and not is_deep:
             waiting += [(part.right, (*is_last, True)), (part.left, (*is_last, False))]

@@ -1,1 +1,1 @@
-"""`bytepair inspect`: what a vocabulary file is."""
+"""`bytepair inspect`: describe vocabulary files."""

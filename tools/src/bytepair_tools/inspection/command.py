@@ -1,4 +1,4 @@
-"""`bytepair inspect`: what a vocabulary file is, what it holds, and how it is served."""
+"""The command `bytepair inspect`: describe vocabulary files, and print their configuration."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from bytepair_tools.shared.declaration import declaration
 from bytepair_tools.shared.encodings import name_of_file
 from bytepair_tools.shared.failure import USAGE, Failure
 
-#: More tokens than this are counted and not listed, except in JSON.
-MOST_LISTED: Final = 20
+#: Maximum number of tokens listed, except in JSON.
+MAX_LISTED: Final = 20
 
 _DESCRIPTION: Final = """\
-Show the format and the content of vocabulary files and how they change text, and print the lines
-of a server's configuration that serve them. The format is detected from the content, never from
+Describe vocabulary files: their format, content and processing of text. Print the lines of a
+server's configuration file that declare them. The format is detected from the content, never from
 the name; a file may be gzip. No server is contacted.
 """
 
 _EPILOG: Final = """\
-formats: rank files of tiktoken; GPT-2's merges, with --encoder-file; tokenizer.json of
-HuggingFace's tokenizers, with a BPE model; SentencePiece models of type BPE; Mistral's Tekken.
+formats: tiktoken's rank files; GPT-2's merges, with --encoder-file; tokenizer.json of Hugging
+Face's tokenizers, with a BPE model; SentencePiece models of type BPE; Mistral's Tekken files.
 
 examples:
   bytepair inspect tokenizer.json
@@ -36,14 +36,14 @@ examples:
   bytepair inspect --pattern llama3 llama3.tiktoken
   bytepair inspect --pattern gpt2 --encoder-file vocab.json merges.txt
 
-exit status: 0; 1 if a file cannot be served; 2 for wrong usage
+exit status: 0; 1 if a file was rejected; 2 for wrong usage
 """
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status: 0, or 1 if a file was rejected."""
+    """Run the command, and return its exit status: 0, or 1 if a file was rejected."""
     if args.name and len(args.files) > 1:
-        raise Failure("--name names one encoding, and several files are given", USAGE)
+        raise Failure("--name needs a single file, and several are given", USAGE)
     status = 0
     results: list[dict[str, Any]] = []
     for file in args.files:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair inspect",
         description=_DESCRIPTION,
@@ -81,12 +81,12 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a vocabulary file")
-    parser.add_argument("--json", action="store_true", help="print JSON: a list, an item for each")
-    parser.add_argument("--name", help="the encoding's name in the lines (default: the file's)")
+    parser.add_argument("--json", action="store_true", help="print JSON: a list, one item per file")
+    parser.add_argument("--name", help="the name of the encoding (default: that of the file)")
     parser.add_argument(
         "--pattern",
         metavar="NAME|REGEX",
-        help="the split pattern of a file that carries none: a rank file, or GPT-2's merges",
+        help="the split pattern of a file without one: a rank file or GPT-2's merges",
     )
     parser.add_argument(
         "--encoder-file", metavar="FILE", type=Path, help="vocab.json, for GPT-2's merges"
@@ -96,8 +96,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TOKEN",
-        help="a token that a request must allow although the file does not call it special; "
-        "may be repeated",
+        help="a token that is not special in the file but must be allowed by a request; repeatable",
     )
     return parser
 
@@ -138,8 +137,8 @@ def _notes(found: Inspection) -> Iterator[str]:
         yield f"Not yet complete: {found.missing}."
     suspects = [token for token in found.always_found if re.match(r"[<\[{|].*[>\]}|]$", token)]
     if suspects:
-        yield "Text that contains one of these becomes it, as in the publisher's library; if one"
-        yield "controls the model, name it in also_special:"
+        yield "These tokens are recognised in every text, as in the publisher's library. Add those"
+        yield "that control the model to also_special:"
         yield f"{_listed(suspects)}"
 
 
@@ -188,6 +187,6 @@ def _fields(found: Inspection) -> dict[str, Any]:
 def _listed(tokens: list[str]) -> str:
     if not tokens:
         return "none"
-    shown = ", ".join(map(repr, tokens[:MOST_LISTED]))
-    more = len(tokens) - MOST_LISTED
+    shown = ", ".join(map(repr, tokens[:MAX_LISTED]))
+    more = len(tokens) - MAX_LISTED
     return f"{len(tokens)}: {shown}" + (f" and {more} more" if more > 0 else "")

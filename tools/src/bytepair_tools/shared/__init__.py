@@ -1,1 +1,1 @@
-"""What several commands use: encodings by name, files, tables, progress, how a command ends."""
+"""Shared helpers of commands: encodings by name, files, tables, progress and exit status."""

@@ -1,4 +1,4 @@
-"""A declaration as the lines of a configuration file."""
+"""Write declarations as lines of a configuration file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROL: Final = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def toml_string(text: str) -> str:
-    """A TOML string of that value."""
+    """Return a text as a TOML string."""
 
     def escaped(match: re.Match[str]) -> str:
         return _ESCAPED.get(match.group()) or f"\\u{ord(match.group()):04x}"
@@ -22,12 +22,12 @@ def toml_string(text: str) -> str:
 
 
 def declaration(name: str, values: dict[str, object]) -> Iterator[str]:
-    """The lines of `[encodings.<name>]`.
+    """Yield the lines of the table `[encodings.<name>]`.
 
     Args:
         name: The encoding's name.
-        values: Key to value: strings, paths, lists of strings, tables from string to number.
-            Those that are empty or None are left out.
+        values: Key to value: strings, paths, lists of strings, or tables from string to number.
+            Empty values and None are omitted.
     """
     yield f"[encodings.{_key(name)}]"
     for key, value in values.items():

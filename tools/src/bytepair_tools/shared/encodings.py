@@ -1,4 +1,4 @@
-"""Find encodings by what a person names: built-in ones, declarations and vocabulary files."""
+"""Find encodings by name: built-in encodings, declarations and vocabulary files."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.shared.failure import Failure
 
-#: What `--help` says an ENCODING may be.
+#: The help text of ENCODING.
 ENCODING_HELP = (
-    "a built-in encoding or an alias of one, such as o200k_base or gpt-4o; a vocabulary file of "
-    "any format that bytepair inspect knows; or a TOML file that declares encodings, such as "
-    "bytepair train writes"
+    "a built-in encoding or an alias, such as o200k_base or gpt-4o; a vocabulary file in any "
+    "format that bytepair inspect supports; or a TOML file with declarations, such as those of "
+    "bytepair train"
 )
 
 
 def add_encoding_option(parser: argparse.ArgumentParser) -> None:
-    """--encoding, by all the names that the commands for a server have for it."""
+    """Add --encoding, with the same aliases as in the commands for a server."""
     parser.add_argument(
         "-e", "--encoding", "--model", required=True, metavar="ENCODING", help=ENCODING_HELP
     )
@@ -33,17 +33,17 @@ def add_encoding_option(parser: argparse.ArgumentParser) -> None:
 def named_encodings(
     name: str, *, pattern: str | None = None, encoder_file: Path | None = None
 ) -> list[Encoding]:
-    """The encodings that a name stands for.
+    """Load the encodings that a name refers to.
 
     Args:
         name: A built-in encoding or an alias; a TOML file of declarations; or a vocabulary file.
-        pattern: The split pattern, for a file that carries none.
-        encoder_file: vocab.json, for a file that is GPT-2's merges.
+        pattern: The split pattern, for a file that contains none.
+        encoder_file: vocab.json, for a file with GPT-2's merges.
     Returns:
         One encoding, or all that a TOML file declares; at least one.
     Raises:
-        Failure: It is none of these, or more must be said about the file.
-        BytepairError: The file is not what it must be.
+        Failure: The name is unknown, or the file needs another argument.
+        BytepairError: The file is invalid.
     """
     if name in BUILTINS or MODEL_NAMES.find(name) is not None:
         return [get_encoding(name)]
@@ -66,31 +66,31 @@ def named_encodings(
 def one_encoding(
     name: str, *, pattern: str | None = None, encoder_file: Path | None = None
 ) -> Encoding:
-    """As `named_encodings`, where there must be one.
+    """Load a single encoding; see `named_encodings`.
 
     Raises:
-        Failure: Also where a TOML file declares several.
+        Failure: See `named_encodings`; or a TOML file declares several.
     """
     return only_one(name, named_encodings(name, pattern=pattern, encoder_file=encoder_file))
 
 
 def only_one(name: str, encodings: Sequence[Encoding]) -> Encoding:
-    """The one of them.
+    """Return the only encoding.
 
     Raises:
         Failure: There are several.
     """
     if len(encodings) > 1:
-        raise Failure(f"{name}: declares several encodings; give a file with the one that is meant")
+        raise Failure(f"{name}: declares several encodings; use a file with a single one")
     return encodings[0]
 
 
 def declared_encodings(path: Path) -> list[Encoding]:
-    """The encodings of a TOML file: the tables `[encodings.NAME]`, or the one declaration.
+    """Load the encodings of a TOML file: its tables `[encodings.NAME]`, or a single declaration.
 
     Raises:
-        Failure: It cannot be read, is no TOML, or declares nothing.
-        BytepairError: A declaration or one of its files is not what it must be.
+        Failure: The file cannot be read, is not TOML, or declares nothing.
+        BytepairError: A declaration or one of its files is invalid.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -110,18 +110,18 @@ def declared_encodings(path: Path) -> list[Encoding]:
 
 
 def name_of_file(file: Path) -> str:
-    """What an encoding from a file is called by default: after the file, or after its
-    folder where all files are called the same."""
+    """Return the default name of an encoding from a file: the name of the file, or of its folder
+    for files that usually have the same name."""
     stem = re.sub(r"(\.(gz|json|model|tiktoken|txt|bpe))+$", "", file.name) or file.name
     return stem if stem not in ("tokenizer", "merges", "vocab") else file.absolute().parent.name
 
 
 def add_file_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for vocabulary files that do not say everything themselves."""
+    """Add the options for vocabulary files that are incomplete."""
     parser.add_argument(
         "--pattern",
         metavar="NAME|REGEX",
-        help="the split pattern of files that carry none: rank files, and GPT-2's merges",
+        help="the split pattern of files without one: rank files and GPT-2's merges",
     )
     parser.add_argument(
         "--encoder-file", metavar="FILE", type=Path, help="vocab.json, for GPT-2's merges"
@@ -129,8 +129,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 
 
 def labels(encodings: Sequence[Encoding]) -> list[str]:
-    """What to call each of several encodings: its name, with a number where that is not the only
-    one of that name."""
+    """Return labels of encodings: their names, numbered if several have the same name."""
     names = [encoding.name for encoding in encodings]
     return [
         name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
@@ -146,5 +145,5 @@ def _inspected(path: Path, pattern: str | None, encoder_file: Path | None) -> In
 
 def _remedy(found: Inspection) -> str:
     if found.official:
-        return f"this table is built in: name {found.official[0]} in its place"
-    return f"{found.missing}; give --pattern, and --encoder-file for GPT-2's merges"
+        return f"this table is built in: use {found.official[0]} instead"
+    return f"{found.missing}; add --pattern, and --encoder-file for GPT-2's merges"

@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, and the message for the person at the terminal."""
+"""Exit statuses and error messages of commands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bytepair_engine import BytepairError
 
 FAILED = 1
 USAGE = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class Failure(Exception):
-    """The command cannot go on.
+    """A command failed; its message is for the user.
 
     Attributes:
-        status: Its exit status.
+        status: The exit status.
     """
 
     def __init__(self, message: str, status: int = FAILED) -> None:
@@ -25,13 +25,13 @@ class Failure(Exception):
 
 
 def run_command(name: str, work: Callable[[], int]) -> int:
-    """Do what a command does, and tell the person at the terminal if it cannot go on.
+    """Run a command, and print its error if it fails.
 
     Args:
-        name: What the person called.
-        work: Gives the exit status, or raises Failure or an error of the engine.
+        name: The name of the command.
+        work: Returns the exit status, or raises Failure or an error of the engine.
     Returns:
-        The exit status; 130 if the person interrupted it.
+        The exit status; 130 if the command was interrupted.
     """
     try:
         return work()

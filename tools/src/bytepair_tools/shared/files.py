@@ -1,4 +1,4 @@
-"""Write files so that there is never half of one."""
+"""Write files atomically: a file is never incomplete."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from bytepair_tools.shared.failure import Failure
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which has its name once the block has ended well and it is on the disk.
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file for writing; it replaces `path` after the block succeeds and the data
+    are on the disk.
 
     Raises:
-        Failure: It cannot be written, for example because the disk is full; what was there before
-            is there still, and no part of a new one.
+        Failure: The file cannot be written, for example because the disk is full; an existing
+            file is unchanged.
     """
     temporary = None
     try:
@@ -38,11 +39,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
                 Path(temporary).unlink()
 
 
-def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file at once, as `whole_file` does.
+def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write chunks to a file; see `atomic_file`.
 
     Raises:
-        Failure: It cannot be written; what was there before is there still.
+        Failure: The file cannot be written; an existing file is unchanged.
     """
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.writelines(chunks)

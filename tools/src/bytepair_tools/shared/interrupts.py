@@ -1,4 +1,4 @@
-"""What Ctrl-C does while a command works."""
+"""Handling of Ctrl-C while a command runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Self
 
 
 class Interrupted(Exception):
-    """The person at the terminal pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
 class Interrupts:
-    """It ends reading at once, as that may wait for input, and anything else at its next stop. A
-    second Ctrl-C ends the program where it stands. Use it as a context."""
+    """A context manager that handles Ctrl-C. The first one interrupts reading at once, because that
+    may wait for input, and other work at its next `check`. The second one ends the program."""
 
     def __init__(self) -> None:
         self.is_reading = False
@@ -34,6 +34,6 @@ class Interrupts:
             raise Interrupted
 
     def check(self) -> None:
-        """Raises Interrupted: it was pressed."""
+        """Raise Interrupted if Ctrl-C was pressed."""
         if self.is_pressed:
             raise Interrupted

@@ -6,7 +6,7 @@ import sys
 from time import monotonic
 from typing import Final
 
-#: How often the line changes; what takes less has none.
+#: Interval of updates. Shorter work shows no line.
 EVERY_S: Final = 0.2
 
 _ERASE: Final = "\r\x1b[K"
@@ -20,13 +20,13 @@ class TerminalLine:
         self._is_shown = False
 
     def write(self, line: str) -> None:
-        """Show a line in place of the last one."""
+        """Replace the line."""
         self._is_shown = True
         sys.stderr.write(_ERASE + line)
         sys.stderr.flush()
 
     def erase(self) -> None:
-        """Erase the line; nothing happens if there is none."""
+        """Erase the line, if there is one."""
         if self._is_shown:
             self._is_shown = False
             sys.stderr.write(_ERASE)
@@ -34,15 +34,15 @@ class TerminalLine:
 
 
 class ProgressLine:
-    """How much is done, on standard error if that is a terminal; it is erased at the end."""
+    """Shows progress on standard error if it is a terminal. The line is erased at the end."""
 
     def __init__(self, doing: str, size: int | None, *, unit: str = "MB") -> None:
-        """Show nothing yet.
+        """Start without a line.
 
         Args:
-            doing: What is done, as "reading".
-            size: How much there is to do, in bytes or in tokens; None if that is not known.
-            unit: "MB" for bytes, or what is counted one by one.
+            doing: The activity, such as "reading".
+            size: The total amount of work, in bytes or in items; None if it is not known.
+            unit: "MB" for bytes, or the name of the items.
         """
         self._doing: Final = doing
         self._size: Final = size
@@ -52,7 +52,7 @@ class ProgressLine:
         self._line: Final = TerminalLine()
 
     def show(self, done: int) -> None:
-        """Tell how much is done, if it is time to."""
+        """Update the line with the amount done, if the interval has passed."""
         now = monotonic()
         if not self._is_wanted or now - self._shown < EVERY_S:
             return

@@ -1,4 +1,4 @@
-"""Tables for a terminal: columns as wide as what stands in them."""
+"""Tables for a terminal, with columns as wide as their widest cell."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _BETWEEN: Final = "  "
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[int]
 ) -> Iterator[str]:
-    """The lines of a table.
+    """Yield the lines of a table.
 
     Args:
-        heads: What stands over each column.
-        rows: As many cells each, of characters that show themselves.
-        left: The places of the columns that start at the left; the others end at the right, as
-            numbers do.
+        heads: The headings of the columns.
+        rows: The cells of each row, as printable text.
+        left: The indices of left-aligned columns; the others are right-aligned.
     """
     cells = [heads, *rows]
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         parts = [
             cell + " " * (wide - width(cell))
-            if place in left
+            if column in left
             else " " * (wide - width(cell)) + cell
-            for place, (cell, wide) in enumerate(zip(row, widths, strict=True))
+            for column, (cell, wide) in enumerate(zip(row, widths, strict=True))
         ]
         yield _BETWEEN.join(parts).rstrip()
 
 
 def width(text: str) -> int:
-    """How many columns a text takes: two for what is wide (UAX #11), none for a mark."""
+    """Return the number of terminal columns of a text: two for a wide character (UAX #11), none
+    for a combining mark."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

@@ -1,9 +1,9 @@
-"""Untrusted text and bytes, made visible: nothing that is shown can act on a terminal or a page.
+"""Escape untrusted text and bytes for display, so that they cannot affect a terminal or a page.
 
-Control characters, format characters (those that set the direction of text or join what is beside
-them among them), surrogates, private and unassigned characters, and white space other than the
-space are shown as escapes of Python; so are bytes that are not UTF-8. A backslash is doubled, so no
-text looks like an escape. A mark with nothing before it stands on a dotted circle.
+Control characters, format characters (including those that change the direction of text or join
+adjacent characters), surrogates, private and unassigned characters, white space other than the
+space, and bytes that are not UTF-8 become Python escapes. Backslashes are doubled, so text never
+looks like an escape. A combining mark at the start gets a dotted circle.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CIRCLE: Final = "\u25cc"
 
 
 def visible(text: str) -> str:
-    r"""Text as one line of characters that show themselves.
+    r"""Return a text as one line of printable characters.
 
     >>> visible("a\n\x1b[1m\u202eb\\")
     'a\\n\\x1b[1m\\u202eb\\\\'
@@ -28,7 +28,7 @@ def visible(text: str) -> str:
 
 
 def visible_bytes(data: bytes) -> str:
-    r"""As `visible`, for bytes that need not be UTF-8.
+    r"""Return bytes, which need not be UTF-8, as one line of printable characters.
 
     >>> visible_bytes("é\n".encode() + b"\xf0\x9f")
     'é\\n\\xf0\\x9f'

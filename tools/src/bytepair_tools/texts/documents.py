@@ -1,4 +1,4 @@
-"""Documents from files: plain text, lines, JSON Lines or Parquet, compressed or not."""
+"""Read documents from files: plain text, lines, JSON Lines or Parquet, also compressed."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Documents:
     """Reads documents, each as the pieces of its text.
 
     Attributes:
-        format: None to go by the file's name.
-        column: The key or column of JSON Lines and Parquet.
-        invalid: What becomes of a document that is not UTF-8.
-        by: The key or column of theirs that says what kind of text a document is.
-        label: What it says of the document that was read last; "" where none was requested.
-        replaced: How many documents had something replaced.
-        skipped: How many were left out.
+        format: The format of files; None to detect it from the file name.
+        column: The key (JSON Lines) or column (Parquet) of the text.
+        invalid: The handling of documents that are not UTF-8.
+        by: The key or column of labels, by which documents are grouped; None for none.
+        label: The label of the last document read; "" without `by`.
+        replaced: Number of documents with replaced bytes that were not UTF-8.
+        skipped: Number of skipped documents.
     """
 
     format: Format | None = None
@@ -51,16 +51,16 @@ class Documents:
     skipped: int = field(default=0, init=False)
 
     def read(self, name: str) -> Iterator[Iterable[str]]:
-        """The documents of a file.
+        """Yield the documents of a file.
 
         Args:
-            name: The file's; STANDARD_INPUT for standard input.
+            name: The file name; STANDARD_INPUT for standard input.
         Raises:
-            Failure: It cannot be read, is not what it must be, or is not UTF-8 where that is
-                refused.
+            Failure: The file cannot be read or is invalid, or is not UTF-8 and `invalid` is
+                "refuse".
         """
         if self.by is not None and self.format_of(name) in ("text", "lines"):
-            raise Failure(f"{shown(name)}: plain text has no {self.by!r} by which to group")
+            raise Failure(f"{shown(name)}: plain text has no {self.by!r} to group by")
         with _named(name):
             if self.format_of(name) == "parquet":
                 yield from self._rows(name)
@@ -75,12 +75,10 @@ class Documents:
                         yield from self._json_lines(file, name)
 
     def size(self, names: Iterable[str]) -> int | None:
-        """How many bytes of text there are to read.
+        """Return the number of bytes of text in files; None if it is not known before reading.
 
-        Returns:
-            Their number, or None if only reading tells it.
         Raises:
-            Failure: A file is not there.
+            Failure: A file does not exist.
         """
         size, is_known = 0, True
         for name in names:
@@ -94,7 +92,7 @@ class Documents:
         return size if is_known else None
 
     def format_of(self, name: str) -> Format:
-        """How a file is read: as it was said, or by its name."""
+        """Return the format of a file: the given one, or by its name."""
         if self.format is not None:
             return self.format
         path = Path(name)
@@ -102,7 +100,7 @@ class Documents:
         return _FORMATS.get(ending, "text")
 
     def _whole(self, file: BinaryIO, name: str) -> Iterator[Iterable[str]]:
-        """The file as one document; held as a whole only if it may have to be skipped."""
+        """Yield the file as one document; read at once only if it may have to be skipped."""
         if self.invalid == "skip":
             text = self._decoded(file.read(), name, 0)
             if text is not None:
@@ -115,7 +113,7 @@ class Documents:
         read = 0
         chunk = b"a first one"
         while chunk:
-            # Otherwise the pieces would raise errors that `read` does not.
+            # `read` cannot convert errors here: pieces are read after it has yielded them.
             with _named(name):
                 chunk = file.read(CHUNK_BYTES)
             state = decoder.getstate()
@@ -132,7 +130,7 @@ class Documents:
             read += len(chunk)
 
     def _lines(self, file: BinaryIO, name: str) -> Iterator[Iterable[str]]:
-        """Each line as a document, with its line end."""
+        """Yield each line, with its line end, as a document."""
         offset = 0
         for line in file:
             text = self._decoded(line, name, offset)
@@ -147,25 +145,25 @@ class Documents:
             offset += len(line)
             if text is None or not text.strip():
                 continue
-            place = f"{shown(name)}, line {number}"
+            source = f"{shown(name)}, line {number}"
             try:
                 row = json.loads(text)
             except (ValueError, RecursionError):
-                raise Failure(f"{place}: not JSON") from None
+                raise Failure(f"{source}: not JSON") from None
             value = row.get(self.column) if isinstance(row, dict) else None
             if not isinstance(value, str):
-                raise Failure(f"{place}: no text under {self.column!r}; --column names another key")
-            value = self._without_surrogates(value, place)
+                raise Failure(f"{source}: no text under {self.column!r}; set --column to the key")
+            value = self._without_surrogates(value, source)
             if value is not None:
-                self._labelled(row, place)
+                self._set_label(row, source)
                 yield (value,)
 
-    def _labelled(self, row: dict[str, Any], place: str) -> None:
-        """Take the label out of a row."""
+    def _set_label(self, row: dict[str, Any], source: str) -> None:
+        """Set `label` to that of a row."""
         if self.by is not None:
             label = row.get(self.by)
             if not isinstance(label, str):
-                raise Failure(f"{place}: no text under {self.by!r}, by which to group")
+                raise Failure(f"{source}: no text under {self.by!r} to group by")
             self.label = label
 
     def _rows(self, name: str) -> Iterator[Iterable[str]]:
@@ -175,11 +173,11 @@ class Documents:
             rows = labels.to_pylist() if others else [{}] * len(texts)
             for text, row in zip(texts, rows, strict=True):
                 number += 1
-                self._labelled(row, f"{shown(name)}, row {number}")
+                self._set_label(row, f"{shown(name)}, row {number}")
                 yield (text,)
 
     def _decoded(self, data: bytes, name: str, offset: int) -> str | None:
-        """The text; None if it is to be skipped."""
+        """Decode a document; None if it is skipped."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -187,14 +185,14 @@ class Documents:
                 raise _not_utf8(name, offset + error.start) from None
             return self._repaired(lambda: data.decode(errors="replace"))
 
-    def _without_surrogates(self, text: str, place: str) -> str | None:
+    def _without_surrogates(self, text: str, source: str) -> str | None:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             if self.invalid == "refuse":
                 raise Failure(
-                    f"{place}: a lone surrogate at character {error.start} of its text; "
-                    "--invalid replace or skip continues"
+                    f"{source}: a lone surrogate at character {error.start} of its text; use "
+                    "--invalid replace or skip"
                 ) from None
             return self._repaired(
                 lambda: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -209,23 +207,23 @@ class Documents:
         return repair()
 
 
-def what_was_not_utf8(replaced: int, skipped: int) -> str:
-    """A sentence on the documents that were not UTF-8; "" if all were."""
+def invalid_utf8_note(replaced: int, skipped: int) -> str:
+    """Return a note about documents that were not UTF-8; "" if there were none."""
     if not replaced and not skipped:
         return ""
-    return f"not UTF-8: {replaced} documents with replacements, {skipped} left out"
+    return f"not UTF-8: {replaced} documents with replacements, {skipped} skipped"
 
 
 def _not_utf8(name: str, offset: int) -> Failure:
     return Failure(
-        f"{shown(name)}: not UTF-8: byte {offset} starts no character; convert it first, or let "
-        "--invalid replace or skip go on"
+        f"{shown(name)}: not UTF-8: byte {offset} starts no character; convert it first, or use "
+        "--invalid replace or skip"
     )
 
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Failures of reading, as the command tells them."""
+    """Convert errors of reading to Failure with the name of the file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files and standard input, open: uncompressed if their content says that they are compressed."""
+"""Open files and standard input, and decompress them if their content is compressed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PARQUET: Final = b"PAR1"
 
 @contextmanager
 def opened(name: str) -> Iterator[BinaryIO]:
-    """Open a file for as long as the block runs.
+    """Open a file for the duration of the block.
 
     Args:
-        name: The file's; STANDARD_INPUT for standard input.
+        name: The file name; STANDARD_INPUT for standard input.
     Raises:
-        OSError: It cannot be opened.
-        Failure: It is compressed by what is not installed, or it is a Parquet file.
+        OSError: The file cannot be opened.
+        Failure: The package for its compression is not installed, or it is a Parquet file.
     """
     with sys.stdin.buffer if name == STANDARD_INPUT else Path(name).open("rb") as raw:
         start = cast(io.BufferedReader, raw).peek(4)[:4]
@@ -42,19 +42,18 @@ def opened(name: str) -> Iterator[BinaryIO]:
             with io.BufferedReader(_Zstd(raw, name), CHUNK_BYTES) as file:
                 yield cast(BinaryIO, file)
         elif start == _PARQUET:
-            raise Failure(f"{shown(name)}: a Parquet file: --format parquet reads it")
+            raise Failure(f"{shown(name)}: a Parquet file; use --format parquet")
         else:
             yield raw
 
 
 def shown(name: str) -> str:
-    """What messages call a file."""
+    """Return the name of a file in messages."""
     return "standard input" if name == STANDARD_INPUT else name
 
 
 class _Zstd(io.RawIOBase):
-    """Frames of zstd, one after the other. The package's own reader takes a file that is cut off
-    for one that ends there."""
+    """Reads zstd frames. Unlike the package's own reader, it detects a truncated file."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         try:
@@ -77,13 +76,13 @@ class _Zstd(io.RawIOBase):
         """Read the bytes that are available.
 
         Raises:
-            EOFError: The file is cut off, or damaged.
+            EOFError: The file is truncated or damaged.
         """
         while not self._output:
             self._input = self._input or self._file.read(CHUNK_BYTES)
             if not self._input:
                 if self._frame is not None:
-                    raise EOFError("its last frame is cut off")
+                    raise EOFError("its last frame is truncated")
                 return 0
             self._frame = self._frame or self._new_frame()
             try:

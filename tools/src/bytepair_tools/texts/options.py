@@ -1,4 +1,4 @@
-"""The options of every command that reads texts."""
+"""Options of commands that read texts."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ import argparse
 
 from bytepair_tools.texts.documents import Documents
 
-#: What `--help` says a FILE may be.
+#: The help text of FILE.
 FILES_HELP = "a text, plain or compressed by gzip or zstd; - for standard input"
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how files are read; each is None where it is not given."""
+    """Add the options of reading files; each is None if it is not given."""
     parser.add_argument(
         "--format",
         choices=("text", "lines", "jsonl", "parquet"),
-        help="what a document is: a file, a line or a row; by default a row of .jsonl, .ndjson "
-        "and .parquet, and any other file as a whole",
+        help="the unit of a document: a file, a line or a row (default: a row in .jsonl, .ndjson "
+        "and .parquet, else a file)",
     )
     parser.add_argument(
-        "--column", metavar="NAME", help="the column of text in JSON Lines and Parquet (text)"
+        "--column",
+        metavar="NAME",
+        help="the key (JSON Lines) or column (Parquet) of text (text)",
     )
     parser.add_argument(
         "--invalid",
         choices=("refuse", "replace", "skip"),
-        help="what to do with a document that is not UTF-8 (refuse)",
+        help="handling of documents that are not UTF-8 (refuse)",
     )
 
 
 def documents_of(args: argparse.Namespace) -> Documents:
-    """What the options come to; `by` is an option of some commands."""
+    """Return the reader for the options; only some commands have `--by`."""
     return Documents(
         format=args.format,
         column="text" if args.column is None else args.column,
@@ -39,10 +41,10 @@ def documents_of(args: argparse.Namespace) -> Documents:
 
 
 def natural_number(text: str) -> int:
-    """A number of things, as an option takes it.
+    """Parse a number of 0 or more, as the type of an option.
 
     Raises:
-        ArgumentTypeError: It is none.
+        ArgumentTypeError: The text is not such a number.
     """
     if not (text.isascii() and text.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")

@@ -1,4 +1,4 @@
-"""The rows of Parquet files: their texts, and columns that go with them."""
+"""Read texts and other columns from Parquet files."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from bytepair_tools.texts.opening import STANDARD_INPUT, shown
 if TYPE_CHECKING:
     import pyarrow
 
-#: Rows that are held at once.
+#: Number of rows of a batch.
 ROWS: Final = 1024
 
 
 def parquet_rows(
     name: str, column: str, others: Sequence[str] = ()
 ) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
-    """The rows of a file, this many at once.
+    """Yield the rows of a file, ROWS at a time.
 
     Args:
-        name: The file's; STANDARD_INPUT for standard input.
-        column: The one that holds texts.
-        others: Which others to give too.
-    Returns:
-        The texts, and the other columns of the same rows, in the requested order; at least once,
-        so that the types of those columns are known.
+        name: The file name; STANDARD_INPUT for standard input.
+        column: The column of texts.
+        others: Further columns.
+    Yields:
+        The texts, and the other columns of the same rows in the requested order; at least once, so
+        that the types of these columns are known.
     Raises:
-        Failure: It cannot be read, has no such column, or a row without a text.
+        Failure: The file cannot be read, lacks a column, or has a row without a text.
     """
     try:
         from pyarrow import ArrowException, RecordBatch, parquet
@@ -45,12 +45,11 @@ def parquet_rows(
             known = file.schema_arrow.names
             if column not in known:
                 raise Failure(
-                    f"{shown(name)}: no column {column!r}; --column names one of {', '.join(known)}"
+                    f"{shown(name)}: no column {column!r}; set --column to one of "
+                    f"{', '.join(known)}"
                 )
             if missing := [other for other in others if other not in known]:
-                raise Failure(
-                    f"{shown(name)}: no column {missing[0]!r}; there are {', '.join(known)}"
-                )
+                raise Failure(f"{shown(name)}: no column {missing[0]!r}; it has {', '.join(known)}")
             wanted_columns = list(dict.fromkeys((column, *others)))
             for batch in file.iter_batches(batch_size=ROWS, columns=wanted_columns):
                 texts = batch.column(column).to_pylist()

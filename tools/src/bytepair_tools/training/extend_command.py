@@ -1,4 +1,4 @@
-"""The command `bytepair extend`: more special tokens for an encoding."""
+"""The command `bytepair extend`: add special tokens to an encoding."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.shared.encodings import declared_encodings, only_one
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     base = _base(args.encoding)
     if base.template:
         raise Failure(
             f"{args.encoding}: {base.name} has a template ({', '.join(base.template_names)}), "
-            "which a rank file cannot hold; add the tokens to its own file instead"
+            "which a rank file cannot contain; add the tokens to its own file instead"
         )
     folder: Path = args.output
     name = args.name or folder.resolve().name
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror}") from None
     if (folder / file).exists():
-        raise Failure(f"{folder}: {file} exists already; give another --output")
+        raise Failure(f"{folder}: {file} already exists; use another --output")
     ranks = rank_file(ordinary_tokens(extended))
     lines = configuration(
         name,
@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
         pattern=extended.pattern,
         special_tokens=extended.special_tokens,
     )
-    write_whole(folder / file, [ranks])
-    write_whole(folder / "bytepair.toml", [lines.encode()])
+    write_atomically(folder / file, [ranks])
+    write_atomically(folder / "bytepair.toml", [lines.encode()])
     sys.stdout.write(f"{extended.n_vocab:,} tokens\n{lines}")
     return 0
 
 
 def _base(name: str) -> Encoding:
-    """The encoding that is extended: a built-in one, or the only one that a file declares."""
+    """Load the encoding to extend: a built-in one, or the only one that a file declares."""
     path = Path(name)
     if path.suffix != ".toml":
         return get_encoding(name)
@@ -62,7 +62,7 @@ def _base(name: str) -> Encoding:
 
 
 def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
-    """Spelling to id; those without an id get the next free ones."""
+    """Return spelling to id; tokens without an id get the next free ones."""
     tokens: dict[str, int] = {}
     for item in given:
         spelling, equals, number = item.rpartition("=")
@@ -75,28 +75,28 @@ def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair extend",
         allow_abbrev=False,
-        description="Write an encoding with more special tokens than it has, after checking that "
-        "no id has two meanings. Ordinary text has the same ids in both.",
+        description="Write a copy of an encoding with additional special tokens. Ids must be "
+        "unused. Ordinary text has the same ids in both encodings.",
     )
     parser.add_argument(
         "encoding",
         metavar="ENCODING",
         help=f"a built-in encoding ({', '.join(sorted(BUILTINS))}), or a TOML file that declares "
-        "one, such as bytepair train writes",
+        "one, such as that of bytepair train",
     )
     parser.add_argument(
         "--special",
         action="append",
         required=True,
         metavar="TOKEN[=ID]",
-        help="a special token, and its id; without one, the next that is free",
+        help="a special token with its id; by default the next free id; repeatable",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
     )
-    parser.add_argument("--name", help="the new encoding's name; the folder's without it")
+    parser.add_argument("--name", help="the new encoding's name (default: that of the folder)")
     return parser

@@ -1,4 +1,4 @@
-"""One training: take the counts, merge, write; stopped and resumed where it must be."""
+"""A training: obtain the counts, merge, and write the files; can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -16,38 +16,41 @@ from bytepair_engine.training.training import encoding_of
 
 from bytepair_tools.counts.display import Display
 from bytepair_tools.shared.failure import INTERRUPTED, Failure
-from bytepair_tools.shared.files import write_whole
+from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 
 
 class Source(Protocol):
-    """Where the counts come from."""
+    """A source of counts."""
 
     @property
     def replaced(self) -> int:
-        """How many documents had something replaced that was not UTF-8."""
+        """Number of documents with replaced bytes that were not UTF-8."""
 
     @property
     def skipped(self) -> int:
-        """How many documents were left out."""
+        """Number of skipped documents."""
 
     def count(self, interrupts: Interrupts, *, resume: bool) -> PretokenCounts:
-        """The counts; raises Failure where something is refused or interrupted."""
+        """Return the counts; raise Failure if input is rejected, or the work is interrupted."""
 
     def keep(self, counts: PretokenCounts, /) -> str:
-        """Keep what was counted although the training stops; a sentence that says where it is."""
+        """Save the counts of an interrupted training, and return a message about it."""
 
     def forget(self) -> None:
-        """Keep it no longer."""
+        """Delete the saved counts."""
 
 
 @dataclass
 class Job:
-    """What is to be done.
+    """A training.
 
     Attributes:
-        folder: Where everything is written; it exists.
-        name: The encoding's.
+        source: The source of the counts.
+        settings: The settings.
+        folder: The output folder, which exists.
+        name: The name of the encoding.
+        display: Shows the progress.
     """
 
     source: Source
@@ -57,13 +60,15 @@ class Job:
     display: Display
 
     def run(self, *, resume: bool) -> tuple[Trained, Encoding, list[str]]:
-        """Train, and write what came of it.
+        """Train, and write the files.
 
+        Args:
+            resume: Whether to continue from the checkpoint.
         Returns:
-            The merge table, its encoding, and notes on what was not written.
+            The result, its encoding, and notes on files that were not written.
         Raises:
-            Failure: Something was refused, or the person interrupted it. Where texts had been
-                counted, there is a checkpoint.
+            Failure: Input was rejected, or the user interrupted the work. If texts were counted,
+                there is a checkpoint.
             TrainingError: There is no text.
         """
         with Interrupts() as interrupts:
@@ -95,10 +100,10 @@ class Job:
         )
         notes = []
         try:
-            write_whole(self.folder / "tokenizer.json", [tokenizer_json(trained).encode()])
+            write_atomically(self.folder / "tokenizer.json", [tokenizer_json(trained).encode()])
         except TrainingError as error:
             notes.append(f"no tokenizer.json was written: {error}")
-        write_whole(self.folder / "bytepair.toml", [lines.encode()])
-        # Last: where it is, everything is.
-        write_whole(self.folder / file, [ranks])
+        write_atomically(self.folder / "bytepair.toml", [lines.encode()])
+        # Last, so that its presence means that all files are complete.
+        write_atomically(self.folder / file, [ranks])
         return notes

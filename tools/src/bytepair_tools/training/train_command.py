@@ -1,4 +1,4 @@
-"""The command `bytepair train`: texts in, a merge table out."""
+"""The command `bytepair train`: train a vocabulary on texts or on counts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.reading import Reading
 from bytepair_tools.counts.source import CountFiles
 from bytepair_tools.shared.failure import USAGE, Failure
-from bytepair_tools.texts.documents import Documents, what_was_not_utf8
+from bytepair_tools.texts.documents import Documents, invalid_utf8_note
 from bytepair_tools.texts.options import documents_of
 from bytepair_tools.training.run import Job, Source
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; its exit status."""
+    """Run the command, and return its exit status."""
     try:
         job = _job(args)
     except BytepairError as error:
@@ -40,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
         trained, encoding, notes = job.run(resume=args.resume)
     finally:
         job.display.end()
-    _tell(args, job, trained, encoding, notes)
+    _print_result(args, job, trained, encoding, notes)
     return 0
 
 
 def _job(args: argparse.Namespace) -> Job:
     if bool(args.files) == bool(args.counts):
-        raise Failure("give texts, or counts by --counts, and not both", USAGE)
+        raise Failure("either texts or --counts is required, and not both", USAGE)
     settings = TrainingSettings.checked(
         vocab_size=args.vocab_size,
         pattern=given_pattern(args, "" if args.name else f" --name {_proposed_name(args)}"),
@@ -60,7 +60,7 @@ def _job(args: argparse.Namespace) -> Job:
     if not name or "/" in name:
         proposed = _proposed_name(args)
         raise Failure(
-            f"{name!r} is not a valid name for an encoding; give one, such as --name {proposed}",
+            f"{name!r} is not a valid name for an encoding; use another, such as --name {proposed}",
             USAGE,
         )
     try:
@@ -68,7 +68,7 @@ def _job(args: argparse.Namespace) -> Job:
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror}") from None
     if (folder / f"{name}.tiktoken").exists():
-        raise Failure(f"{folder}: {name}.tiktoken exists already; give another --output")
+        raise Failure(f"{folder}: {name}.tiktoken already exists; use another --output")
     documents = documents_of(args)
     size = None if args.counts else documents.size(args.files)
     display = Display(as_json=args.json, size=size)
@@ -76,7 +76,7 @@ def _job(args: argparse.Namespace) -> Job:
 
 
 def _proposed_name(args: argparse.Namespace) -> str:
-    """A name for the encoding: of the first file and the size, as "notes-32k"."""
+    """Return a name for the encoding from the first file and the size, such as "notes-32k"."""
     first = next(iter(args.files or args.counts), "-")
     stem = re.sub(r"[^a-z0-9]+", "-", Path(first).name.partition(".")[0].lower()).strip("-")
     size: int = args.vocab_size
@@ -112,7 +112,7 @@ def _source(
     )
 
 
-def _tell(
+def _print_result(
     args: argparse.Namespace, job: Job, trained: Trained, encoding: Encoding, notes: Sequence[str]
 ) -> None:
     source = job.source
@@ -135,35 +135,35 @@ def _tell(
         return
     lines = [
         f"{encoding.n_vocab:,} tokens, {trained.text_bytes / trained.text_tokens:.2f} bytes per "
-        f"token of the {trained.text_bytes:,} bytes that were read",
+        f"token in the {trained.text_bytes:,} bytes of text",
         f"{job.folder}: {job.name}.tiktoken, tokenizer.json, bytepair.toml"
         if not notes
         else f"{job.folder}: {job.name}.tiktoken, bytepair.toml",
-        f"serve it: bytepair-server --config {job.folder / 'bytepair.toml'}",
+        f"to serve it: bytepair-server --config {job.folder / 'bytepair.toml'}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     if not trained.is_complete:
         sys.stderr.write(
-            f"bytepair train: {len(trained.merges):,} merges, and then no pair was left that "
-            f"stands {trained.settings.min_frequency} times or more: {encoding.n_vocab:,} tokens "
-            f"instead of {trained.settings.vocab_size:,}\n"
+            f"bytepair train: stopped after {len(trained.merges):,} merges, because no pair occurs "
+            f"{trained.settings.min_frequency} times or more: {encoding.n_vocab:,} tokens instead "
+            f"of {trained.settings.vocab_size:,}\n"
         )
     for note in notes:
         sys.stderr.write(f"bytepair train: {note}\n")
-    if note := what_was_not_utf8(source.replaced, source.skipped):
+    if note := invalid_utf8_note(source.replaced, source.skipped):
         sys.stderr.write(f"bytepair train: {note}\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser."""
     parser = argparse.ArgumentParser(
         prog="bytepair train",
         allow_abbrev=False,
-        description="Train a merge table on texts: byte-level byte-pair encoding over the "
-        "pre-tokens of a split pattern. Writes a rank file, a tokenizer.json for HuggingFace "
-        "tokenizers, and the lines of configuration that serve it.",
-        epilog="A document is a unit: nothing merges across its ends. Ctrl-C leaves a checkpoint "
-        "in the output folder, from which --resume continues to the same table.",
+        description="Train a vocabulary on texts: byte-level byte-pair encoding over the "
+        "pre-tokens of a split pattern. Writes a rank file, a tokenizer.json for Hugging Face's "
+        "tokenizers, and a configuration file for the server.",
+        epilog="Nothing merges across the ends of a document. Ctrl-C writes a checkpoint to the "
+        "output folder, from which --resume continues with the same result.",
     )
     add_files(parser, nargs="*")
     parser.add_argument(
@@ -171,27 +171,27 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="instead of texts, pre-token counts in Parquet, or folders of them, as bytepair "
-        "count-pretokens and bytepair corpus count-pretokens write",
+        help="instead of texts: Parquet files of pre-token counts, or folders of them, as written "
+        "by bytepair count-pretokens and bytepair corpus count-pretokens",
     )
     parser.add_argument(
         "--vocab-size",
         type=int,
         required=True,
         metavar="N",
-        help="size of the vocabulary, with the 256 bytes and the special tokens",
+        help="size of the vocabulary, including the 256 bytes and the special tokens",
     )
     add_pattern(parser)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="the folder to write to"
     )
-    parser.add_argument("--name", help="the encoding's name; the folder's without it")
+    parser.add_argument("--name", help="the encoding's name (default: that of the folder)")
     parser.add_argument(
         "--special",
         action="append",
         default=[],
         metavar="TOKEN",
-        help="a special token; may be given several times, in the order of the ids",
+        help="a special token; repeatable, in order of ids",
     )
     parser.add_argument(
         "--min-frequency",
@@ -204,8 +204,8 @@ def parser() -> argparse.ArgumentParser:
         "--ties",
         choices=("lowest", "first-seen"),
         default="lowest",
-        help="of equally frequent pairs, merge the one of the lowest ids, as HuggingFace's "
-        "BpeTrainer does, or the one that stands first, as minbpe does (lowest)",
+        help="of equally frequent pairs, merge the one with the lowest ids, as Hugging Face's "
+        "BpeTrainer does, or the one that occurs first, as minbpe does (lowest)",
     )
     parser.add_argument(
         "--byte-order",
