@@ -1,11 +1,11 @@
-"""Write `pipeline/unicode_tables.py`: where the tables of Unicode behind published tokenizers are
-not those of this Python or of the engine's split patterns.
+"""Write `pipeline/unicode_tables.py`: the differences between the Unicode tables of published
+tokenizers and those of Python and of the engine's split patterns.
 
     pip install tokenizers==0.23.3 unicodedata2==18.0.0
     cd engine/python/bytepair_engine/pipeline
     python ../../../tools/normaliser_tables.py > unicode_tables.py
 
-`tokenizers` is asked about every code point; `unicodedata2` knows more of them than it does.
+Every code point is tested with `tokenizers`, and with the newer tables of `unicodedata2`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMS = {
 
 
 def ranges(characters: Iterable[str]) -> list[tuple[int, int]]:
-    """The code points as ranges, both ends included."""
+    """Return the code points as inclusive ranges."""
     found: list[tuple[int, int]] = []
     for code in sorted(map(ord, characters)):
         if found and found[-1][1] == code - 1:
@@ -37,7 +37,7 @@ def ranges(characters: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def younger() -> set[str]:
-    """What decomposes, composes or is reordered today, and did not in the tokenizers' tables."""
+    """Return the characters that decompose, compose or are reordered only in newer tables."""
     found = {
         c
         for c in CHARACTERS
@@ -52,7 +52,7 @@ def younger() -> set[str]:
         if FORMS["NFD"].normalize_str(text) != unicodedata2.normalize("NFD", text)
     }
     parts = {part for c in found for part in unicodedata2.normalize("NFD", c) if len(c) == 1}
-    # A pair that composes only today: the younger of the two stands alone.
+    # Of a pair that composes only in newer tables, exclude the newer character.
     pairs = {
         max(a, b)
         for a in parts
@@ -63,20 +63,20 @@ def younger() -> set[str]:
 
 
 def split_alone(step: object) -> set[str]:
-    """The characters that a pre-tokenizer cuts out of a word."""
+    """Return the characters that a pre-tokenizer isolates within a word."""
     split: Callable[[str], list[object]] = step.pre_tokenize_str  # type: ignore[attr-defined]
     return {c for c in CHARACTERS if len(split(f"a{c}a")) > 1}
 
 
 def removed(**settings: bool) -> set[str]:
-    """What BERT's normaliser takes out of a word."""
+    """Return the characters that BERT's normaliser removes from a word."""
     steps = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
     normaliser = normalizers.BertNormalizer(**{**dict.fromkeys(steps, False), **settings})
     return {c for c in CHARACTERS if normaliser.normalize_str(f"a{c}b") == "ab"}
 
 
 def matched(pattern: str) -> set[str]:
-    """The characters that a pattern matches."""
+    """Return the characters that a pattern matches."""
     return set(regex.findall(pattern, "".join(CHARACTERS)))
 
 
@@ -96,23 +96,25 @@ def main() -> None:
     print("from __future__ import annotations\n\nfrom typing import Final")
     write_set(
         "YOUNGER",
-        "Characters that normalise today and did not yet: a set's content in docs/patterns.md.",
+        "Characters with a newer normalisation than in the tokenizers' tables: content of a set.",
         younger(),
     )
     numbers = split_alone(pre_tokenizers.Digits(individual_digits=True))
-    write_set("MORE_NUMBERS", "Numbers that are not in `\\p{N}`.", numbers - matched(r"\p{N}"))
+    write_set("MORE_NUMBERS", "Numbers outside `\\p{N}`.", numbers - matched(r"\p{N}"))
     assert not matched(r"\p{N}") - numbers
     marks = split_alone(pre_tokenizers.Punctuation())
-    write_set("MORE_MARKS", "Punctuation that is not in `\\p{P}`.", marks - matched(r"\p{P}"))
-    write_set("NO_MARKS", "What is in `\\p{P}` and no punctuation.", matched(r"\p{P}") - marks)
+    write_set("MORE_MARKS", "Punctuation outside `\\p{P}`.", marks - matched(r"\p{P}"))
+    write_set(
+        "NO_MARKS", "Characters in `\\p{P}` that are not punctuation.", matched(r"\p{P}") - marks
+    )
     accents, known = removed(strip_accents=True), matched(r"\p{Mn}")
-    what = "What BERT's normaliser takes for an accent, and is not in `\\p{Mn}`."
-    write_set("MORE_ACCENTS", what, accents - known)
-    what = "What is in `\\p{Mn}`, and no accent to BERT's normaliser."
-    write_set("NO_ACCENTS", what, known - accents)
+    comment = "Accents of BERT's normaliser outside `\\p{Mn}`."
+    write_set("MORE_ACCENTS", comment, accents - known)
+    comment = "Characters in `\\p{Mn}` that are not accents of BERT's normaliser."
+    write_set("NO_ACCENTS", comment, known - accents)
     controls, known = removed(clean_text=True), matched(r"[\p{Cc}\p{Cf}\p{Co}\ufffd]")
-    what = "What is in `\\p{Cc}` or `\\p{Cf}`, and no control character to BERT's normaliser."
-    write_set("NO_CONTROLS", what, known - controls)
+    comment = "`\\p{Cc}` and `\\p{Cf}` without the control characters of BERT's normaliser."
+    write_set("NO_CONTROLS", comment, known - controls)
     assert not controls - known
     lower = normalizers.Lowercase()
     print("\n#: Lower-case mappings that some versions of Python lack.")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Characters that normalise today and did not yet: a set's content in docs/patterns.md.
+#: Characters with a newer normalisation than in the tokenizers' tables: content of a set.
 YOUNGER: Final = (
     r"\U00000558"
     r"\U0000058b-\U0000058c"
@@ -95,13 +95,13 @@ YOUNGER: Final = (
     r"\U0001fbf0-\U0001fbf9"
 )
 
-#: Numbers that are not in `\p{N}`.
+#: Numbers outside `\p{N}`.
 MORE_NUMBERS: Final = (
     r"\U00011de0-\U00011de9"
     r"\U00016ff4-\U00016ff6"
 )
 
-#: Punctuation that is not in `\p{P}`.
+#: Punctuation outside `\p{P}`.
 MORE_MARKS: Final = (
     r"\U00000024"
     r"\U0000002b"
@@ -114,7 +114,7 @@ MORE_MARKS: Final = (
     r"\U000111c9"
 )
 
-#: What is in `\p{P}` and no punctuation.
+#: Characters in `\p{P}` that are not punctuation.
 NO_MARKS: Final = (
     r"\U0000061d"
     r"\U000009fd"
@@ -157,13 +157,13 @@ NO_MARKS: Final = (
     r"\U0001e95e-\U0001e95f"
 )
 
-#: What BERT's normaliser takes for an accent, and is not in `\p{Mn}`.
+#: Accents of BERT's normaliser outside `\p{Mn}`.
 MORE_ACCENTS: Final = (
     r"\U00001734"
     r"\U0001171e"
 )
 
-#: What is in `\p{Mn}`, and no accent to BERT's normaliser.
+#: Characters in `\p{Mn}` that are not accents of BERT's normaliser.
 NO_ACCENTS: Final = (
     r"\U000007fd"
     r"\U00000897-\U0000089f"
@@ -268,7 +268,7 @@ NO_ACCENTS: Final = (
     r"\U0001e944-\U0001e94a"
 )
 
-#: What is in `\p{Cc}` or `\p{Cf}`, and no control character to BERT's normaliser.
+#: `\p{Cc}` and `\p{Cf}` without the control characters of BERT's normaliser.
 NO_CONTROLS: Final = (
     r"\U00000009-\U0000000a"
     r"\U0000000d"

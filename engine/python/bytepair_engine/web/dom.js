@@ -1,9 +1,9 @@
-/** Elements. All text becomes text nodes: nothing here reads HTML. */
+/** Helpers for elements. All text becomes text nodes: HTML is never parsed. */
 
-/** The element of an id, which the page has. */
+/** The element with an id, which must exist. */
 export const $ = (id) => document.getElementById(id);
 
-/** A new element: `h("b", {class: "x", onclick: f}, "text", child)`. */
+/** Create an element: `h("b", {class: "x", onclick: f}, "text", child)`. */
 export function h(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -15,15 +15,15 @@ export function h(tag, attributes = {}, ...children) {
     return element;
 }
 
-/** Make the options of a select these, and choose one of them. */
+/** Replace the options of a select element, and select one of them. */
 export function fill(select, names, chosen) {
     select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
     select.value = names.includes(chosen) ? chosen : (names[0] ?? "");
     return select.value;
 }
 
-/** 1234567 as 1,234,567. */
+/** Format a number: 1,234,567. */
 export const number = (n) => Number(n).toLocaleString("en");
 
-/** "1 token", "2 tokens". */
+/** Format a number with a noun: "1 token", "2 tokens". */
 export const plural = (n, noun) => `${number(n)} ${noun}${Number(n) === 1 ? "" : "s"}`;

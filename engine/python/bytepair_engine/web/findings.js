@@ -1,11 +1,11 @@
-/** What is found in a text: underlined in it, listed and explained. */
+/** The findings in a text: underlined, listed and explained. */
 
 import { $, h, number, plural } from "./dom.js";
 import { drawRanges } from "./ranges.js";
 import { codePoint, spoken } from "./visible.js";
 
-/** Findings that are listed; all are counted. */
-const SHOWN = 40;
+/** Maximum number of findings listed; all are counted. */
+const MAX_LISTED = 40;
 
 const EXPLAINED = {
     TRAILING_WHITESPACE:
@@ -27,8 +27,8 @@ const EXPLAINED = {
 };
 
 /**
- * Draw what was found, into the elements of the page that are for it.
- * @param found `{findings, total, count, stableTokens, stableEnd}`; places are UTF-16 code units.
+ * Draw findings into their elements of the page.
+ * @param found `{findings, total, count, stableTokens, stableEnd}`; positions are UTF-16 code units.
  */
 export function drawFindings(text, { findings, total, count, stableTokens, stableEnd }) {
     $("findings-status").textContent =
@@ -51,7 +51,7 @@ export function drawFindings(text, { findings, total, count, stableTokens, stabl
                 ? [h("span", { class: "border" }, "stable up to here")]
                 : [],
     );
-    const listed = findings.slice(0, SHOWN);
+    const listed = findings.slice(0, MAX_LISTED);
     $("findings-list").replaceChildren(
         ...listed.map((finding, i) => entry($("findings-text"), finding, i, text)),
     );
@@ -59,7 +59,7 @@ export function drawFindings(text, { findings, total, count, stableTokens, stabl
         total > listed.length ? `${number(total - listed.length)} more are not listed.` : "";
 }
 
-function entry(place, finding, i, text) {
+function entry(root, finding, i, text) {
     const { code, start, end } = finding;
     const about = [
         ...(finding.token ? [spoken(finding.token)] : []),
@@ -67,13 +67,13 @@ function entry(place, finding, i, text) {
         ...(finding.tokenId != null ? [`id ${finding.tokenId}`] : []),
     ].join(", ");
     const show = (isOn) => {
-        for (const part of place.querySelectorAll("[data-at]")) {
+        for (const part of root.querySelectorAll("[data-at]")) {
             part.classList.toggle(
                 "current",
                 isOn && part.dataset.at.split(" ").includes(String(i)),
             );
         }
-        if (isOn) place.querySelector(".current")?.scrollIntoView({ block: "nearest" });
+        if (isOn) root.querySelector(".current")?.scrollIntoView({ block: "nearest" });
     };
     const before = [...text.slice(0, start)].length;
     return h(

@@ -1,13 +1,13 @@
-/** Tokens: ids, and the bytes that each stands for. */
+/** A list of tokens with their bytes. */
 
-/** Bytes of base64. */
+/** Decode base64 to bytes. */
 export function bytesOf(base64) {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-/** A list of tokens. `starts` has one entry more than `ids`: token i is bytes starts[i] to starts[i+1]. */
+/** A list of tokens. `starts` has one entry more than `ids`: token i has the bytes starts[i] to starts[i+1]. */
 export class Tokens {
-    /** `facts` gives more to say of token i: a list of [term, text]. */
+    /** `facts` returns further properties of token i: a list of [term, text]. */
     constructor(ids, starts, bytes, encoding, facts = () => []) {
         Object.assign(this, { ids, starts, bytes, encoding, facts });
         this.special = new Map(

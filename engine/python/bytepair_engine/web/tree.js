@@ -1,18 +1,18 @@
-/** How a token is merged: as a tree, and step by step. */
+/** The merges of a token, as a tree and step by step. */
 
 import { h, plural } from "./dom.js";
 import { hex, shown, textOf } from "./visible.js";
 
-/** What is deeper in a tree, or comes later, is counted and not drawn. */
-const MOST_LEVELS = 48;
-const MOST_STEPS = 64;
+/** Maximum depth and number of steps drawn; further ones are counted. */
+const MAX_LEVELS = 48;
+const MAX_STEPS = 64;
 
 /**
- * Draw how a token is merged.
- * @param parts `{bytes, id, order, left, right}`: its units, then what each merge makes, in the
- *   order of the merges; `left` and `right` are the places in this list of what it is made of.
- * @param orderName What `order` is: a rank, a priority or a score.
- * @returns Its description.
+ * Draw the merges of a token.
+ * @param parts `{bytes, id, order, left, right}`: its units, then the results of its merges in
+ *   order; `left` and `right` are the indices of the merged parts.
+ * @param orderName The meaning of `order`: "rank", "priority" or "score".
+ * @returns A description.
  */
 export function drawTree(root, id, parts, orderName) {
     const merges = parts.filter(isMerged).length;
@@ -33,8 +33,8 @@ export function drawTree(root, id, parts, orderName) {
         ),
         h("h2", {}, "Step by step"),
         h("ol", { class: "steps", start: 0 }, ...steps(parts, orderName)),
-        ...(merges > MOST_STEPS
-            ? [h("p", { class: "soft" }, `… and ${plural(merges - MOST_STEPS, "merge")} more`)]
+        ...(merges > MAX_STEPS
+            ? [h("p", { class: "soft" }, `… and ${plural(merges - MAX_STEPS, "merge")} more`)]
             : []),
     );
     const units = parts.length - merges;
@@ -47,8 +47,8 @@ const isMerged = ({ left }) => left !== undefined;
 
 function branch(parts, part, orderName, level) {
     const order = isMerged(part) ? ` ${orderName} ${part.order}` : "";
-    const hidden = level === MOST_LEVELS ? below(parts, part) : 0;
-    const said = [
+    const hidden = level === MAX_LEVELS ? below(parts, part) : 0;
+    const details = [
         part.id === undefined ? "" : ` id ${part.id}`,
         orderName === "rank" ? "" : order,
         hidden ? ` … and ${hidden} parts below` : "",
@@ -61,7 +61,7 @@ function branch(parts, part, orderName, level) {
         "li",
         {},
         label(part),
-        h("span", { class: "soft" }, said.join("")),
+        h("span", { class: "soft" }, details.join("")),
         ...(halves.length ? [h("ul", {}, ...halves)] : []),
     );
 }
@@ -76,12 +76,12 @@ function below(parts, root) {
 }
 
 function* steps(parts, orderName) {
-    const line = (said, states, merged) =>
-        h("li", {}, said, ...states.flatMap((i) => [label(parts[i], i === merged), " "]));
+    const line = (title, states, merged) =>
+        h("li", {}, title, ...states.flatMap((i) => [label(parts[i], i === merged), " "]));
     let states = [...parts.keys()].filter((i) => !isMerged(parts[i]));
     yield line("parts: ", states, -1);
     const first = states.length;
-    for (let i = first; i < Math.min(parts.length, first + MOST_STEPS); i++) {
+    for (let i = first; i < Math.min(parts.length, first + MAX_STEPS); i++) {
         states = states.toSpliced(states.indexOf(parts[i].left), 2, i);
         yield line(`${orderName} ${parts[i].order}: `, states, i);
     }

@@ -1,12 +1,12 @@
-/** A list of tokens on the page, drawn where it is looked at, and the description of one of them. */
+/** A list of tokens, rendered lazily, and the description of one of them. */
 
 import { h, number, plural } from "./dom.js";
 import { hex, shown, spoken, textOf } from "./visible.js";
 
 const COLOURS = 6;
-/** Tokens of one block: it ends at a line's end if there is one in time. */
+/** Number of tokens from which a block ends at the next line feed, and the maximum. */
 const BLOCK = 200;
-const LONGEST_BLOCK = 500;
+const MAX_BLOCK = 500;
 const LINE_PX = 32;
 const CHARACTER_PX = 10;
 const STEPS = {
@@ -20,19 +20,19 @@ const STEPS = {
 const LINE_FEED = 10;
 let views = 0;
 
-/** One list. Blocks are empty until they come near to what is visible. */
+/** A list of tokens. Blocks are filled when they come near the visible area. */
 export class TokenView {
     #blocks = [];
     #current = -1;
     #tokens = null;
 
     /**
-     * @param place The element that gets the list.
-     * @param label Its name.
-     * @param detail The element that describes the token that is pointed at, or the chosen one.
-     * @param onChoose Called with the tokens and the chosen one.
+     * @param parent The element to which the list is appended.
+     * @param label The accessible name of the list.
+     * @param detail The element for the description of the hovered or chosen token.
+     * @param onChoose Called with the tokens and the index of the chosen one.
      */
-    constructor(place, label, detail, onChoose = () => {}) {
+    constructor(parent, label, detail, onChoose = () => {}) {
         this.prefix = `t${views++}-`;
         Object.assign(this, { detail, onChoose });
         this.root = h("div", {
@@ -46,7 +46,7 @@ export class TokenView {
             onmouseleave: () => this.#describe(this.#current),
             onfocus: () => this.#current < 0 && this.choose(0),
         });
-        place.append(this.root);
+        parent.append(this.root);
         this.seen = new IntersectionObserver(
             (entries) => {
                 for (const { isIntersecting, target } of entries)
@@ -56,7 +56,7 @@ export class TokenView {
         );
     }
 
-    /** Show other tokens. Blocks that stay as they were are kept. */
+    /** Show other tokens. Unchanged blocks are reused. */
     show(tokens) {
         this.#tokens = tokens;
         const width = this.root.clientWidth || 600;
@@ -161,7 +161,7 @@ export class TokenView {
         return this.#current >= 0;
     }
 
-    /** Make a token the chosen one. */
+    /** Choose a token. */
     choose(i, scrolls = true) {
         if (i < 0 || !this.#tokens || i >= this.#tokens.length) return;
         const block = this.#blocks.find(({ to }) => i < to);
@@ -171,7 +171,7 @@ export class TokenView {
         option.setAttribute("aria-selected", "true");
         this.root.setAttribute("aria-activedescendant", option.id);
         this.#current = i;
-        this.#describe(i); // first: what is scrolled to must not be behind it
+        this.#describe(i); // before scrolling, or the description could cover the token
         if (scrolls) option.scrollIntoView({ block: "nearest" });
         this.onChoose(this.#tokens, i);
     }
@@ -198,12 +198,12 @@ function blockEnd(tokens, from) {
     while (to < tokens.length) {
         to = tokens.group(to)[1];
         const endsLine = tokens.bytes[tokens.starts[to] - 1] === LINE_FEED;
-        if ((to - from >= BLOCK && endsLine) || to - from >= LONGEST_BLOCK) break;
+        if ((to - from >= BLOCK && endsLine) || to - from >= MAX_BLOCK) break;
     }
     return to;
 }
 
-/** What a block is drawn from, as one string. */
+/** All data that determine a block, as one string. */
 function keyOf(tokens, from, to) {
     let key = `${tokens.encoding.name} ${tokens.ids.slice(from, to)} ${tokens.starts.slice(from, to + 1)}`;
     if (tokens.differs) for (let i = from; i < to; i++) if (tokens.differs.has(i)) key += ` ${i}`;
@@ -234,7 +234,7 @@ function description(tokens, i) {
     add("id", String(id));
     if (tokens.unknown.has(id)) add("kind", "not an id of this encoding");
     else if (tokens.special.has(id)) add("kind", "control token");
-    else for (const [term, said] of tokens.facts(i)) add(term, said);
+    else for (const [term, value] of tokens.facts(i)) add(term, value);
     if (text !== null) add("text", ...shown(text));
     add("bytes", hex(bytes) || "none");
     add(

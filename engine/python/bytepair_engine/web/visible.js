@@ -1,9 +1,9 @@
-/** Text and bytes made visible. Nothing that is shown can hide, reorder or join what is beside it. */
+/** Show text and bytes so that they cannot hide, reorder or join adjacent content. */
 
 import { h } from "./dom.js";
 
-// Control, format, surrogate, private and unassigned characters, and all white space: as
-// `bytepair explain` has it.
+// Control, format, surrogate, private and unassigned characters, and all white space: the same as in
+// `bytepair explain`.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}]/u;
 const ALL_HIDDEN = new RegExp(HIDDEN, "gu");
 const OTHER_HIDDEN = /(?![ \t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}]/gu;
@@ -12,7 +12,7 @@ const SIGNS = { " ": "·", "\t": "⇥", "\n": "↵" };
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text of bytes; null where they are not UTF-8. */
+/** Decode bytes to text; null if they are not UTF-8. */
 export function textOf(bytes) {
     try {
         return strict.decode(bytes);
@@ -21,18 +21,18 @@ export function textOf(bytes) {
     }
 }
 
-/** "F0 9F 98 80". */
+/** Format bytes: "F0 9F 98 80". */
 export const hex = (bytes) =>
     Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 
-/** How a hidden character is named: "U+202E". */
+/** The name of a hidden character: "U+202E". */
 export const codePoint = (character) =>
     "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
 
-/** Nodes that show a long text: spaces, tabs and lines as they are, all else that is hidden by name. */
+/** Nodes for a long text: spaces, tabs and line feeds unchanged, other hidden characters by name. */
 export const shownFlowing = (text) => shown(text, OTHER_HIDDEN);
 
-/** Nodes that show a text. A line feed is shown by a sign, and breaks the line too. */
+/** Nodes for a text: hidden characters by sign or name. A line feed also breaks the line. */
 export function shown(text, hidden = ALL_HIDDEN) {
     const nodes = [];
     if (MARK.test(text)) text = "\u25CC" + text;
@@ -49,7 +49,7 @@ export function shown(text, hidden = ALL_HIDDEN) {
     return nodes;
 }
 
-/** The same as one string, for labels. */
+/** A text with its hidden characters by name, as one string for labels. */
 export function spoken(text) {
     return text.replace(ALL_HIDDEN, (character) =>
         character === " " ? " " : character === "\n" ? " line feed " : ` ${codePoint(character)} `,
