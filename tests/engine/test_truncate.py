@@ -281,8 +281,9 @@ def test_without_split_points_short_texts_are_cut_and_long_ones_are_errors() -> 
     assert encoding.count(kept) <= 9
     longer = range(len(kept) + 1, len(text))
     assert all(encoding.count(text[:end]) > 9 for end in longer)
-    long = "ab " * 400
+    long = "ab " * 800
     for keep in KEEPS:
-        assert encoding.truncate(long, 1200, keep=keep) == long
+        assert encoding.truncate(long, 2400, keep=keep) == long
+        assert encoding.count(encoding.truncate(long, 9, keep=keep)) == 9
         with pytest.raises(PieceTooLong):
-            encoding.truncate(long, 9, keep=keep)
+            encoding.truncate(long, 1000, keep=keep)

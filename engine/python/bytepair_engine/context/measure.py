@@ -3,7 +3,8 @@
 Counts are not monotone: a longer text can have fewer tokens. What makes them searchable are safe
 split points (docs/streaming.md): the tokens before one and after one never change each other, so
 counts from one to the next add up, and once more tokens stand before one than there may be, no
-longer text can fit. Between two of them everything is tried.
+longer text can fit. Between two of them everything is tried that may fit by the fewest tokens that
+it can have (`covering`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import ClassVar, Final
 
 from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
+from bytepair_engine.context.covering import cover
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.encoder import split_points
@@ -131,6 +133,7 @@ class Measure:
             guess = last.place + step
             place = end if guess >= end else self._split_point(last.place, guess)
             if place == last.place < end:
+                beyond = self._end_covered(last, budget)
                 step *= 4
                 continue
             count = last.count + self._between(start, last.place, place, budget - last.count)
@@ -145,6 +148,7 @@ class Measure:
             last = marks[-1]
             found = self._near(last.place, beyond)
             if found is None:
+                beyond = min(beyond, self._end_covered(last, budget) or beyond)
                 self._check(last.place, beyond)
                 break
             count = last.count + self._between(start, last.place, found, budget - last.count)
@@ -192,6 +196,10 @@ class Measure:
             last = marks[-1]
             guess = last.place - step
             place = start if guess <= start else self._split_point(start, guess)
+            if place == start < guess:
+                beyond = self._start_covered(start, last, budget)
+                if beyond is not None:
+                    break
             count = last.count + self._between(start, place, last.place, budget - last.count)
             if count > budget:
                 beyond = place
@@ -204,6 +212,8 @@ class Measure:
             last = marks[-1]
             found = self._near(beyond, last.place)
             if found is None:
+                covered = self._start_covered(start, last, budget)
+                beyond = beyond if covered is None else max(beyond, covered)
                 self._check(beyond, last.place)
                 break
             count = last.count + self._between(start, found, last.place, budget - last.count)
@@ -284,6 +294,18 @@ class Measure:
         while (earlier := self._split_point(start, found - 1)) > start:
             found = earlier
         return found
+
+    def _end_covered(self, mark: Mark, budget: int) -> int | None:
+        """As `beyond` of `forwards`, by the fewest tokens that the text behind a mark can have."""
+        known = cover(self._encoding)
+        return None if known is None else known.end(self.text, mark.place, budget - mark.count)
+
+    def _start_covered(self, start: int, mark: Mark, budget: int) -> int | None:
+        """As `beyond` of `backwards`, likewise."""
+        known = cover(self._encoding)
+        if known is None:
+            return None
+        return known.start(self.text, start, mark.place, budget - mark.count)
 
     def _between(self, start: int, place: int, end: int, limit: int) -> int:
         """The tokens from a split point to another, or `limit` + 1; the text begins at `start`."""

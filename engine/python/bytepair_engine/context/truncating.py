@@ -80,8 +80,9 @@ def truncated(
         SpecialTokenFound: `text` contains a disallowed special token.
         InvalidUnicode: A lone surrogate.
         InvalidOption: An argument outside its domain.
-        PieceTooLong: Where the text would be cut, more than 1,024 characters have no split point;
-            not for rank tables with a published pattern. Without `can_stream` no text has any.
+        PieceTooLong: Of the text that may fit, where it would be cut, more than 1,024 characters
+            have no split point; not for rank tables with a published pattern. Without `can_stream`
+            no text has any.
     """
     if max_tokens < 0:
         raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")

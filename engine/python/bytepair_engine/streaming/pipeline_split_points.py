@@ -63,12 +63,12 @@ from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 #: Patterns whose splits depend only on the characters on both sides: single characters, and words
 #: and other characters.
 _WORDS: Final = r"\w+|[^\w\s]+"
-_ONE_CHARACTER: Final = regex.compile(
+ONE_CHARACTER: Final = regex.compile(
     r"(?s)(?:\\?.|\\s|(?:\(\?!\[[^\[\]]*\]\))?\[(?:[^\[\]\\]|\\.)*\])"
 )
 
-#: Steps that remove all white space from pieces.
-_WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
+#: Splits that leave no white space in any piece.
+WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
 
 _BYTES: Final = 256
 
@@ -112,7 +112,7 @@ def _joined_pattern(pipeline: Pipeline) -> str | None:
 
 def _is_local(step: object) -> bool:
     if isinstance(step, Split):
-        return step.pattern == _WORDS or _ONE_CHARACTER.fullmatch(step.pattern) is not None
+        return step.pattern == _WORDS or ONE_CHARACTER.fullmatch(step.pattern) is not None
     return isinstance(step, (Prefix, Substitute))
 
 
@@ -186,7 +186,7 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
     steps = [s for s in pipeline.normalisers if not isinstance(s, (Prepend, Strip, Spacing))]
     marks = {s.mark for s in pipeline.normalisers if isinstance(s, Spacing)}
     composing = any(isinstance(s, UnicodeForm) for s in steps)
-    removes = any(step in _WITHOUT_SPACE for step in pipeline.pre_tokenizers)
+    removes = any(step in WITHOUT_SPACE for step in pipeline.pre_tokenizers)
     across = _bigrams(token.decode() for token in model.tokens)
     across |= _bigrams(token.content for token in pipeline.added)
     # The tokens of bytes and of unknown characters start with these.
