@@ -8,15 +8,19 @@ Truncate over gRPC beside Count.
 
 from __future__ import annotations
 
+import gzip
 import os
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from operator import truediv
+from pathlib import Path
 from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
-from bytepair_engine import Encoding, get_encoding
+from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
 from support.oracle import set_cache_dir
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, measure, service
@@ -25,6 +29,8 @@ from bench.service.text import prose
 
 ROUNDS, TOKENS = 5, 512
 TEXT_BYTES, LONG_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 100_000_000, 300_000, 1_000
+TABLE, OTHER_PATTERN, FEW_TOKENS = "cl100k_base.tiktoken.gz", r"\p{L}+|\P{L}+", 4
+FEW_CHARACTERS = 5_000
 HOSTILE = {
     "one endless word": "pneumonoultramicroscopic" * 20_000,
     "spaces": " " * 200_000,
@@ -45,7 +51,14 @@ def main() -> None:
     print(f"{time.strftime('%Y-%m-%d')}, load average {os.getloadavg()[0]:.1f}, CPU time\n")
     show_splits(encoding)
     show_long_text(encoding)
-    show_hostile_texts(encoding)
+    show_hostile_texts(encoding, HOSTILE, TOKENS, 1000)
+    with tempfile.TemporaryDirectory() as folder:
+        # With another pattern no split point is known.
+        table = Path(folder) / "table.tiktoken"
+        table.write_bytes(gzip.decompress((files("bytepair_engine") / "data" / TABLE).read_bytes()))
+        spec = EncodingSpec(name="other", file=table, pattern=OTHER_PATTERN)
+        texts = {name: text[:FEW_CHARACTERS] for name, text in HOSTILE.items()}
+        show_hostile_texts(load_encoding(spec), texts, FEW_TOKENS, FEW_TOKENS)
     show_calls(encoding.count(prose(CALL_BYTES)))
     compare(encoding)
 
@@ -91,18 +104,21 @@ def show_long_text(encoding: Encoding) -> None:
         print(f"| {name} | {1e3 * statistics.median(times):.2f} | {beside:.2f} |")
 
 
-def show_hostile_texts(encoding: Encoding) -> None:
+def show_hostile_texts(
+    encoding: Encoding, texts: Mapping[str, str], tokens: int, kept: int
+) -> None:
     """Texts in which no split point is near, and what twice of one costs."""
-    print("\n| hostile text | Split MB/s | twice | Truncate ms, start | twice | end | twice |")
+    print(f"\n{encoding.name}: Split into {tokens} tokens, Truncate to {kept}\n")
+    print("| hostile text | Split MB/s | twice | Truncate ms, start | twice | end | twice |")
     print("|---|---:|---:|---:|---:|---:|---:|")
-    for name, text in HOSTILE.items():
+    for name, text in texts.items():
         works = [
             work
             for each in (text, text * 2)
             for work in (
-                lambda each=each: encoding.split(each, TOKENS),
-                lambda each=each: encoding.truncate(each, 1000),
-                lambda each=each: encoding.truncate(each, 1000, keep="end"),
+                lambda each=each: encoding.split(each, tokens),
+                lambda each=each: encoding.truncate(each, kept),
+                lambda each=each: encoding.truncate(each, kept, keep="end"),
             )
         ]
         took = [statistics.median(times) for times in timed_in_turns(works)]
