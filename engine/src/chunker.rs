@@ -11,7 +11,7 @@ use crate::split::next_split_point;
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The most tokens.
-    pub room: usize,
+    pub budget: usize,
     /// The least that one has that ends at a border coarser than a grapheme.
     pub least: usize,
     /// The most that two share.
@@ -69,7 +69,7 @@ impl Bpe {
         (chunks, next)
     }
 
-    /// Where the longest start of a text that has at most `room` tokens ends, of all borders of a
+    /// Where the longest start of a text that has at most `budget` tokens ends, of all borders of a
     /// kind, and its tokens; the whole text where it fits. None where none fits, or where the text
     /// near it does not decide. Only for a pattern that `has_split_points`.
     ///
@@ -77,15 +77,15 @@ impl Bpe {
     pub fn longest_start(
         &self,
         text: &str,
-        room: usize,
+        budget: usize,
         border: Border,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
         let mut scan = Scan::new(self, text, 0);
         let known = (!is_complete).then_some(text.len());
-        match scan.beyond(room, known).ok()? {
+        match scan.beyond(budget, known).ok()? {
             Beyond::AllFits(count) => Some((text.len(), count)),
-            Beyond::Place(beyond) => scan.last_that_fits(border, room, beyond).ok()?,
+            Beyond::Place(beyond) => scan.last_that_fits(border, budget, beyond).ok()?,
         }
     }
 
@@ -94,7 +94,7 @@ impl Bpe {
     pub fn longest_end(
         &self,
         text: &str,
-        room: usize,
+        budget: usize,
         border: Border,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
@@ -106,11 +106,11 @@ impl Bpe {
         let mut scan = Scan::new(self, text, start);
         while scan.extend().ok()? {}
         let count = scan.sums.count;
-        if count <= room {
+        if count <= budget {
             return is_complete.then_some((0, count));
         }
         let end = text.len();
-        scan.first_that_fits(border, end, count, room).ok()?
+        scan.first_that_fits(border, end, count, budget).ok()?
     }
 }
 
@@ -130,7 +130,7 @@ impl Scan<'_> {
             overlap,
             border,
         };
-        let beyond = match self.beyond(rule.room, known)? {
+        let beyond = match self.beyond(rule.budget, known)? {
             Beyond::AllFits(count) => return Ok(made(text.len(), count, Border::Paragraph)),
             Beyond::Place(beyond) => beyond,
         };
@@ -144,7 +144,7 @@ impl Scan<'_> {
         let coarse = BORDERS.into_iter().rev();
         for border in coarse.skip_while(|&border| border > coarsest_here) {
             let is_fine = matches!(border, Border::Grapheme | Border::CodePoint);
-            if let Some((end, count)) = self.last_that_fits(border, rule.room, beyond)?
+            if let Some((end, count)) = self.last_that_fits(border, rule.budget, beyond)?
                 && end > covered
                 && (is_fine || count >= rule.least)
             {

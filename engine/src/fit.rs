@@ -65,7 +65,7 @@ pub struct End {
     pub counts: Counts,
 }
 
-/// Places in order, and the tokens before or behind each; where these do not fit, at least so many.
+/// Places in order, and the tokens before or behind each; where these do not fit, a number that they have at least.
 pub type Counts = Vec<(usize, usize)>;
 
 impl Bpe {

@@ -28,7 +28,7 @@ const NEAR: usize = 256;
 
 /// Where there are too many tokens.
 pub enum Beyond {
-    /// Nowhere: the text has so many.
+    /// Nowhere: the text has this number of tokens.
     AllFits(usize),
     /// Behind the first split point before which there are, nothing fits.
     Place(usize),
@@ -97,7 +97,7 @@ impl<'a> Scan<'a> {
         let common = ends
             .filter_map(|(index, end)| Some((index + 1, old.binary_search(end).ok()?)))
             .next();
-        // The new ends take the room of those that are passed.
+        // The new ends take the places of those that are passed.
         if let Some((new, old)) = common
             && let Some(first) = (self.first + old + 1).checked_sub(new)
         {
@@ -172,11 +172,11 @@ impl<'a> Scan<'a> {
         if near == 0 { Err(Unclear) } else { Ok(near) }
     }
 
-    /// Where there are more than `room` tokens. `known`: None for a complete text; otherwise
+    /// Where there are more than `budget` tokens. `known`: None for a complete text; otherwise
     /// only what stands before it decides.
-    pub fn beyond(&mut self, room: usize, known: Option<usize>) -> Result<Beyond, Unclear> {
+    pub fn beyond(&mut self, budget: usize, known: Option<usize>) -> Result<Beyond, Unclear> {
         let text = self.text;
-        let most = self.before + room;
+        let most = self.before + budget;
         while self.sums.sums.last().is_none_or(|&sum| sum <= most) {
             if !self.extend()? {
                 return match known {
@@ -214,19 +214,19 @@ impl<'a> Scan<'a> {
         Ok(Beyond::Place(beyond))
     }
 
-    /// The last border of a kind before `beyond` up to which there are at most `room` tokens, and
+    /// The last border of a kind before `beyond` up to which there are at most `budget` tokens, and
     /// how many there are.
     pub fn last_that_fits(
         &self,
         border: Border,
-        room: usize,
+        budget: usize,
         beyond: usize,
     ) -> Result<Option<(usize, usize)>, Unclear> {
         let place = floor(self.text, beyond - 1);
         let mut count = 0;
         let found = borders::last(border, self.text, self.start, place, |end| {
             count = self.count_to(end)?;
-            Ok(count <= room)
+            Ok(count <= budget)
         })?;
         Ok(found.map(|end| (end, count)))
     }

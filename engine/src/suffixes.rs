@@ -7,7 +7,7 @@ use crate::bpe::Bpe;
 use crate::prefixes::Neighbours;
 use crate::split::Ends;
 
-/// The pre-token that holds a token ends where it does for one of so many characters up to it.
+/// The pre-token that holds a token ends where it does for one of this number of characters up to it.
 const STARTS: usize = 4;
 
 pub struct Suffixes<'a> {

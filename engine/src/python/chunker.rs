@@ -33,14 +33,14 @@ pub(super) fn chunks(
 ) -> PyResult<Found> {
     let utf8 = utf8(text)?;
     let (byte, start, covered, overlap) = next;
-    let (room, least, shared, border) = rule;
+    let (budget, least, shared, border) = rule;
     let border = border_of(border)?;
     if !utf8.is_char_boundary(byte) {
         return Err(PyValueError::new_err("start"));
     }
     released(text.py(), utf8.len(), || {
         let rule = chunker::Rule {
-            room,
+            budget,
             least,
             overlap: shared,
             border,
@@ -85,7 +85,7 @@ pub(super) fn chunks(
 pub(super) fn longest(
     core: &Bpe,
     text: &Bound<'_, PyString>,
-    room: usize,
+    budget: usize,
     border: usize,
     from_end: bool,
     is_complete: bool,
@@ -94,9 +94,9 @@ pub(super) fn longest(
     let border = border_of(border)?;
     released(text.py(), utf8.len(), || {
         let (place, count) = if from_end {
-            core.longest_end(utf8, room, border, is_complete)?
+            core.longest_end(utf8, budget, border, is_complete)?
         } else {
-            core.longest_start(utf8, room, border, is_complete)?
+            core.longest_start(utf8, budget, border, is_complete)?
         };
         Some((utf8[..place].chars().count(), count))
     })

@@ -214,12 +214,12 @@ impl Bpe {
     fn longest(
         &self,
         text: &Bound<'_, PyString>,
-        room: usize,
+        budget: usize,
         border: usize,
         from_end: bool,
         is_complete: bool,
     ) -> PyResult<Option<(usize, usize)>> {
-        chunker::longest(&self.core, text, room, border, from_end, is_complete)
+        chunker::longest(&self.core, text, budget, border, from_end, is_complete)
     }
 
     fn count_batch(

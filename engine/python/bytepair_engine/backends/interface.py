@@ -138,10 +138,10 @@ class Fits(Protocol):
         """
 
     def longest(
-        self, text: str, room: int, level: int, from_end: bool, is_complete: bool, /
+        self, text: str, budget: int, level: int, from_end: bool, is_complete: bool, /
     ) -> tuple[int, int] | None:
         """The border of a level, by its index, at which the longest start of a text ends that has
-        at most `room` tokens, or its longest end starts; and its tokens. The whole text where it
+        at most `budget` tokens, or its longest end starts; and its tokens. The whole text where it
         fits. None where no border fits, and where the text near it does not decide.
 
         What is not complete is the start of a longer text, or the end of one.

@@ -214,15 +214,15 @@ class Chunker:
         Raises:
             BudgetTooSmall: The first code point does not fit.
         """
-        room = self._options.max_tokens - self._frame
-        marks, beyond = self._measure.forwards(start, max(room, 0))
+        budget = self._options.max_tokens - self._frame
+        marks, beyond = self._measure.forwards(start, max(budget, 0))
         if known is not None and (beyond is None or beyond > known):
             return None
         if beyond is None:
             return self._chunk(start, len(self._text), covered, marks[-1].count, "paragraph")
         least = self._options.max_tokens * self._options.min_fill_percent
         for level in self._options.levels:
-            found = self._last(level, marks, beyond, room)
+            found = self._last(level, marks, beyond, budget)
             if found is None:
                 continue
             end, count = found
@@ -253,13 +253,13 @@ class Chunker:
         return chunk.end
 
     def _last(
-        self, level: Level, marks: list[Mark], beyond: int, room: int
+        self, level: Level, marks: list[Mark], beyond: int, budget: int
     ) -> tuple[int, int] | None:
-        """The last border of a level with at most `room` tokens before it, and how many."""
+        """The last border of a level with at most `budget` tokens before it, and how many."""
         for place in self._borders.down(level, beyond - 1, marks[0].place):
             if not self._measure.splits_special(place):
                 count = self._measure.to(marks, place)
-                if count <= room:
+                if count <= budget:
                     return place, count
         return None
 

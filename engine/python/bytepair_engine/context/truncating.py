@@ -16,7 +16,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Keep = Literal["start", "end", "both"]
 
-#: The share of the room that `keep="both"` gives to the start.
+#: The share of the budget that `keep="both"` gives to the start.
 DEFAULT_START_PERCENT: Final = 50
 
 #: Characters that the core looks at for each token that may be kept, and beside these.
@@ -69,7 +69,7 @@ def truncated(
         level: Where it may be cut, see `borders.LEVELS`. Where no border of it fits, graphemes are
             tried, then code points.
         marker: Put where text was left out, and counted.
-        start_percent: For "both": how much of the room the start may take, 0 to 100.
+        start_percent: For "both": how much of the budget the start may take, 0 to 100.
         allowed_special: As for `Encoding.encode`; none of them is cut.
         disallowed_special: As for `Encoding.encode`.
         add_special_tokens: As for `Encoding.encode`.
@@ -110,15 +110,15 @@ def truncated(
 
 
 def _easy(
-    fits: Fits, text: str, room: int, keep: Keep, level: Level, frame: int
+    fits: Fits, text: str, budget: int, keep: Keep, level: Level, frame: int
 ) -> Truncation | None:
     """A start or an end of ordinary text, where the text near the cut decides; None where not."""
-    if keep == "both" or room < 0:
+    if keep == "both" or budget < 0:
         return None
-    length = (room + 1) * _CHARACTERS + _WINDOW
+    length = (budget + 1) * _CHARACTERS + _WINDOW
     is_complete = length >= len(text)
     part = text if is_complete else text[:length] if keep == "start" else text[-length:]
-    found = fits.longest(part, room, LEVELS.index(level), keep == "end", is_complete)
+    found = fits.longest(part, budget, LEVELS.index(level), keep == "end", is_complete)
     if found is None:
         return None
     place, count = found
@@ -155,39 +155,39 @@ class _Search:
             raise InvalidOption("marker", "must not contain a special token")
         self.marker_count: Final = self._measure.count(marker)
 
-    def run(self, keep: Keep, room: int, start_percent: int) -> Truncation | None:
-        """Cut the text to `room` tokens; None where not even the marker fits."""
+    def run(self, keep: Keep, budget: int, start_percent: int) -> Truncation | None:
+        """Cut the text to `budget` tokens; None where not even the marker fits."""
         measure, length = self._measure, len(self._text)
         if keep == "end":
-            marks, beyond = measure.backwards(0, length, max(room, 0))
+            marks, beyond = measure.backwards(0, length, max(budget, 0))
         else:
-            marks, beyond = measure.forwards(0, max(room, 0))
-        if beyond is None and room >= 0:
+            marks, beyond = measure.forwards(0, max(budget, 0))
+        if beyond is None and budget >= 0:
             kept = ((0, length),) if self._text else ()
             return Truncation(self._text, marks[-1].count, False, kept, None)
-        if self.marker_count > room:
+        if self.marker_count > budget:
             return None
         beyond = beyond or 0
         if keep == "start":
-            end, level = self._start(marks, beyond, room)
+            end, level = self._start(marks, beyond, budget)
             return self._made(end, length, level)
         if keep == "end":
-            start, level = self._end(marks, beyond, room)
+            start, level = self._end(marks, beyond, budget)
             return self._made(0, start, level)
-        return self._both(room, start_percent)
+        return self._both(budget, start_percent)
 
-    def _both(self, room: int, start_percent: int) -> Truncation:
+    def _both(self, budget: int, start_percent: int) -> Truncation:
         """The longest start within its share of what the marker leaves, then the longest end."""
         measure, length = self._measure, len(self._text)
-        share = (room - self.marker_count) * start_percent // 100
+        share = (budget - self.marker_count) * start_percent // 100
         marks, beyond = measure.forwards(0, share)
-        end, level = self._start(marks, length if beyond is None else beyond, room, share)
+        end, level = self._start(marks, length if beyond is None else beyond, budget, share)
         # What stands before this mark adds up with all that follows it.
         mark = measure.mark_before(marks, end)
-        room -= mark.count
-        rest, beyond = measure.backwards(end, length, room)
+        remaining = budget - mark.count
+        rest, beyond = measure.backwards(end, length, remaining)
         prefix = self._text[mark.place : end] + self._marker
-        start, end_level = self._end(rest, beyond or 0, room, end, mark.place, prefix)
+        start, end_level = self._end(rest, beyond or 0, remaining, end, mark.place, prefix)
         return self._made(end, start, end_level if start < length else level)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
@@ -198,7 +198,7 @@ class _Search:
         return Truncation(text, self._measure.count(text), True, kept, level)
 
     def _start(
-        self, marks: list[Mark], beyond: int, room: int, share: int | None = None
+        self, marks: list[Mark], beyond: int, budget: int, share: int | None = None
     ) -> tuple[int, Level]:
         """Where the longest start ends that fits with the marker, and by itself within `share`."""
         measure = self._measure
@@ -208,7 +208,7 @@ class _Search:
                 if (
                     self._is_cut(place, self._text[:place], self._marker)
                     or (share is not None and measure.to(marks, place) > share)
-                    or measure.to(marks, place, self._marker) > room
+                    or measure.to(marks, place, self._marker) > budget
                 ):
                     continue
                 return place, level
@@ -218,7 +218,7 @@ class _Search:
         self,
         marks: list[Mark],
         beyond: int,
-        room: int,
+        budget: int,
         after: int = 0,
         mark: int = 0,
         prefix: str | None = None,
@@ -232,7 +232,7 @@ class _Search:
                     break
                 if (
                     not self._is_cut(place, prefix, self._text[place:])
-                    and self._measure.since(marks, place, mark, prefix) <= room
+                    and self._measure.since(marks, place, mark, prefix) <= budget
                 ):
                     return place, level
         return len(self._text), self._levels[-1]
