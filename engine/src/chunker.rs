@@ -1,7 +1,7 @@
 //! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
 //! texts in which split points are near.
 
-use crate::borders::{self, BORDERS, Border, Unclear, floor};
+use crate::boundaries::{self, BOUNDARIES, Boundary, Unclear, floor};
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::scan::{Beyond, Scan};
@@ -12,12 +12,12 @@ use crate::split::next_split_point;
 pub struct Rule {
     /// The most tokens.
     pub budget: usize,
-    /// The least that one has that ends at a border coarser than a grapheme.
+    /// The least that one has that ends at a boundary coarser than a grapheme.
     pub least: usize,
     /// The most that two share.
     pub overlap: usize,
-    /// The coarsest border to look for.
-    pub border: Border,
+    /// The coarsest boundary to look for.
+    pub boundary: Boundary,
 }
 
 /// A part of a text, in bytes.
@@ -28,8 +28,8 @@ pub struct Chunk {
     pub count: usize,
     /// The tokens that it shares with the one before it.
     pub overlap: usize,
-    /// The coarsest border at its end.
-    pub border: Border,
+    /// The coarsest boundary at its end.
+    pub boundary: Boundary,
 }
 
 /// Where the next chunk starts, what of it the last one has, and the tokens of that.
@@ -69,7 +69,7 @@ impl Bpe {
         (chunks, next)
     }
 
-    /// Where the longest start of a text that has at most `budget` tokens ends, of all borders of a
+    /// Where the longest start of a text that has at most `budget` tokens ends, of all boundaries of a
     /// kind, and its tokens; the whole text where it fits. None where none fits, or where the text
     /// near it does not decide. Only for a pattern that `has_split_points`.
     ///
@@ -78,14 +78,14 @@ impl Bpe {
         &self,
         text: &str,
         budget: usize,
-        border: Border,
+        boundary: Boundary,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
         let mut scan = Scan::new(self, text, 0);
         let known = (!is_complete).then_some(text.len());
         match scan.beyond(budget, known).ok()? {
             Beyond::AllFits(count) => Some((text.len(), count)),
-            Beyond::Place(beyond) => scan.last_that_fits(border, budget, beyond).ok()?,
+            Beyond::Place(beyond) => scan.last_that_fits(boundary, budget, beyond).ok()?,
         }
     }
 
@@ -95,7 +95,7 @@ impl Bpe {
         &self,
         text: &str,
         budget: usize,
-        border: Border,
+        boundary: Boundary,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
         let start = if is_complete {
@@ -110,7 +110,7 @@ impl Bpe {
             return is_complete.then_some((0, count));
         }
         let end = text.len();
-        scan.first_that_fits(border, end, count, budget).ok()?
+        scan.first_that_fits(boundary, end, count, budget).ok()?
     }
 }
 
@@ -123,32 +123,33 @@ impl Scan<'_> {
             overlap,
         } = next;
         let text = self.text;
-        let made = |end, count, border| Chunk {
+        let made = |end, count, boundary| Chunk {
             start,
             end,
             count,
             overlap,
-            border,
+            boundary,
         };
         let beyond = match self.beyond(rule.budget, known)? {
-            Beyond::AllFits(count) => return Ok(made(text.len(), count, Border::Paragraph)),
+            Beyond::AllFits(count) => return Ok(made(text.len(), count, Boundary::Paragraph)),
             Beyond::Place(beyond) => beyond,
         };
         let place = floor(text, beyond - 1);
-        let has_line = borders::last(Border::Line, text, start, place, |_| Ok(true))?.is_some();
+        let has_line =
+            boundaries::last(Boundary::Line, text, start, place, |_| Ok(true))?.is_some();
         let coarsest_here = if has_line {
-            rule.border
+            rule.boundary
         } else {
-            rule.border.min(Border::Sentence)
+            rule.boundary.min(Boundary::Sentence)
         };
-        let coarse = BORDERS.into_iter().rev();
-        for border in coarse.skip_while(|&border| border > coarsest_here) {
-            let is_fine = matches!(border, Border::Grapheme | Border::CodePoint);
-            if let Some((end, count)) = self.last_that_fits(border, rule.budget, beyond)?
+        let coarse = BOUNDARIES.into_iter().rev();
+        for boundary in coarse.skip_while(|&boundary| boundary > coarsest_here) {
+            let is_fine = matches!(boundary, Boundary::Grapheme | Boundary::CodePoint);
+            if let Some((end, count)) = self.last_that_fits(boundary, rule.budget, beyond)?
                 && end > covered
                 && (is_fine || count >= rule.least)
             {
-                return Ok(made(end, count, coarsest(text, end, border)?));
+                return Ok(made(end, count, coarsest(text, end, boundary)?));
             }
         }
         Err(Unclear)
@@ -165,7 +166,7 @@ impl Scan<'_> {
         if budget == 0 || end == self.text.len() {
             return Ok(none);
         }
-        let found = self.first_that_fits(Border::Grapheme, end, chunk.count, budget)?;
+        let found = self.first_that_fits(Boundary::Grapheme, end, chunk.count, budget)?;
         Ok(found.map_or(none, |(start, overlap)| Next {
             start,
             covered: end,
@@ -174,11 +175,11 @@ impl Scan<'_> {
     }
 }
 
-/// The coarsest border at `end`, which is one of `at_least`.
-fn coarsest(text: &str, end: usize, at_least: Border) -> Result<Border, Unclear> {
-    for border in BORDERS.into_iter().rev() {
-        if border == at_least || borders::is_at(border, text, end)? {
-            return Ok(border);
+/// The coarsest boundary at `end`, which is one of `at_least`.
+fn coarsest(text: &str, end: usize, at_least: Boundary) -> Result<Boundary, Unclear> {
+    for boundary in BOUNDARIES.into_iter().rev() {
+        if boundary == at_least || boundaries::is_at(boundary, text, end)? {
+            return Ok(boundary);
         }
     }
     Ok(at_least)

@@ -10,14 +10,14 @@
 //!
 //! *Long pre-tokens.* Of one that is longer than can be tried, only a part fits. Let m(s, q) be the
 //! tokens that the bytes from s to q merge to. The first tokens of a merged text are what their own
-//! bytes merge to: merges of one side of a border that no merge crosses do not depend on the other.
+//! bytes merge to: merges of one side of a boundary that no merge crosses do not depend on the other.
 //! So if a text cut at b fits, and the token that crosses some place x < b starts at q in a
 //! pre-token that starts at s, then fewer tokens than there may be stand before q: those before s,
 //! and m(s, q). The starts s are those of the text cut at q, or the first one: a run of letters or
 //! of white space has two ends that depend on what follows, the last one and the last place where
 //! the pattern could stop. So x is a bound as soon as no token that may start so early reaches it.
 
-use crate::borders::floor;
+use crate::boundaries::floor;
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::output::{Count, Ids};
@@ -65,7 +65,8 @@ pub struct End {
     pub counts: Counts,
 }
 
-/// Places in order, and the tokens before or behind each; where these do not fit, a number that they have at least.
+/// Places in order, and the tokens before or behind each; where these do not fit, at least a number
+/// that is too large.
 pub type Counts = Vec<(usize, usize)>;
 
 impl Bpe {
@@ -269,7 +270,7 @@ impl Bpe {
             .unwrap_or(cut);
         let mut suffixes = Suffixes::new(self, text);
         let mut counts = Counts::new();
-        // The first character border up to which the tokens reach is tried too.
+        // The first character boundary up to which the tokens reach is tried too.
         let mut place = ceil(text, cut + 1);
         let most = self.lengths().longest_in(bytes);
         while place > near && !cancel::is_set() {
@@ -364,7 +365,7 @@ fn mark(
     }
 }
 
-/// The first character border at or after a place; the end of the text if that is beyond it.
+/// The first character boundary at or after a place; the end of the text if that is beyond it.
 fn ceil(text: &str, mut place: usize) -> usize {
     while place < text.len() && !text.is_char_boundary(place) {
         place += 1;

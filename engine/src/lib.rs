@@ -5,7 +5,7 @@
 //! it) into an `output`. The Python reference in `backends/reference.py` is the definition that
 //! all of it is held to.
 
-mod borders;
+mod boundaries;
 pub mod bpe;
 pub mod breaks;
 mod cache;

@@ -6,7 +6,7 @@
 //! is counted by itself. Behind the first split point before which there are too many tokens,
 //! nothing fits.
 
-use crate::borders::{self, Border, Unclear, floor};
+use crate::boundaries::{self, Boundary, Unclear, floor};
 use crate::bpe::Bpe;
 use crate::output::Sums;
 use crate::split::{Ends, is_split_point, next_split_point};
@@ -214,28 +214,28 @@ impl<'a> Scan<'a> {
         Ok(Beyond::Place(beyond))
     }
 
-    /// The last border of a kind before `beyond` up to which there are at most `budget` tokens, and
+    /// The last boundary of a kind before `beyond` up to which there are at most `budget` tokens, and
     /// how many there are.
     pub fn last_that_fits(
         &self,
-        border: Border,
+        boundary: Boundary,
         budget: usize,
         beyond: usize,
     ) -> Result<Option<(usize, usize)>, Unclear> {
         let place = floor(self.text, beyond - 1);
         let mut count = 0;
-        let found = borders::last(border, self.text, self.start, place, |end| {
+        let found = boundaries::last(boundary, self.text, self.start, place, |end| {
             count = self.count_to(end)?;
             Ok(count <= budget)
         })?;
         Ok(found.map(|end| (end, count)))
     }
 
-    /// The first border of a kind from which up to `end` there are at most `budget` tokens, and how
+    /// The first boundary of a kind from which up to `end` there are at most `budget` tokens, and how
     /// many there are; `count` is those from the start, and more.
     pub fn first_that_fits(
         &self,
-        border: Border,
+        boundary: Boundary,
         end: usize,
         count: usize,
         budget: usize,
@@ -265,7 +265,7 @@ impl<'a> Scan<'a> {
             if high - low > NEAR {
                 return Err(Unclear);
             }
-            for start in borders::between(border, self.text, low, high)? {
+            for start in boundaries::between(boundary, self.text, low, high)? {
                 let count = rest + self.core.count_split(&self.text[start..high]);
                 if start < end && count <= budget {
                     return Ok(Some((start, count)));

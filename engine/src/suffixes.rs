@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::borders::floor;
+use crate::boundaries::floor;
 use crate::bpe::Bpe;
 use crate::prefixes::Neighbours;
 use crate::split::Ends;
 
-/// The pre-token that holds a token ends where it does for one of this number of characters up to it.
+/// The pre-token that holds a token ends where it does for one of these characters: the last ones up
+/// to it.
 const STARTS: usize = 4;
 
 pub struct Suffixes<'a> {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
 from bytepair_engine.backends.cores import BackendName
-from bytepair_engine.context.borders import LEVELS
+from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.inspecting import inspect
 from bytepair_engine.context.splitting import SplitOptions, split
 from bytepair_engine.context.truncating import truncated

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.context import stream
-from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.splitting import Chunk, SplitOptions, split
 from bytepair_engine.context.stream import StreamChunker

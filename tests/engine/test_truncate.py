@@ -16,7 +16,7 @@ from typing import Literal
 import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.backends.cores import BackendName
-from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.truncating import Keep, truncated
 from bytepair_engine.errors import (

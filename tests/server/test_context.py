@@ -9,7 +9,7 @@ import grpc
 import pytest
 from bytepair.v1 import context_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding, list_encodings
-from bytepair_engine.context.borders import LEVELS
+from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.truncating import Keep, truncated
 from conftest import Serve
 from hypothesis import given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bytepair.v1 import context_pb2
-from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.truncating import Truncation
 from bytepair_server.rpc.context_options import LEVEL_NUMBERS
 from bytepair_server.rpc.context_service import truncation_fields

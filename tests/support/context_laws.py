@@ -1,4 +1,4 @@
-"""What Truncate and Split must give, by trying every border of a short text."""
+"""What Truncate and Split must give, by trying every boundary of a short text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from bytepair_engine import list_encodings
 from bytepair_engine._core import break_ends
-from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.splitting import Chunk, SplitOptions
 from hypothesis import strategies as st
 
@@ -67,8 +67,8 @@ budgets = st.sampled_from([0, 1, 2, 3, 5, 8, 13, 30])
 _LINE_END = r"\r\n|[\n\r\v\f\x85\u2028\u2029]"
 
 
-def borders(text: str, level: Level) -> list[int]:
-    """Every border of a level, by the whole text at once; its end is one."""
+def boundaries(text: str, level: Level) -> list[int]:
+    """Every boundary of a level, by the whole text at once; its end is one."""
     if level == "code_point":
         return list(range(1, len(text) + 1))
     if level in ("grapheme", "word", "sentence"):
@@ -103,11 +103,11 @@ def tried_levels(level: Level) -> Iterator[Level]:
 def longest(
     text: str, level: Level, fits: Callable[[int], bool], forbidden: set[int], *, last: bool
 ) -> int | None:
-    """The last, or first, border inside a text that fits, at the first level that has one."""
+    """The last, or first, boundary inside a text that fits, at the first level that has one."""
     for tried in tried_levels(level):
         found = [
             place
-            for place in borders(text, tried)
+            for place in boundaries(text, tried)
             if place < len(text) and place not in forbidden and fits(place)
         ]
         if found:
@@ -129,7 +129,7 @@ def check_chunks(
         assert before.start < chunk.start <= before.end < chunk.end
         shared = text[chunk.start : before.end]
         assert chunk.overlap == count(shared) <= options.overlap_tokens
-    of_level = {level: set(borders(text, level)) for level in LEVELS}
+    of_level = {level: set(boundaries(text, level)) for level in LEVELS}
     covered = 0
     for chunk in chunks:
         assert chunk.text == text[chunk.start : chunk.end]

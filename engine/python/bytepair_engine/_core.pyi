@@ -125,7 +125,7 @@ class Bpe:
         most: int,
     ) -> tuple[list[list[int]], tuple[int, int, int, int]]: ...
     def longest(
-        self, text: str, budget: int, border: int, from_end: bool, is_complete: bool
+        self, text: str, budget: int, boundary: int, from_end: bool, is_complete: bool
     ) -> tuple[int, int] | None: ...
     def count_batch(
         self,

@@ -1,4 +1,4 @@
-//! The ends of graphemes, words and sentences, for `context/borders.py`.
+//! The ends of graphemes, words and sentences, for `context/boundaries.py`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -6,7 +6,7 @@ use pyo3::types::PyString;
 
 use super::guard::released;
 use super::text::utf8;
-use crate::borders::{BORDERS, Border};
+use crate::boundaries::{BOUNDARIES, Boundary};
 use crate::bpe::Bpe;
 use crate::chunker::{self, Chunk};
 
@@ -14,11 +14,11 @@ use crate::chunker::{self, Chunk};
 /// tokens they share.
 pub(super) type Next = (usize, usize, usize, usize);
 
-/// The most tokens, the least at a coarse border, the most that are shared, and the coarsest border
+/// The most tokens, the least at a coarse boundary, the most that are shared, and the coarsest boundary
 /// to look for, by its place among all.
 pub(super) type Rule = (usize, usize, usize, usize);
 
-/// The starts, ends, counts, overlaps and borders of the chunks, each in a list: a tuple for each
+/// The starts, ends, counts, overlaps and boundaries of the chunks, each in a list: a tuple for each
 /// chunk costs Python more. And where the next one starts.
 pub(super) type Found = ([Vec<usize>; 5], Next);
 
@@ -33,8 +33,8 @@ pub(super) fn chunks(
 ) -> PyResult<Found> {
     let utf8 = utf8(text)?;
     let (byte, start, covered, overlap) = next;
-    let (budget, least, shared, border) = rule;
-    let border = border_of(border)?;
+    let (budget, least, shared, boundary) = rule;
+    let boundary = boundary_of(boundary)?;
     if !utf8.is_char_boundary(byte) {
         return Err(PyValueError::new_err("start"));
     }
@@ -43,7 +43,7 @@ pub(super) fn chunks(
             budget,
             least,
             overlap: shared,
-            border,
+            boundary,
         };
         let next = chunker::Next {
             start: byte,
@@ -70,7 +70,7 @@ pub(super) fn chunks(
                 end,
                 chunk.count,
                 chunk.overlap,
-                chunk.border as usize,
+                chunk.boundary as usize,
             ]
         };
         let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
@@ -86,25 +86,25 @@ pub(super) fn longest(
     core: &Bpe,
     text: &Bound<'_, PyString>,
     budget: usize,
-    border: usize,
+    boundary: usize,
     from_end: bool,
     is_complete: bool,
 ) -> PyResult<Option<(usize, usize)>> {
     let utf8 = utf8(text)?;
-    let border = border_of(border)?;
+    let boundary = boundary_of(boundary)?;
     released(text.py(), utf8.len(), || {
         let (place, count) = if from_end {
-            core.longest_end(utf8, budget, border, is_complete)?
+            core.longest_end(utf8, budget, boundary, is_complete)?
         } else {
-            core.longest_start(utf8, budget, border, is_complete)?
+            core.longest_start(utf8, budget, boundary, is_complete)?
         };
         Some((utf8[..place].chars().count(), count))
     })
 }
 
-fn border_of(index: usize) -> PyResult<Border> {
-    let border = BORDERS.get(index).copied();
-    border.ok_or_else(|| PyValueError::new_err("level"))
+fn boundary_of(index: usize) -> PyResult<Boundary> {
+    let boundary = BOUNDARIES.get(index).copied();
+    boundary.ok_or_else(|| PyValueError::new_err("level"))
 }
 
 /// The place `points` code points after `place`; at most the end of the text.

@@ -215,11 +215,11 @@ impl Bpe {
         &self,
         text: &Bound<'_, PyString>,
         budget: usize,
-        border: usize,
+        boundary: usize,
         from_end: bool,
         is_complete: bool,
     ) -> PyResult<Option<(usize, usize)>> {
-        chunker::longest(&self.core, text, budget, border, from_end, is_complete)
+        chunker::longest(&self.core, text, budget, boundary, from_end, is_complete)
     }
 
     fn count_batch(

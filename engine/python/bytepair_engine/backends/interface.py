@@ -130,9 +130,9 @@ class Fits(Protocol):
         near it does not decide.
 
         Takes where the next chunk starts (its byte, its code point, the end of the last chunk, the
-        tokens that both share); the rule (the most tokens, the least of one that ends at a border
+        tokens that both share); the rule (the most tokens, the least of one that ends at a boundary
         coarser than a grapheme, the most that are shared, the index of the level); and, of a text
-        that has arrived in part, the place before which every border is certain. Returns lists of
+        that has arrived in part, the place before which every boundary is certain. Returns lists of
         the starts, ends, counts, shared tokens and indices of the level, and where the next one
         starts.
         """
@@ -140,9 +140,9 @@ class Fits(Protocol):
     def longest(
         self, text: str, budget: int, level: int, from_end: bool, is_complete: bool, /
     ) -> tuple[int, int] | None:
-        """The border of a level, by its index, at which the longest start of a text ends that has
+        """The boundary of a level, by its index, at which the longest start of a text ends that has
         at most `budget` tokens, or its longest end starts; and its tokens. The whole text where it
-        fits. None where no border fits, and where the text near it does not decide.
+        fits. None where no boundary fits, and where the text near it does not decide.
 
         What is not complete is the start of a longer text, or the end of one.
         """

@@ -13,7 +13,7 @@ from typing import Final
 
 import regex
 
-from bytepair_engine.context.borders import Borders
+from bytepair_engine.context.boundaries import Boundaries
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
@@ -244,7 +244,7 @@ def _folded(text: str) -> str:
 def _not_nfc(text: _Text) -> Iterator[Finding]:
     if unicodedata.is_normalized("NFC", text.text):
         return
-    ends = [0, *Borders(text.text).between("grapheme", 0, len(text.text))]
+    ends = [0, *Boundaries(text.text).between("grapheme", 0, len(text.text))]
     found = False
     for start, end in pairwise(ends):
         if not unicodedata.is_normalized("NFC", text.text[start:end]):

@@ -26,7 +26,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 #: Characters of a token, for a first guess.
 _CHARACTERS: Final = 4
 
-#: A stretch between two split points in which everything is tried is at most so long.
+#: The longest stretch between two split points in which everything is tried, in characters.
 _NEAR: Final = 48
 
 #: At most this many characters without a split point, where the core does not help: each of them

@@ -8,7 +8,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 # These are built on `Encoding`: they are imported when they are called.
 if TYPE_CHECKING:
-    from bytepair_engine.context.borders import Level
+    from bytepair_engine.context.boundaries import Level
     from bytepair_engine.context.inspecting import Inspection
     from bytepair_engine.context.splitting import Chunk
     from bytepair_engine.context.truncating import Keep

@@ -8,13 +8,13 @@ from typing import Final
 
 from bytepair_engine import cancel
 from bytepair_engine.backends.reference import check_unicode
-from bytepair_engine.context.borders import LEVELS, Borders, Level, checked_level
+from bytepair_engine.context.boundaries import LEVELS, Boundaries, Level, checked_level
 from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: What share of `max_tokens` a chunk must have to end at a border coarser than a grapheme.
+#: What share of `max_tokens` a chunk must have to end at a boundary coarser than a grapheme.
 DEFAULT_MIN_FILL_PERCENT: Final = 50
 
 #: How many chunks the core gives at once.
@@ -30,7 +30,7 @@ class Chunk:
         start: Where it starts, in code points of the text.
         end: Where it ends.
         count: Its tokens, as `count` gives them for its text alone under the same options.
-        level: The coarsest level that has a border at its end.
+        level: The coarsest level that has a boundary at its end.
         overlap: How many tokens it begins with that the chunk before it ends with, as `count` gives
             them for the text of both; 0 without overlap.
         text: The text from `start` to `end`.
@@ -51,7 +51,7 @@ class SplitOptions:
     Attributes:
         max_tokens: The most that a chunk has, at least 1, with the template's where they are added.
         overlap_tokens: The most that two chunks share, at most half of `max_tokens`.
-        level: The coarsest border to look for. A chunk ends at the last border of it that fits, if
+        level: The coarsest boundary to look for. A chunk ends at the last one of it that fits, if
             it has `min_fill_percent` of `max_tokens` then; otherwise the next finer level is tried.
             A grapheme is cut only where it does not fit by itself.
         min_fill_percent: 0 to 100.
@@ -132,7 +132,7 @@ class Chunker:
         encoding: Encoding,
         text: str,
         options: SplitOptions,
-        borders: Borders | None = None,
+        boundaries: Boundaries | None = None,
         start: int = 0,
         covered: int = 0,
     ) -> None:
@@ -141,7 +141,7 @@ class Chunker:
         self._text: Final = text
         self._options: Final = options
         self._measure: Final = Measure(encoding, text, options.allowed_special)
-        self._borders: Final = Borders(text) if borders is None else borders
+        self._boundaries: Final = Boundaries(text) if boundaries is None else boundaries
         self._frame: Final = len(encoding.template) if options.add_special_tokens else 0
         self._byte = 0, 0  # a place of the text, and its byte
 
@@ -207,7 +207,7 @@ class Chunker:
         Args:
             start: Where it starts.
             covered: Where the chunk before it ends; it ends behind that.
-            known: Where the text has arrived in part: the last place of which every border before
+            known: Where the text has arrived in part: the last place of which every boundary before
                 it is certain.
         Returns:
             None if text that has not arrived could change it.
@@ -228,7 +228,9 @@ class Chunker:
             end, count = found
             enough = (count + self._frame) * 100 >= least or level in ("grapheme", "code_point")
             if enough and end > covered:
-                return self._chunk(start, end, covered, count, self._borders.level_of(end, level))
+                return self._chunk(
+                    start, end, covered, count, self._boundaries.level_of(end, level)
+                )
         if start < covered:
             # No longer chunk starts here: the next one begins where the last one ended.
             return self.next(covered, covered, known)
@@ -243,7 +245,7 @@ class Chunker:
             return chunk.end
         marks, beyond = self._measure.backwards(chunk.start, chunk.end, budget)
         first = chunk.start if beyond is None else max(chunk.start, beyond)
-        for place in self._borders.up("grapheme", first):
+        for place in self._boundaries.up("grapheme", first):
             if place >= chunk.end:
                 break
             if not self._measure.splits_special(place) and (
@@ -255,8 +257,8 @@ class Chunker:
     def _last(
         self, level: Level, marks: list[Mark], beyond: int, budget: int
     ) -> tuple[int, int] | None:
-        """The last border of a level with at most `budget` tokens before it, and how many."""
-        for place in self._borders.down(level, beyond - 1, marks[0].place):
+        """The last boundary of a level with at most `budget` tokens before it, and how many."""
+        for place in self._boundaries.down(level, beyond - 1, marks[0].place):
             if not self._measure.splits_special(place):
                 count = self._measure.to(marks, place)
                 if count <= budget:

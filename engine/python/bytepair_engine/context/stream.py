@@ -7,7 +7,7 @@ from typing import Final
 
 import regex
 
-from bytepair_engine.context.borders import Borders, Level, decided
+from bytepair_engine.context.boundaries import Boundaries, Level, decided
 from bytepair_engine.context.splitting import Chunk, Chunker, SplitOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
@@ -27,7 +27,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 #: What a paragraph's end looks at before it, and before a CR whose LF comes next.
 _LINE_END_BEFORE: Final = regex.compile(r"(?r)(?:\r\n|[\r\n\v\f\x85\u2028\u2029])[ \t]*\r?")
 
-#: The levels whose borders depend on the text before them. A chunk's end may be one of any.
+#: The levels whose boundaries depend on the text before them. A chunk's end may be one of any.
 _RESTARTED: Final[tuple[Level, ...]] = ("grapheme", "word", "sentence")
 
 #: How many characters more are waited for after a look that found nothing.
@@ -187,8 +187,10 @@ class StreamChunker:
         text = "".join(self._parts)
         self._refuse_special(text)
         known = None if complete else min(decided(text), self._names.unfinished(text))
-        borders = Borders(text, self._restarts)
-        chunker = Chunker(self._encoding, text, self._options, borders, self._start, self._covered)
+        boundaries = Boundaries(text, self._restarts)
+        chunker = Chunker(
+            self._encoding, text, self._options, boundaries, self._start, self._covered
+        )
         chunks: list[Chunk] = []
         try:
             chunks.extend(map(self._moved, chunker.chunks(known)))
@@ -196,7 +198,7 @@ class StreamChunker:
             self.before_fault = chunks
             raise self._moved_error(error) from None
         self._start, self._covered = chunker.start, chunker.covered
-        self._let_go(text, borders)
+        self._let_go(text, boundaries)
         return chunks
 
     def _refuse_special(self, text: str) -> None:
@@ -206,9 +208,9 @@ class StreamChunker:
             raise SpecialTokenFound(found.group(), self._bytes_before + len(before.encode()))
         self._searched = max(0, len(text) - self._rejected.longest)
 
-    def _let_go(self, text: str, borders: Borders) -> None:
-        """Keep what the borders after the next chunk's start depend on."""
-        self._restarts = {level: borders.restart(level, self._start) for level in _RESTARTED}
+    def _let_go(self, text: str, boundaries: Boundaries) -> None:
+        """Keep what the boundaries after the next chunk's start depend on."""
+        self._restarts = {level: boundaries.restart(level, self._start) for level in _RESTARTED}
         line_end = _LINE_END_BEFORE.match(text, 0, self._start)
         first = min(self._start, *self._restarts.values())
         if line_end is not None:

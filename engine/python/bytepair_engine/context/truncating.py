@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.backends.reference import check_unicode
-from bytepair_engine.context.borders import LEVELS, Borders, Level, checked_level
+from bytepair_engine.context.boundaries import LEVELS, Boundaries, Level, checked_level
 from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
@@ -35,7 +35,7 @@ class Truncation:
         truncated: Whether text was left out.
         kept: The ranges of the text that are kept, in code points: one, or two for "both"; none
             where nothing is.
-        level: The level of the borders at which the text was cut: the requested one, or
+        level: The level of the boundaries at which the text was cut: the requested one, or
             a finer one where nothing else fits; None where the text was not cut.
     """
 
@@ -66,15 +66,16 @@ def truncated(
         text: Any text without lone surrogates.
         max_tokens: At least 0; the template's tokens count, where they are added.
         keep: "start", "end", or "both": a start, then the longest end that fits beside it.
-        level: Where it may be cut, see `borders.LEVELS`. Where no border of it fits, graphemes are
-            tried, then code points.
+        level: Where it may be cut, see `boundaries.LEVELS`. Where no boundary of it fits, graphemes
+            are tried, then code points.
         marker: Put where text was left out, and counted.
         start_percent: For "both": how much of the budget the start may take, 0 to 100.
         allowed_special: As for `Encoding.encode`; none of them is cut.
         disallowed_special: As for `Encoding.encode`.
         add_special_tokens: As for `Encoding.encode`.
     Returns:
-        The whole text where it fits. Otherwise the longest that fits, of all borders of the level.
+        The whole text where it fits. Otherwise the longest that fits, of all boundaries of the
+        level.
     Raises:
         BudgetTooSmall: The text does not fit, and the marker and the template alone do not either.
         SpecialTokenFound: `text` contains a disallowed special token.
@@ -133,7 +134,7 @@ def _easy(
 
 
 class _Search:
-    """One text, to be cut at the borders of one level."""
+    """One text, to be cut at the boundaries of one level."""
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class _Search:
     ) -> None:
         self._text: Final = text
         self._measure: Final = Measure(encoding, text, allowed_special)
-        self._borders: Final = Borders(text)
+        self._boundaries: Final = Boundaries(text)
         # Where nothing fits at a level: the next finer ones.
         finer: tuple[Level, ...] = ("grapheme", "code_point")
         self._levels: Final = finer[finer.index(level) :] if level in finer else (level, *finer)
@@ -204,7 +205,7 @@ class _Search:
         measure = self._measure
         for level in self._levels:
             high = min(beyond, len(self._text) - 1)
-            for place in self._borders.down(level, high):
+            for place in self._boundaries.down(level, high):
                 if (
                     self._is_cut(place, self._text[:place], self._marker)
                     or (share is not None and measure.to(marks, place) > share)
@@ -227,7 +228,7 @@ class _Search:
         marker, or a `prefix` that follows a split point."""
         prefix = self._marker if prefix is None else prefix
         for level in self._levels:
-            for place in self._borders.up(level, max(beyond - 1, after)):
+            for place in self._boundaries.up(level, max(beyond - 1, after)):
                 if place == len(self._text):
                     break
                 if (

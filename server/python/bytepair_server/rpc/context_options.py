@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from bytepair.v1 import context_pb2, text_pb2
-from bytepair_engine.context.borders import LEVELS, Level
+from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.splitting import DEFAULT_MIN_FILL_PERCENT, Chunk, SplitOptions
 from bytepair_engine.context.truncating import Keep
 

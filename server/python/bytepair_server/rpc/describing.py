@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bytepair.v1 import encoding_pb2, token_pb2
-from bytepair_engine.context.borders import UNICODE_VERSION
+from bytepair_engine.context.boundaries import UNICODE_VERSION
 from bytepair_engine.pipeline.derivation import flat
 from bytepair_engine.pipeline.describing import Describer
 

@@ -43,7 +43,7 @@ class _Rule:
     """How far around a place the rules of a level look.
 
     Attributes:
-        restart: Finds, backwards, a place that is a border whatever stands around it.
+        restart: Finds, backwards, a place that is a boundary whatever stands around it.
         ahead: Finds a character that nothing before it is decided beyond.
     """
 
@@ -86,13 +86,13 @@ def checked_level(level: str) -> Level:
 
 
 def decided(text: str) -> int:
-    """The last place before which every border is known, whatever text follows; 0 for none."""
+    """The last place before which every boundary is known, whatever text follows; 0 for none."""
     found = _DECIDES.search(text)
     return found.start() if found else 0
 
 
-class Borders:
-    """The borders of one text, found on request.
+class Boundaries:
+    """The boundaries of one text, found on request.
 
     Questions that go forward cost in proportion to the text between them, whatever it holds.
     """
@@ -105,14 +105,14 @@ class Borders:
             restarts: Then, what `restart` gave for each level.
         """
         self._text: Final = text
-        # By level: the borders found last, which are all that are in a range.
+        # By level: the boundaries found last, which are all that are in a range.
         self._found: Final[dict[Level, tuple[int, int, list[int]]]] = {
             level: (place, place, [place]) for level, place in (restarts or {}).items()
         }
 
     def between(self, level: Level, start: int, end: int) -> Sequence[int]:
-        """The borders of a level after `start` and up to `end`, ascending; the end of the text is
-        one at every level. Indices are code points."""
+        """The boundaries of a level after `start` and up to `end`, ascending, in code points; the
+        end of the text is one at every level."""
         if start >= end:
             return ()
         if level == "code_point":
@@ -125,7 +125,7 @@ class Borders:
         return ends[bisect_right(ends, start) : bisect_right(ends, end)]
 
     def down(self, level: Level, place: int, start: int = 0) -> Iterator[int]:
-        """The borders of a level at or before a place and after `start`, descending."""
+        """The boundaries of a level at or before a place and after `start`, descending."""
         block = _BLOCK if level in _RULES else _LINE_BLOCK
         while place > start:
             first = max(start, place - block)
@@ -133,7 +133,7 @@ class Borders:
             place, block = first, 2 * block
 
     def up(self, level: Level, place: int) -> Iterator[int]:
-        """The borders of a level after a place, ascending."""
+        """The boundaries of a level after a place, ascending."""
         block = _BLOCK
         while place < len(self._text):
             last = min(len(self._text), place + block)
@@ -141,15 +141,15 @@ class Borders:
             place, block = last, 2 * block
 
     def level_of(self, place: int, at_least: Level = "code_point") -> Level:
-        """The coarsest level that has a border at `place`, which is one of `at_least`."""
+        """The coarsest level that has a boundary at `place`, which is one of `at_least`."""
         for level in reversed(LEVELS):
             if level == at_least or place in self.between(level, place - 1, place):
                 return level
         return at_least
 
     def restart(self, level: Level, place: int) -> int:
-        """A border of a level at or before `place` from which the borders after it can be found
-        without the text before it."""
+        """A boundary of a level at or before `place` from which those after it can be found without
+        the text before it."""
         rule = _RULES[level]
         match = rule.restart.search(self._text, max(0, place - _BACK), place + 1)
         first, _, ends = self._found.get(level, (0, 0, []))
@@ -201,7 +201,7 @@ class Borders:
             raise InvalidOption("level", f"{level} needs the compiled core, which is not installed")
         text = self._text
         first = self.restart(level, start)
-        # Where no border is found for long, twice as much is looked at each time.
+        # Where no boundary is found for long, twice as much is looked at each time.
         ahead = _RULES[level].ahead.search(text, min(2 * end - first + _MORE, len(text)))
         last = ahead.start() if ahead else len(text)
         ends = [first + i for i in _core.break_ends(text[first : last + 1], level)]

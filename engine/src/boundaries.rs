@@ -1,5 +1,5 @@
-//! The last border of a level before a place, found from the text near it alone: what
-//! `context/borders.py` finds, for texts in which letters and line ends are near.
+//! The last boundary of a level before a place, found from the text near it alone: what
+//! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
 use crate::breaks::{self, Level};
 use crate::split::{class_of, is_letter};
@@ -7,12 +7,12 @@ use crate::split::{class_of, is_letter};
 /// Bytes that are searched for a letter before a block and after it.
 const FAR: usize = 512;
 
-/// Bytes that are searched for a border at once.
+/// Bytes that are searched for a boundary at once.
 const BLOCK: usize = 24;
 
 /// Where a text may be cut, from the finest to the coarsest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Border {
+pub enum Boundary {
     CodePoint,
     Grapheme,
     Word,
@@ -22,32 +22,32 @@ pub enum Border {
 }
 
 /// From the finest to the coarsest.
-pub const BORDERS: [Border; 6] = [
-    Border::CodePoint,
-    Border::Grapheme,
-    Border::Word,
-    Border::Sentence,
-    Border::Line,
-    Border::Paragraph,
+pub const BOUNDARIES: [Boundary; 6] = [
+    Boundary::CodePoint,
+    Boundary::Grapheme,
+    Boundary::Word,
+    Boundary::Sentence,
+    Boundary::Line,
+    Boundary::Paragraph,
 ];
 
 /// It cannot be decided by the text near a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear;
 
-/// The last border of a kind behind `start` and at or before `place` that `is_wanted`; `place` is a
-/// character border inside the text.
+/// The last boundary of a kind behind `start` and at or before `place` that `is_wanted`; `place` is a
+/// character boundary inside the text.
 pub fn last(
-    border: Border,
+    boundary: Boundary,
     text: &str,
     start: usize,
     place: usize,
     mut is_wanted: impl FnMut(usize) -> Result<bool, Unclear>,
 ) -> Result<Option<usize>, Unclear> {
-    if matches!(border, Border::Line | Border::Paragraph) {
+    if matches!(boundary, Boundary::Line | Boundary::Paragraph) {
         let mut place = place;
         while let Some(end) = last_line_end(text, start, place) {
-            if (border == Border::Line || ends_paragraph(text, end)) && is_wanted(end)? {
+            if (boundary == Boundary::Line || ends_paragraph(text, end)) && is_wanted(end)? {
                 return Ok(Some(end));
             }
             place = floor(text, end - 1);
@@ -57,7 +57,7 @@ pub fn last(
     let mut high = place;
     while high > start {
         let low = floor(text, high.saturating_sub(BLOCK).max(start));
-        for end in between(border, text, low, high)?.into_iter().rev() {
+        for end in between(boundary, text, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
             }
@@ -67,25 +67,30 @@ pub fn last(
     Ok(None)
 }
 
-/// Whether a place inside the text is a border of a kind.
-pub fn is_at(border: Border, text: &str, place: usize) -> Result<bool, Unclear> {
+/// Whether a place inside the text is a boundary of a kind.
+pub fn is_at(boundary: Boundary, text: &str, place: usize) -> Result<bool, Unclear> {
     let before = floor(text, place - 1);
-    Ok(last(border, text, before, place, |_| Ok(true))?.is_some())
+    Ok(last(boundary, text, before, place, |_| Ok(true))?.is_some())
 }
 
-/// The borders of a kind behind `low` and up to `high`; where that is the end of the text, the text
+/// The boundaries of a kind behind `low` and up to `high`; where that is the end of the text, the text
 /// is complete.
-pub fn between(border: Border, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
-    match border {
-        Border::CodePoint => Ok((low + 1..=high)
+pub fn between(
+    boundary: Boundary,
+    text: &str,
+    low: usize,
+    high: usize,
+) -> Result<Vec<usize>, Unclear> {
+    match boundary {
+        Boundary::CodePoint => Ok((low + 1..=high)
             .filter(|&place| text.is_char_boundary(place))
             .collect()),
-        Border::Grapheme => parts_between(Level::Grapheme, text, low, high),
-        Border::Word => parts_between(Level::Word, text, low, high),
-        Border::Sentence => parts_between(Level::Sentence, text, low, high),
-        Border::Line | Border::Paragraph => {
+        Boundary::Grapheme => parts_between(Level::Grapheme, text, low, high),
+        Boundary::Word => parts_between(Level::Word, text, low, high),
+        Boundary::Sentence => parts_between(Level::Sentence, text, low, high),
+        Boundary::Line | Boundary::Paragraph => {
             let mut ends = Vec::new();
-            last(border, text, low, high, |end| {
+            last(boundary, text, low, high, |end| {
                 ends.push(end);
                 Ok(false)
             })?;
@@ -97,7 +102,7 @@ pub fn between(border: Border, text: &str, low: usize, high: usize) -> Result<Ve
 
 /// As `between`, by Unicode Standard Annex 29.
 ///
-/// What stands before a letter changes no border behind it, and what stands behind a letter changes
+/// What stands before a letter changes no boundary behind it, and what stands behind a letter changes
 /// none before it: no rule of Unicode Standard Annex 29 looks beyond one.
 fn parts_between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
     let mut first = low;
@@ -210,7 +215,7 @@ fn next_char(text: &str, at: usize) -> Option<char> {
     text[at..].chars().next()
 }
 
-/// The first character border at or before a place.
+/// The first character boundary at or before a place.
 pub fn floor(text: &str, mut place: usize) -> usize {
     while !text.is_char_boundary(place) {
         place -= 1;
@@ -225,7 +230,7 @@ mod tests {
     use crate::split::tests::HARD;
 
     #[test]
-    fn borders_near_a_place_are_those_of_the_whole_text() {
+    fn boundaries_near_a_place_are_those_of_the_whole_text() {
         let mut random = Random::new(20_261_123);
         let more = [
             "? ",
@@ -311,17 +316,17 @@ mod tests {
     #[test]
     fn lines_and_paragraphs_end_where_they_do() {
         let text = "a\r\n \t\r\nb\n\n\u{85}c\u{2028}";
-        let all = |border| {
+        let all = |boundary| {
             let mut found = Vec::new();
             let end = floor(text, text.len() - 1);
-            let none = last(border, text, 0, end, |place| {
+            let none = last(boundary, text, 0, end, |place| {
                 found.push(place);
                 Ok(false)
             });
             assert_eq!(none, Ok(None));
             found
         };
-        assert_eq!(all(Border::Line), [12, 10, 9, 7, 3]);
-        assert_eq!(all(Border::Paragraph), [12, 10, 7]);
+        assert_eq!(all(Boundary::Line), [12, 10, 9, 7, 3]);
+        assert_eq!(all(Boundary::Paragraph), [12, 10, 7]);
     }
 }
