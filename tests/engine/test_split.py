@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,8 @@ from bytepair_engine.errors import (
 from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st
-from support.context_laws import (
-    AWKWARD,
-    budgets,
-    check_chunks,
-    encodings,
-    levels,
-    repeated,
-    texts,
-)
+from support.context_checks import Library, check_split, outcome
+from support.context_laws import budgets, encodings, levels, repeated, texts
 from support.oracle import oracle
 
 options = st.builds(
@@ -62,34 +56,16 @@ def test_a_long_pre_token_is_looked_into(name: str, text: str, options: SplitOpt
         check(name, text, options)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", AWKWARD)
-def test_awkward_texts(text: str) -> None:
-    for name in ("cl100k_base", "o200k_base"):
-        for most in (1, 2, 3, 20):
-            for level in LEVELS:
-                check(name, text, SplitOptions(most, most // 2, level))
-
-
 def check(name: str, text: str, options: SplitOptions) -> None:
     encoding, tiktoken = get_encoding(name), oracle(name)
-    names = sorted(encoding.special_tokens) if options.allowed_special else []
+    if options.allowed_special:
+        options = replace(options, allowed_special=frozenset(encoding.special_tokens))
 
     def count(part: str) -> int:
-        return len(tiktoken.encode(part, allowed_special=set(names), disallowed_special=()))
+        names = set(options.allowed_special)
+        return len(tiktoken.encode(part, allowed_special=names, disallowed_special=()))
 
-    chunks: list[Chunk] = []
-    try:
-        chunks.extend(split(encoding, text, options))
-    except BudgetTooSmall as error:
-        offset, needed = error.byte_offset, error.needed
-    else:
-        offset, needed = None, 0
-    if offset is not None:
-        place = len(text.encode()[:offset].decode())
-        assert needed == count(text[place]) > options.max_tokens
-        return
-    check_chunks(text, chunks, options, count, names)
+    check_split(Library(encoding), text, options, count)
 
 
 @given(encodings, texts | repeated, options, st.integers(1, 200), st.booleans())
@@ -97,7 +73,7 @@ def test_pieces_give_the_chunks_of_the_whole(
     name: str, text: str, options: SplitOptions, size: int, in_bytes: bool
 ) -> None:
     encoding = get_encoding(name)
-    expected = outcome(lambda: split(encoding, text, options))
+    expected = outcome(split(encoding, text, options))
     chunker = StreamChunker(encoding, options)
     pieces: list[str | bytes] = (
         [text.encode()[i : i + size] for i in range(0, len(text.encode()), size)]
@@ -116,17 +92,7 @@ def test_pieces_give_the_chunks_of_the_whole(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "_MORE", 1)  # so that short texts are looked at in parts too
-        assert outcome(streamed) == expected
-
-
-def outcome(work: Callable[[], Iterable[Chunk]]) -> list[Chunk | tuple[int, int | None]]:
-    """The chunks, and the facts of the fault that ends them."""
-    found: list[Chunk | tuple[int, int | None]] = []
-    try:
-        found.extend(work())
-    except BudgetTooSmall as error:
-        found.append((error.needed, error.byte_offset))
-    return found
+        assert outcome(streamed()) == expected
 
 
 def test_a_stream_gives_chunks_before_its_end_and_holds_little() -> None:

@@ -1,12 +1,5 @@
 """Truncation keeps its laws on every text, level and number of tokens; tiktoken counts.
-
-    law                                     test
-    T1 to T7  fits, whole, longest, again   test_the_longest_that_fits_is_kept, test_awkward_texts
-    T8  reads no more than it needs         test_a_start_is_found_without_reading_the_rest
-    T9  more tokens never keep less         test_more_tokens_never_keep_less_at_the_same_level
-
-Other formats: test_context_formats.py. Through the server: tests/server/test_context.py.
-"""
+test_context_laws.py says which law is held where."""
 
 from __future__ import annotations
 
@@ -15,8 +8,7 @@ from typing import Literal
 
 import pytest
 from bytepair_engine import get_encoding
-from bytepair_engine.backends.cores import BackendName
-from bytepair_engine.context.boundaries import LEVELS, Level
+from bytepair_engine.context.boundaries import Level
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.truncating import Keep, truncated
 from bytepair_engine.errors import (
@@ -29,20 +21,11 @@ from bytepair_engine.errors import (
 from bytepair_engine.toy import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.context_laws import (
-    AWKWARD,
-    budgets,
-    encodings,
-    inside_special,
-    levels,
-    longest,
-    repeated,
-    texts,
-)
+from support.context_checks import KEEPS, Cut, Library, check_truncation
+from support.context_laws import budgets, encodings, levels, repeated, texts
 from support.engines import BACKENDS
 from support.oracle import oracle
 
-KEEPS: list[Keep] = ["start", "end", "both"]
 MARKERS = ["", " …", "n", "[cut]"]
 PARTS = [" the", " word", ". A", "! ", "\n", "\r\n", "\n \n", "  ", "don't", "1234", "Ā", "🧠"]
 PARTS += ["🇩🇪", "👨\u200d👩", "क\u094dष", "日本語。", "แม่", "\u3042A", "functio", "\u0301", "|>"]
@@ -122,39 +105,6 @@ def test_endless_texts_are_cut_where_the_definition_says(text: str) -> None:
     assert all(encoding.count(text[-length:]) > 20 for length in longer)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", AWKWARD)
-@pytest.mark.parametrize("keep", KEEPS)
-def test_awkward_texts(text: str, keep: Keep) -> None:
-    for name in ("cl100k_base", "o200k_base"):
-        for most in (0, 1, 2, 3, 20):
-            for level in LEVELS:
-                check(name, text, most, keep, level, "", False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
-@given(
-    st.sampled_from(["r50k_base", "cl100k_base", "o200k_base"]),
-    texts | repeated,
-    st.sampled_from(["start", "end"]),
-    levels,
-)
-@settings(max_examples=30)
-def test_more_tokens_never_keep_less_at_the_same_level(
-    backend: BackendName, name: str, text: str, keep: Literal["start", "end"], level: Level
-) -> None:
-    """Law T9, by its own words. Budgets 0 to 3 fall back to finer levels most often."""
-    encoding = get_encoding(name, backend=backend)
-    most: dict[Level | None, int] = {}
-    for budget in (0, 1, 2, 3, 5, 9, 14, 40):
-        found = truncated(encoding, text, budget, keep=keep, level=level)
-        kept = sum(end - start for start, end in found.kept)
-        assert found.level is not None or kept == len(text)
-        assert kept >= most.get(found.level, 0)
-        most[found.level] = kept
-
-
 def check(
     name: str,
     text: str,
@@ -165,79 +115,15 @@ def check(
     allow: bool,
     percent: int = 50,
 ) -> None:
-    """Laws T1 to T7."""
     encoding, tiktoken = get_encoding(name), oracle(name)
-    names = sorted(encoding.special_tokens) if allow else []
-    allowed = "all" if allow else frozenset[str]()
+    special = sorted(encoding.special_tokens)
+    names = special if allow else []
 
     def count(part: str) -> int:
         return len(tiktoken.encode(part, allowed_special=set(names), disallowed_special=()))
 
-    try:
-        result = truncated(
-            encoding,
-            text,
-            most,
-            keep=keep,
-            level=level,
-            marker=marker,
-            start_percent=percent,
-            allowed_special=allowed,
-        )
-    except BudgetTooSmall as error:
-        needed = error.needed
-    else:
-        needed = 0
-    if needed:
-        assert count(text) > most
-        assert needed == count(marker) > most
-        return
-    assert result.count == count(result.text) <= most
-    assert result.truncated == (count(text) > most)
-    kept = [text[start:end] for start, end in result.kept]
-    if not result.truncated:
-        assert result.text == text
-        return
-    again = encoding.truncate(
-        result.text, most, keep=keep, level=level, marker=marker, allowed_special=allowed
-    )
-    assert again == result.text
-    joins = sorted(encoding.special_tokens)
-
-    def whole(text: str, joins_at: int) -> bool:
-        return joins_at not in inside_special(text, joins)
-
-    forbidden = inside_special(text, names)
-    share = (most - count(marker)) * percent // 100 if keep == "both" else None
-    first: int | None = 0
-    if keep != "end":
-        first = longest(
-            text,
-            level,
-            lambda p: (
-                (share is None or count(text[:p]) <= share)
-                and count(text[:p] + marker) <= most
-                and whole(text[:p] + marker, p)
-            ),
-            forbidden,
-            last=True,
-        )
-    head = text[: first or 0] + marker
-    last: int | None = None
-    if keep != "start":
-        last = longest(
-            text,
-            level,
-            lambda p: (
-                p > (first or 0)
-                and count(head + text[p:]) <= most
-                and whole(head + text[p:], len(head))
-            ),
-            forbidden,
-            last=False,
-        )
-    assert result.text == head + (text[last:] if last is not None else "")
-    assert kept == [part for part in (text[: first or 0], text[last:] if last else "") if part]
+    cut = Cut(most, keep, level, marker, percent, names)
+    check_truncation(Library(encoding), text, cut, count, special)
 
 
 def test_a_start_is_found_without_reading_the_rest() -> None:

@@ -1,0 +1,154 @@
+"""The laws of Truncate, Split, SplitStream and Inspect, and which test holds each of them where.
+
+    T1  the count is Count's, and fits       S1  every count is Count's, and fits
+    T2  the text is the kept ranges          S2  a chunk is its range of the text
+    T3  what fits is the input               S3  chunks join, or overlap without gaps
+    T4  cuts are at boundaries               S4  starts and ends increase, none is empty
+    T5  nothing longer fits                  S5  what fits is one chunk
+    T6  again gives the same                 S6  what is shared fits
+    T7  no special token is cut or made      S7  a stream gives the chunks of the whole
+    T8  a start reads what it needs          S8  again gives the same; linear time
+    T9  more tokens never keep less          S9  a code point that does not fit is an error
+    I1  findings are sorted and inside       S10 no special token is cut
+    I2  totals are complete                  S11 the level of an end is its best
+    I3  the count is Count's                 I4  stable tokens stay, whatever follows
+    I5  spelled tokens are Encode's          I6  NOT_NFC is Unicode's
+    I7  nothing is changed                   I8  joiners that are needed are not reported
+
+    where                                             laws          test
+    built-in encodings, both backends, awkward texts  all but these test_built_in_encodings
+      random texts, with special tokens allowed       T1 to T7      test_truncate.py
+                                                      S1 to S11     test_split.py
+                                                      I1 to I6      test_inspect.py
+    other formats, both backends, random texts        all but these test_other_formats
+    through the server: the same                      all but these server/test_context_laws.py
+    T8                                                              test_truncate.py
+    S8: what doubling a text costs                                  make bench-context
+    I7: no field holds text                                         test_inspect.py
+    I8                                                              test_inspect.py
+
+tiktoken, `tokenizers` and `sentencepiece` count: support/context_checks.py has the checks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from bytepair_engine import Encoding, get_encoding, list_encodings
+from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.context.boundaries import LEVELS
+from bytepair_engine.context.splitting import SplitOptions, split
+from bytepair_engine.streaming.encoder import can_stream
+from support.context_checks import (
+    KEEPS,
+    Cut,
+    Encode,
+    Library,
+    check_budgets,
+    check_inspection,
+    check_split,
+    check_truncation,
+)
+from support.context_formats import OTHERS, other
+from support.context_laws import AWKWARD, PARTS, shorter
+from support.oracle import oracle
+
+SEED = 20261123
+MORE = ["the", " ", "\n", "\u0301", "a", "🧠", "1"]
+
+
+def check(
+    encoding: Encoding, encode: Encode, text: str, rng: random.Random, cuts: Sequence[Cut]
+) -> None:
+    """Every law, for some ways to cut a text."""
+    api, special = Library(encoding), sorted(encoding.special_tokens)
+
+    def count(part: str) -> int:
+        return len(encode(part))
+
+    for cut in cuts:
+        check_truncation(api, text, cut, count, special)
+        most = max(1, cut.most)
+        overlap = rng.choice([0, most // 2])
+        options = SplitOptions(most, overlap, cut.level, rng.choice([0, 50, 100]))
+        sizes = [rng.choice([1, 3, 10, 1000])] if can_stream(encoding) else []
+        check_split(api, text, options, count, sizes)
+    check_budgets(api, text, rng.choice(["start", "end"]), rng.choice(LEVELS), [0, 1, 2, 3, 7])
+    check_inspection(api, text, "".join(rng.choices(MORE, k=2)), encode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_encodings())
+def test_built_in_encodings(backend: BackendName, name: str) -> None:
+    """Each awkward text, with every level and budget of 0 to 3; the reference, which is slow, with
+    some of them."""
+    encoding, encode = get_encoding(name, backend=backend), oracle(name).encode_ordinary
+    rng = random.Random(f"{SEED} {name}")
+    every = [(level, most) for level in LEVELS for most in range(4)]
+    for text in map(shorter, AWKWARD):
+        cuts = [
+            Cut(most, rng.choice(KEEPS), level, rng.choice(["", "", "n"]), rng.choice([0, 50, 100]))
+            for level, most in (every if backend == "native" else rng.sample(every, 3))
+        ]
+        check(encoding, encode, text, rng, cuts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
+    """Of pipelines, which may normalise, drop and fuse: texts are cut, and counted again."""
+    encoding, encode = other(name, tmp_path, backend)
+    rng = random.Random(f"{SEED} {name}")
+    for number in range(8):
+        parts = rng.choices(PARTS, k=rng.randrange(1, 14))
+        text = "".join(parts) if number % 4 else shorter(rng.choice(AWKWARD))
+        cut = Cut(
+            rng.choice([0, 1, 2, 3, 8]),
+            rng.choice(KEEPS),
+            rng.choice(LEVELS),
+            rng.choice(["", "", " …"]),
+            rng.choice([0, 50, 100]),
+        )
+        check(encoding, encode, text, rng, [cut])
+
+
+@pytest.mark.slow
+def test_the_reference_cuts_where_the_core_does() -> None:
+    native, reference = (
+        get_encoding("cl100k_base", backend=backend) for backend in ("native", "reference")
+    )
+    rng = random.Random(SEED)
+    for _ in range(20):
+        text, most = "".join(rng.choices(PARTS, k=rng.randrange(25))), rng.choice([1, 2, 5])
+        for keep in KEEPS:
+            cut = Cut(most, keep)
+            assert Library(native).truncate(text, cut) == Library(reference).truncate(text, cut)
+        assert native.split(text, most + 3) == reference.split(text, most + 3)
+
+
+PROSE = (
+    "It rained. “Why?” she asked, 12.5 km on! Dr. Ąčę said: no…\r\n",
+    "日本語の文章です。次の文。カタカナ\n\n",
+    "def a(b):\n    return naïve_🧠_value, 👨\u200d👩\u200d👧  # 🇩🇪🇫🇷\n \t\n",
+    "One line without an end; and more of it, and more. ",
+    "\u2028camelCaseWord\x85functio ",
+)
+
+
+@pytest.mark.slow
+def test_the_core_finds_the_chunks_that_the_definition_finds() -> None:
+    """On prose, of which the core finds nearly all chunks by itself, with every option."""
+    native, reference = (
+        get_encoding("o200k_base", backend=backend) for backend in ("native", "reference")
+    )
+    rng = random.Random(SEED)
+    for level in LEVELS:
+        for overlap in (0, 25, 50):
+            text = "".join(rng.choices(PROSE, k=30))
+            most = rng.choice([4, 20, 60])
+            fill = rng.choice([0, 50, 100])
+            options = SplitOptions(most, most * overlap // 100, level, fill)
+            assert list(split(native, text, options)) == list(split(reference, text, options))
