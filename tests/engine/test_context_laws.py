@@ -91,7 +91,7 @@ def test_built_in_encodings(backend: BackendName, name: str) -> None:
     for text in map(shorter, AWKWARD):
         cuts = [
             Cut(most, rng.choice(KEEPS), level, rng.choice(["", "", "n"]), rng.choice([0, 50, 100]))
-            for level, most in (every if backend == "native" else rng.sample(every, 3))
+            for level, most in (every if backend == "native" else rng.sample(every, 1))
         ]
         check(encoding, encode, text, rng, cuts)
 
@@ -102,7 +102,7 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
     """Of pipelines, which may normalise, drop and fuse: texts are cut, and counted again."""
     encoding, encode = other(name, tmp_path, backend)
     rng = random.Random(f"{SEED} {name}")
-    for number in range(8):
+    for number in range(8 if backend == "native" else 4):
         parts = rng.choices(PARTS, k=rng.randrange(1, 14))
         text = "".join(parts) if number % 4 else shorter(rng.choice(AWKWARD))
         cut = Cut(

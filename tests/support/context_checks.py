@@ -185,7 +185,12 @@ def check_split(
     names = [] if allowed == "all" else sorted(allowed)
     whole = outcome(api.split(text, options))
     for size in sizes:
-        assert outcome(api.stream(text, options, size)) == whole
+        streamed = outcome(api.stream(text, options, size))
+        if whole and isinstance(whole[0], tuple):
+            # A call that fails has no chunks, where a stream has those before its fault.
+            assert streamed[-1:] == whole
+        else:
+            assert streamed == whole
     assert outcome(api.split(text, options)) == whole
     if whole and isinstance(whole[-1], tuple):
         needed, offset = whole[-1]

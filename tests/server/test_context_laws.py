@@ -1,0 +1,246 @@
+"""The laws of Truncate, Split, SplitStream and Inspect through a server, for built-in encodings and
+other formats; tests/engine/test_context_laws.py lists them, and other libraries count.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from bytepair.v1 import context_pb2, text_pb2, tokenizer_pb2, tokenizer_pb2_grpc
+from bytepair_engine import EncodingSpec, list_encodings, load_encoding
+from bytepair_engine.context.boundaries import LEVELS
+from bytepair_engine.context.inspecting import Finding, FindingCode, Inspection
+from bytepair_engine.context.splitting import Chunk, SplitOptions
+from bytepair_engine.context.truncating import Truncation
+from bytepair_engine.errors import BudgetTooSmall
+from bytepair_engine.streaming.encoder import can_stream
+from support.context_checks import (
+    KEEPS,
+    Cut,
+    Encode,
+    check_budgets,
+    check_inspection,
+    check_split,
+    check_truncation,
+)
+from support.context_formats import encode_of, written
+from support.context_laws import AWKWARD, PARTS, shorter
+from support.failures import read
+from support.oracle import oracle
+from support.serving import RunningServer
+from support.slow import WITHOUT_CORE
+
+SEED = 20261124
+#: The formats that a server takes: text comes back from them as it went in. Two cannot be streamed
+#: into, one strips.
+OTHERS = {
+    "one": "byte level",
+    "two": "steps after byte level",
+    "three": "digits, then byte level",
+    "four": "stripped",
+    "five": "llama",
+    "six": "gemma",
+}
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration with `OTHERS`."""
+    folder = tmp_path_factory.mktemp("others")
+    lines = []
+    for name, kind in OTHERS.items():
+        (folder / name).mkdir()
+        file = written(kind, folder / name)
+        lines.append(f'[encodings.{name}]\nfile = "{file.relative_to(folder)}"\n')
+    config = folder / "bytepair.toml"
+    config.write_text("".join(lines), encoding="utf-8")
+    return config
+
+
+@pytest.fixture(scope="module")
+def others(declared: Path) -> Iterator[RunningServer]:
+    with RunningServer("--config", str(declared)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def reference(declared: Path) -> Iterator[RunningServer]:
+    """The same on the reference backend."""
+    flags = ("--config", str(declared), "--builtin-encodings", "r50k_base")
+    with RunningServer(*flags, environment=WITHOUT_CORE) as running:
+        yield running
+
+
+class Wire:
+    """One encoding of a server. Places come in UTF-16 units, and become code points again."""
+
+    def __init__(self, stub: tokenizer_pb2_grpc.TokenizerServiceStub, name: str) -> None:
+        self._stub = stub
+        self._name = name
+
+    def truncate(self, text: str, cut: Cut) -> Truncation:
+        fields: dict[str, Any] = {
+            "encoding": self._name,
+            "max_tokens": cut.most,
+            "keep": KEEPS.index(cut.keep) + 1,
+            "level": LEVELS.index(cut.level) + 1,
+            "marker": cut.marker,
+            "start_percent": cut.percent,
+            "unit": text_pb2.OFFSET_UNIT_UTF16,
+        }
+        items = [text_pb2.TextItem(text=each) for each in (text, "", text)]
+        batch = self._stub.BatchTruncate(context_pb2.BatchTruncateRequest(items=items, **fields))
+        assert batch.results[1].text == ""
+        assert batch.results[0] == batch.results[2]
+        try:
+            answer = self._stub.Truncate(context_pb2.TruncateRequest(text=text, **fields))
+        except grpc.RpcError as error:
+            raise _too_small(error) from None
+        assert (answer.text, answer.kept) == (batch.results[0].text, batch.results[0].kept)
+        kept = tuple((_point(text, part.start), _point(text, part.end)) for part in answer.kept)
+        level = LEVELS[answer.level - 1] if answer.level else None
+        return Truncation(answer.text, answer.count, answer.truncated, kept, level)
+
+    def split(self, text: str, options: SplitOptions) -> Iterator[Chunk]:
+        request = context_pb2.SplitRequest(
+            text=text, unit=text_pb2.OFFSET_UNIT_UTF16, **self._split_fields(options)
+        )
+        try:
+            answer = self._stub.Split(request)
+        except grpc.RpcError as error:
+            raise _too_small(error) from None
+        yield from (_chunk(text, chunk) for chunk in answer.chunks)
+
+    def stream(self, text: str, options: SplitOptions, size: int) -> Iterator[Chunk]:
+        config = context_pb2.SplitStreamConfig(
+            unit=text_pb2.OFFSET_UNIT_UTF16, **self._split_fields(options)
+        )
+        data = text.encode()
+        pieces = [data[start : start + size] for start in range(0, len(data), size)]
+        messages = [
+            context_pb2.SplitStreamRequest(config=config),
+            *(context_pb2.SplitStreamRequest(data=piece) for piece in pieces),
+        ]
+        try:
+            for answer in self._stub.SplitStream(iter(messages)):
+                yield from (_chunk(text, chunk) for chunk in answer.chunks)
+        except grpc.RpcError as error:
+            raise _too_small(error) from None
+
+    def _split_fields(self, options: SplitOptions) -> dict[str, Any]:
+        return {
+            "encoding": self._name,
+            "max_tokens": options.max_tokens,
+            "overlap_tokens": options.overlap_tokens,
+            "level": LEVELS.index(options.level) + 1,
+            "min_fill_percent": options.min_fill_percent,
+            "with_text": True,
+        }
+
+    def inspect(self, text: str, max_findings: int | None = None) -> Inspection:
+        request = context_pb2.InspectRequest(
+            encoding=self._name,
+            text=text,
+            max_findings=max_findings,
+            unit=text_pb2.OFFSET_UNIT_UTF16,
+        )
+        answer = self._stub.Inspect(request)
+        findings = tuple(
+            Finding(
+                _point(text, found.start),
+                _point(text, found.end),
+                FindingCode(found.code),
+                found.token_id if found.HasField("token_id") else None,
+                found.token or None,
+                found.code_point or None,
+            )
+            for found in answer.findings
+        )
+        totals = {FindingCode(each.code): each.total for each in answer.totals}
+        end = _point(text, answer.stable_end)
+        return Inspection(findings, totals, answer.count, answer.stable_tokens, end)
+
+    def spelled(self, text: str) -> tuple[str, int] | None:
+        try:
+            self._stub.Encode(tokenizer_pb2.EncodeRequest(encoding=self._name, text=text))
+        except grpc.RpcError as error:
+            failed = read(error)
+            assert failed.reason == "SPECIAL_TOKEN_IN_TEXT"
+            return failed.metadata["token"], int(failed.metadata["byte_offset"])
+        return None
+
+
+def _point(text: str, place: int) -> int:
+    return len(text.encode("utf-16-le")[: 2 * place].decode("utf-16-le"))
+
+
+def _chunk(text: str, chunk: context_pb2.Chunk) -> Chunk:
+    start, end = _point(text, chunk.start), _point(text, chunk.end)
+    level = LEVELS[chunk.end_level - 1]
+    return Chunk(start, end, chunk.count, level, chunk.overlap, chunk.text)
+
+
+def _too_small(error: grpc.RpcError) -> Exception:
+    failed = read(error)
+    if failed.reason != "BUDGET_TOO_SMALL":
+        return error
+    offset = failed.metadata.get("byte_offset")
+    facts = (int(failed.metadata["needed"]), int(failed.metadata["budget"]))
+    return BudgetTooSmall(*facts, None if offset is None else int(offset))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*list_encodings(), *OTHERS])
+def test_all_laws(others: RunningServer, declared: Path, name: str) -> None:
+    api, encode, special, streams = known(declared, others, name)
+    rng = random.Random(f"{SEED} {name}")
+    for number, text in enumerate(texts(rng)):
+        cut = Cut(
+            number % 4,
+            rng.choice(KEEPS),
+            rng.choice(LEVELS),
+            rng.choice(["", "", "n"]),
+            rng.choice([0, 50, 100]),
+        )
+        check_truncation(api, text, cut, lambda part: len(encode(part)), special)
+        most = max(1, cut.most)
+        fill = rng.choice([0, 50, 100])
+        options = SplitOptions(most, rng.choice([0, most // 2]), cut.level, fill)
+        sizes = [rng.choice([1, 7, 1000])] if streams else []
+        check_split(api, text, options, lambda part: len(encode(part)), sizes)
+        check_inspection(api, text, rng.choice(PARTS), encode)
+    check_budgets(api, "".join(rng.choices(PARTS, k=20)), "end", "word", range(9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["r50k_base", *OTHERS])
+def test_truncate_on_the_reference(reference: RunningServer, declared: Path, name: str) -> None:
+    """Graphemes, words and sentences need the core, and so do chunks, which tell the level at which
+    they end."""
+    api, encode, special, _ = known(declared, reference, name)
+    rng = random.Random(f"{SEED} {name}")
+    for number, text in enumerate(texts(rng)[::3]):
+        cut = Cut(number % 4, rng.choice(KEEPS), "code_point")
+        check_truncation(api, text, cut, lambda part: len(encode(part)), special)
+
+
+def texts(rng: random.Random) -> list[str]:
+    """Awkward ones, and others made of such parts."""
+    made = ["".join(rng.choices(PARTS, k=rng.randrange(1, 12))) for _ in range(6)]
+    return [*map(shorter, AWKWARD), *made]
+
+
+def known(declared: Path, server: RunningServer, name: str) -> tuple[Wire, Encode, list[str], bool]:
+    """One encoding, what gives its ids, its special tokens, and whether it can be streamed into."""
+    request = tokenizer_pb2.GetEncodingRequest(encoding=name)
+    special = sorted(t.token for t in server.stub.GetEncoding(request).encoding.special_tokens)
+    if name not in OTHERS:
+        return Wire(server.stub, name), oracle(name).encode_ordinary, special, True
+    file = next((declared.parent / name).iterdir())
+    encoding = load_encoding(EncodingSpec(name=name, file=file))
+    return Wire(server.stub, name), encode_of(OTHERS[name]), special, can_stream(encoding)
