@@ -1,10 +1,12 @@
-//! What merging may begin with in place of single bytes: characters that are always made first.
+//! What merging may begin with in place of single bytes: characters and pairs of ASCII characters
+//! that are always made first.
 //!
-//! Most merges of Chinese, Japanese or Korean only put the three bytes of characters together. Where
-//! it is certain that they come first, merging begins after them. Write c for a character of two or
-//! three bytes, σ(c) for the first merges of B(c), as many as are to be left out (all of them where
-//! c is a token; the first one where only two of its bytes merge), and f(c) for the highest rank in
-//! σ(c). Three conditions, which depend on c and on the byte before and after it:
+//! Most merges of Chinese, Japanese or Korean only put the three bytes of characters together, and
+//! half of those of English put two letters together. Where it is certain that they come first,
+//! merging begins after them. Write c for a character of two or three bytes, or for two of one byte
+//! (no two c share a byte), σ(c) for the first merges of B(c), as many as are to be left out (all of
+//! them where c is a token; the first one where only two of its bytes merge), and f(c) for the
+//! highest rank in σ(c). Three conditions, which depend on c and on the byte before and after it:
 //!
 //! 1. While σ(c) is not done, each token that could join a part of c with what is beyond c has a
 //!    higher rank than the next merge of σ(c). Such a token ends with the first byte or the first
@@ -26,7 +28,7 @@
 use crate::merge::NO_RANK;
 use crate::vocabulary::rank_table::RankTable;
 
-/// The parts of one character: its first bytes, and the rest if there is one.
+/// The parts of one character, or of two that are ASCII: the first bytes, and the rest if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     pub first: usize,
@@ -53,7 +55,13 @@ pub struct Characters {
     start_one: Box<[u32]>,
     /// Tokens that start with two trailing bytes and one that is not.
     start_two: Box<[u32]>,
+    /// By two bytes, those that are not ASCII as one kind: the lowest rank of the tokens that have
+    /// them, with `LONGER` where it is not that of the two alone.
+    ascii: Box<[u32]>,
 }
+
+/// A bit that no rank has.
+const LONGER: u32 = 1 << 31;
 
 impl Characters {
     /// Of a table, and the ranks of all strings of two bytes.
@@ -66,9 +74,20 @@ impl Characters {
             end_two: ranks(1 << 13),
             start_one: ranks(1 << 14),
             start_two: ranks(1 << 12),
+            ascii: ranks(KINDS * KINDS),
         };
         // In the order of ranks: what a place holds already is lower.
         for (token, rank) in table.iter() {
+            for two in token.windows(2) {
+                let place = &mut characters.ascii[kinds(two[0], two[1])];
+                if *place == NO_RANK {
+                    *place = if token.len() == 2 {
+                        rank
+                    } else {
+                        rank | LONGER
+                    };
+                }
+            }
             if !token.is_ascii() {
                 characters.add(token, rank, pairs);
             }
@@ -127,13 +146,35 @@ impl Characters {
         }
     }
 
-    /// With what the character at `start` may begin; its first byte, where `start` is not at one.
+    /// With what the text at `start` may begin: a character, two, or a byte.
     #[inline(always)]
     pub fn opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
-        if text[start] < 0xc0 {
-            return BYTE;
+        match text[start] {
+            ..0x80 => self.ascii_opening(text, start),
+            0x80..0xc0 => BYTE,
+            _ => self.wide_opening(pairs, text, start),
         }
-        self.wide_opening(pairs, text, start)
+    }
+
+    /// Two that are a token of a lower rank than all other tokens with any two of them and the byte
+    /// on either side.
+    #[inline(always)]
+    fn ascii_opening(&self, text: &[u8], start: usize) -> Opening {
+        let ranks = |i: usize| match text[i..] {
+            [first, second, ..] => self.ascii[kinds(first, second)],
+            _ => NO_RANK,
+        };
+        let before = if start == 0 {
+            NO_RANK
+        } else {
+            ranks(start - 1)
+        };
+        let made_first = ranks(start) < (before & !LONGER).min(ranks(start + 1) & !LONGER);
+        if made_first && text[start + 1].is_ascii() {
+            Opening { first: 2, len: 2 }
+        } else {
+            BYTE
+        }
     }
 
     #[inline]
@@ -217,6 +258,14 @@ fn character(text: &[u8], start: usize) -> (usize, usize) {
         }
         _ => (0, 1),
     }
+}
+
+/// Every ASCII character, and one for all other bytes.
+const KINDS: usize = 129;
+
+#[inline(always)]
+fn kinds(first: u8, second: u8) -> usize {
+    first.min(0x80) as usize * KINDS + second.min(0x80) as usize
 }
 
 #[inline(always)]

@@ -171,12 +171,15 @@ mod tests {
     #[test]
     fn every_way_of_merging_is_the_definition() {
         let mut random = Random::new(3);
+        let mut pairs = 0;
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
             let vocabulary = hostile(&mut random);
             let mut merger = Merger::default();
             for _ in 0..8 {
                 let len = random.below(200);
                 let piece = text(&mut random, len);
+                let openings = (0..len).map(|start| vocabulary.opening(&piece, start));
+                pairs += openings.filter(|opening| opening.len == 2).count();
                 let expected = merge_by_definition(vocabulary.table(), &piece);
                 assert_eq!(merger.merge(&vocabulary, &piece), expected, "{piece:?}");
                 let window = 16 << random.below(4);
@@ -185,6 +188,7 @@ mod tests {
                 assert_eq!(merger.ids, expected, "windows of {window}: {piece:?}");
             }
         }
+        assert!(pairs > 1_000 || cfg!(miri), "{pairs} pairs to begin with");
     }
 
     /// Characters whose bytes make each other's, what stands before words, and an "é" that is

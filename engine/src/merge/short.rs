@@ -37,7 +37,7 @@ impl Parts {
         };
         let mut at = 0;
         while at < len {
-            let opening = vocabulary.opening(text, at);
+            let opening = vocabulary.opening(&text[..len], at);
             parts.push(vocabulary.part_id(text, at, opening.first), at);
             if opening.first < opening.len {
                 let (start, len) = (at + opening.first, opening.len - opening.first);
