@@ -2,6 +2,7 @@
 
 use crate::merge::NO_RANK;
 use crate::vocabulary::Vocabulary;
+use crate::vocabulary::short_table::Key;
 
 /// The longest piece, in bytes.
 pub const SHORT: usize = 64;
@@ -46,11 +47,29 @@ impl Parts {
             at += opening.len;
         }
         parts.starts[parts.count] = len as u8;
-        for i in 1..parts.count {
-            let (start, end) = (parts.starts[i - 1] as usize, parts.starts[i + 1] as usize);
-            parts.ranks[i - 1] = vocabulary.rank(text, start, end - start);
-        }
+        parts.rank_all(vocabulary, text);
         parts
+    }
+
+    /// Rank each part with the next. The memory of all is waited for at once.
+    #[inline(always)]
+    fn rank_all(&mut self, vocabulary: &Vocabulary, text: &Text) {
+        // Two parts of an opening have at most six bytes.
+        let key = |i: usize| {
+            let (start, end) = (self.starts[i] as usize, self.starts[i + 2] as usize);
+            Key::of_few(text, start, end - start)
+        };
+        let mut maybe = 0;
+        for i in 1..self.count {
+            let may_have = vocabulary.fetch_part(key(i - 1).hash());
+            maybe |= (may_have as u64) << (i - 1);
+        }
+        while maybe != 0 {
+            let i = maybe.trailing_zeros() as usize;
+            let key = key(i);
+            self.ranks[i] = vocabulary.find_short(key, key.hash()).unwrap_or(NO_RANK);
+            maybe &= maybe - 1;
+        }
     }
 
     #[inline(always)]

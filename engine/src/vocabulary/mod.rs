@@ -8,6 +8,7 @@ pub mod rank_table;
 pub mod short_table;
 pub mod special;
 
+use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use crate::merge::initial::{Characters, Opening};
@@ -109,7 +110,7 @@ impl Vocabulary {
     }
 
     #[inline(always)]
-    fn find_short(&self, key: Key, hash: u64) -> Option<u32> {
+    pub fn find_short(&self, key: Key, hash: u64) -> Option<u32> {
         if self.short.has_all_of(key.len()) {
             return self.short.find(key, hash);
         }
@@ -122,6 +123,15 @@ impl Vocabulary {
         if self.may_have(hash) {
             self.short.fetch(hash);
         }
+    }
+
+    /// Whether a key of this hash may be a token; then ask for the memory that `find_short` will need.
+    #[inline(always)]
+    pub fn fetch_part(&self, hash: u64) -> bool {
+        let maybe = self.may_have(hash);
+        // Which of them are is nothing that could be guessed.
+        self.short.fetch(select_unpredictable(maybe, hash, 0));
+        maybe
     }
 
     /// Whether a key of this hash may be a token.
