@@ -48,69 +48,99 @@ impl Entry {
     }
 }
 
+/// A piece of a key's hash, and where its entry is; 0 where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    tag: u32,
+    at: u32,
+}
+
+/// What finds a short key: half of a cache line, so that one that is not there costs no more.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
+struct Set([Place; WAYS]);
+
 /// Ids of pre-tokens that are not one token.
 #[derive(Debug)]
 pub struct Cache {
-    /// The entries that a short key may be in.
-    short: Vec<[Entry; WAYS]>,
-    short_used: usize,
-    most_short: usize,
+    sets: Vec<Set>,
+    most_sets: usize,
+    /// After one that no key has, in the order in which they came. The capacity is reserved at
+    /// first use, as that of `LongCache::arena`.
+    entries: Vec<Entry>,
     long: LongCache,
 }
 
 impl Cache {
     /// A cache that never takes more than about `bytes`; 0 for one that remembers nothing.
     pub fn new(bytes: usize) -> Self {
-        let most_short = match bytes / 2 / size_of::<[Entry; WAYS]>() {
+        let most_sets = match bytes / 2 / size_of::<[Entry; WAYS]>() {
             0..FIRST_SETS => 0,
             // The greatest power of two that fits.
             sets => 1 << sets.ilog2(),
         };
+        // The old sets are there while they are copied, and the first entry is none.
+        let set_bytes = size_of::<[Entry; WAYS]>() + size_of::<Set>() * 2;
         Cache {
-            short: Vec::new(),
-            short_used: 0,
-            most_short,
-            long: LongCache::new(bytes - most_short * size_of::<[Entry; WAYS]>()),
+            sets: Vec::new(),
+            most_sets,
+            entries: Vec::new(),
+            long: LongCache::new(bytes - most_sets * set_bytes),
         }
     }
 
     #[inline(always)]
     pub fn find_short(&self, key: Key, hash: u64) -> Option<&Entry> {
-        let mask = self.short.len().wrapping_sub(1);
-        let set = self.short.get((hash >> 32) as usize & mask)?;
-        set.iter().find(|entry| entry.key == key)
+        let tag = (hash >> 32) as u32;
+        let mask = self.sets.len().wrapping_sub(1);
+        let Set(places) = self.sets.get(tag as usize & mask)?;
+        let tagged = places.iter().filter(|place| place.tag == tag);
+        let mut entries = tagged.map(|place| &self.entries[place.at as usize]);
+        entries.find(|entry| entry.key == key)
     }
 
     /// Remember a key that was not found; it may take the place of another.
     pub fn insert_short(&mut self, hash: u64, entry: Entry) {
-        if self.short_used * 2 >= self.short.len() * WAYS && self.short.len() < self.most_short {
-            self.grow_short();
+        if self.entries.len() * 2 >= self.sets.len() * WAYS && self.sets.len() < self.most_sets {
+            self.grow();
         }
-        let mask = self.short.len().wrapping_sub(1);
-        let Some(set) = self.short.get_mut((hash >> 32) as usize & mask) else {
+        let tag = (hash >> 32) as u32;
+        let mask = self.sets.len().wrapping_sub(1);
+        let Some(Set(places)) = self.sets.get_mut(tag as usize & mask) else {
             return;
         };
-        let free = set.iter().position(|entry| entry.key == Key::default());
-        self.short_used += free.is_some() as usize;
-        // Which one goes is as good as random: the ids of the newcomer decide.
-        set[free.unwrap_or(entry.ids[0] as usize % WAYS)] = entry;
+        match places.iter_mut().find(|place| place.at == 0) {
+            Some(place) => {
+                let at = self.entries.len() as u32;
+                *place = Place { tag, at };
+                self.entries.push(entry);
+            }
+            None => {
+                // Which one goes is as good as random: the ids of the newcomer decide.
+                let place = &mut places[entry.ids[0] as usize % WAYS];
+                place.tag = tag;
+                self.entries[place.at as usize] = entry;
+            }
+        }
     }
 
-    /// Within what is reserved at first use, as in `Recent`.
-    fn grow_short(&mut self) {
-        let old = self.short.len();
-        if self.short.try_reserve_exact(self.most_short - old).is_err() {
-            self.most_short = old;
-            return;
+    fn grow(&mut self) {
+        if self.sets.is_empty() {
+            let most = 1 + self.most_sets * WAYS;
+            if self.entries.try_reserve_exact(most).is_err() {
+                // The system has not so much: do without, rather than end the process.
+                self.most_sets = 0;
+                return;
+            }
+            self.entries.push(Entry::default());
         }
-        let sets = (old * 2).max(FIRST_SETS);
-        self.short.resize(sets, Default::default());
-        self.short_used = 0;
-        for i in 0..old {
-            for entry in std::mem::take(&mut self.short[i]) {
-                if entry.key != Key::default() {
-                    self.insert_short(entry.key.hash(), entry);
-                }
+        let sets = (self.sets.len() * 2).max(FIRST_SETS);
+        let old = std::mem::replace(&mut self.sets, vec![Set::default(); sets]);
+        for place in old.into_iter().flat_map(|Set(places)| places) {
+            let Set(places) = &mut self.sets[place.tag as usize & (sets - 1)];
+            // All that share a set did before.
+            if let Some(free) = places.iter_mut().find(|place| place.at == 0) {
+                *free = place;
             }
         }
     }
@@ -312,9 +342,10 @@ mod tests {
             }
             let long = &cache.long;
             let slots = long.slots.capacity() * size_of::<Slot>();
-            let short = cache.short.capacity() * size_of::<[Entry; WAYS]>();
-            // With what was there when the slots last grew.
-            let taken = short + slots * 3 / 2;
+            let sets = cache.sets.capacity() * size_of::<Set>();
+            let entries = cache.entries.capacity() * size_of::<Entry>();
+            // With what was there when slots and sets last grew.
+            let taken = entries + (sets + slots) * 3 / 2;
             assert!(taken + long.arena.capacity() * size_of::<u32>() <= bytes);
         }
     }
