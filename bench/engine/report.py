@@ -61,9 +61,10 @@ def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
     engines = engines_of(name)
     rows = [
         *new_text(name, engines, texts),
+        # A server's parent has seen no text either: what this one has seen, its children inherit.
+        *after_fork(engines, texts),
         *seen_text(name, engines, texts),
         loading(name),
-        *after_fork(engines, texts),
     ]
     return {(work, beside): cell for work, beside, cell in rows}
 
