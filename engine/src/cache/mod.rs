@@ -164,6 +164,7 @@ pub fn long_hash(piece: &[u8]) -> u64 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
+    /// A piece of the hash, which also says where the slot is.
     tag: u32,
     /// Where its ids and, after them, its bytes start.
     at: u32,
@@ -209,14 +210,15 @@ impl LongCache {
         if self.slots.is_empty() {
             return None;
         }
+        let tag = (hash >> 32) as u32;
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = tag as usize & mask;
         loop {
             let slot = &self.slots[at];
             if slot.len == 0 {
                 return None;
             }
-            if slot.tag == (hash >> 32) as u32 && slot.len as usize == piece.len() {
+            if slot.tag == tag && slot.len as usize == piece.len() {
                 let start = slot.at as usize;
                 let bytes = start + slot.ids as usize;
                 if same(piece, &self.arena[bytes..]) {
@@ -246,9 +248,10 @@ impl LongCache {
             self.most_words = 0;
             return;
         }
-        let free = self.free_slot(hash);
+        let tag = (hash >> 32) as u32;
+        let free = self.free_slot(tag);
         self.slots[free] = Slot {
-            tag: (hash >> 32) as u32,
+            tag,
             at: self.arena.len() as u32,
             len: piece.len() as u8,
             ids: ids.len() as u8,
@@ -258,9 +261,9 @@ impl LongCache {
         self.arena.extend(words(piece));
     }
 
-    fn free_slot(&self, hash: u64) -> usize {
+    fn free_slot(&self, tag: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = tag as usize & mask;
         while self.slots[at].len != 0 {
             at = (at + 1) & mask;
         }
@@ -270,14 +273,8 @@ impl LongCache {
     fn grow(&mut self) {
         let capacity = (self.slots.len() * 2).max(FIRST_ENTRIES);
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); capacity]);
-        let mut piece = [0; LONGEST_PIECE + 1];
         for slot in old.into_iter().filter(|slot| slot.len != 0) {
-            let len = slot.len as usize;
-            let start = slot.at as usize + slot.ids as usize;
-            for (four, word) in piece.chunks_exact_mut(4).zip(&self.arena[start..]) {
-                four.copy_from_slice(&word.to_le_bytes());
-            }
-            let free = self.free_slot(hash(&piece[..len]));
+            let free = self.free_slot(slot.tag);
             self.slots[free] = slot;
         }
     }
