@@ -5,6 +5,7 @@ use crate::cache::recent::{Recent, Slot};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
 use crate::merge::Merger;
 use crate::output::Sink;
+use crate::split::BATCH;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
@@ -53,14 +54,20 @@ impl Lookup<'_> {
     /// of all overlap, and take hardly longer than one.
     #[inline(never)]
     fn fetch(&self, text: &[u8], start: usize, ends: &[usize]) {
+        let mut keys = [(Key::default(), 0); BATCH];
         let mut at = start;
-        for &end in ends {
+        for (place, &end) in keys.iter_mut().zip(ends) {
             let key = Key::or_none(text, at, end - at);
             let hash = key.hash();
+            self.recent.fetch(hash);
+            self.vocabulary.fetch_filter(hash);
+            *place = (key, hash);
+            at = end;
+        }
+        for &(key, hash) in &keys[..ends.len().min(BATCH)] {
             if self.recent.find(key, hash).is_none() {
                 self.vocabulary.fetch(hash);
             }
-            at = end;
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::hint::select_unpredictable;
 
-use crate::vocabulary::short_table::Key;
+use crate::vocabulary::short_table::{Key, fetch};
 
 /// The most ids that are kept of a pre-token.
 pub const FEW: usize = 4;
@@ -103,6 +103,12 @@ impl Recent {
         // Which of the two is nothing that could be guessed: one is taken without a branch.
         let slot = select_unpredictable(older.is_of(key), older, newer);
         slot.is_of(key).then_some(slot)
+    }
+
+    /// Ask for the memory that `find` will need.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        fetch(&self.sets[hash as usize & (self.sets.len() - 1)]);
     }
 
     /// Insert a slot that was not found; returns the older slot of its set, which is evicted.

@@ -15,7 +15,7 @@ use crate::merge::initial::{Characters, Opening};
 use crate::merge::{Merger, NO_RANK};
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
-use crate::vocabulary::short_table::{Key, LONGEST, ShortTable};
+use crate::vocabulary::short_table::{Key, LONGEST, ShortTable, fetch};
 
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -132,6 +132,12 @@ impl Vocabulary {
         // Which of them are is nothing that could be guessed.
         self.short.fetch(select_unpredictable(maybe, hash, 0));
         maybe
+    }
+
+    /// Ask for the memory that `fetch` will need.
+    #[inline(always)]
+    pub fn fetch_filter(&self, hash: u64) {
+        fetch(&self.filter[filter_place(hash, self.filter.len()).0]);
     }
 
     /// Whether a key of this hash may be a token.

@@ -113,7 +113,7 @@ impl Key {
 
 /// Prefetch a place into the processor's cache.
 #[inline(always)]
-fn fetch<T>(place: &T) {
+pub fn fetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
