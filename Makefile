@@ -185,7 +185,7 @@ exactness-hard: $(VENV)/.dev ## Compare ids with tiktoken's on code points in ma
 
 .PHONY: panics
 panics: $(VENV)/.dev ## Make the core panic, and check that Python catches it: builds a core for it
-	cargo build --manifest-path engine/Cargo.toml --locked --features python,panic-probe --target-dir build/panics
+	PYO3_PYTHON=$(abspath $(BIN)/python) cargo build --manifest-path engine/Cargo.toml --locked --features python,panic-probe --target-dir build/panics
 	BYTEPAIR_PROBED_CORE=build/panics/debug/libbytepair_core.so $(BIN)/python -m pytest -q tests/engine/panics.py
 
 .PHONY: test-ray

@@ -12,8 +12,8 @@ _MISSING = """
 bytepair-engine has a core in Rust, and there is no `cargo` on PATH to compile it.
 
 Install Rust 1.88 or newer (rustup, or your distribution's packages where they are new enough) and
-try again, or install a wheel that was built elsewhere: one wheel serves every Python from
-3.11 on, on the same kind of machine.
+try again, or install a wheel that was built elsewhere, by the same version of Python on the same
+kind of machine.
 """
 
 _HOOKS = (

@@ -1,5 +1,6 @@
 //! Token ids as Python has them: integers, lists and arrays.
 
+use std::ffi::c_ulong;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::buffer::PyBuffer;
@@ -7,7 +8,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
+use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyBool, PyInt, PyList};
 
 use super::guard::released;
@@ -76,10 +78,11 @@ impl Integers {
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
             let list = Bound::from_owned_ptr_or_err(py, list)?;
-            // Nobody waits: it is only held while the interpreter's lock is.
-            let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody waits where there is an interpreter's lock: it is only held with that.
+            let made = self.0.lock_py_attached(py);
+            let mut made = made.unwrap_or_else(PoisonError::into_inner);
             for (index, &id) in ids.iter().enumerate() {
-                ffi::PyList_SetItem(list.as_ptr(), index as ffi::Py_ssize_t, made.get(py, id));
+                ffi::PyList_SET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t, made.get(py, id));
             }
             Ok(list.cast_into_unchecked())
         }
@@ -92,7 +95,7 @@ pub(super) fn token_ids<'py>(
 ) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
     let py = ids.py();
     if let Ok(list) = ids.cast::<PyList>() {
-        return listed_ids(list);
+        return with_critical_section(list, || listed_ids(list));
     }
     if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
         return Ok((buffer.to_vec(py)?, None));
@@ -126,37 +129,40 @@ fn listed_ids<'py>(list: &Bound<'py, PyList>) -> PyResult<(Vec<u32>, Option<Boun
 /// The ids from `start` on, up to the first item that is no exact `int` or that no u32 holds.
 fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32> {
     (start..list.len()).map_while(|index| {
-        // SAFETY: no Python runs while the ids are read, so that the list has this index and
-        // keeps the item alive; it is an exact int where its value is read.
-        let value = unsafe {
-            let item = ffi::PyList_GetItem(list.as_ptr(), index as ffi::Py_ssize_t);
+        // SAFETY: no Python runs while the ids are read, and no other thread changes the list, so
+        // that it has this index and keeps the item alive.
+        unsafe {
+            let item = ffi::PyList_GET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t);
             match ffi::PyLong_CheckExact(item) {
-                0 => return None,
-                _ => ffi::PyLong_AsLongLong(item),
+                0 => None,
+                _ => exact_id(list.py(), item),
             }
-        };
-        if value == -1 {
-            PyErr::take(list.py());
         }
-        u32::try_from(value).ok()
     })
 }
 
-/// One id; None for an integer that no u32 holds.
-#[inline]
-fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-    // SAFETY: `item` is a live object, and an exact int where its value is read; an
-    // overflow is an error in the interpreter, which `take` clears.
-    let value = unsafe {
-        if ffi::PyLong_CheckExact(item.as_ptr()) == 0 {
-            return indexed_id(item);
-        }
-        ffi::PyLong_AsLongLong(item.as_ptr())
-    };
-    if value == -1 {
-        PyErr::take(item.py());
+/// The value of an exact `int`; None where no u32 holds it.
+///
+/// # Safety
+/// `item` is a live object of that type.
+#[inline(always)]
+unsafe fn exact_id(py: Python<'_>, item: *mut ffi::PyObject) -> Option<u32> {
+    // SAFETY: the caller's promise.
+    let value = unsafe { ffi::PyLong_AsUnsignedLong(item) };
+    // The greatest value is also how an error shows, which `take` clears.
+    if value == c_ulong::MAX && PyErr::take(py).is_some() {
+        return None;
     }
-    Ok(u32::try_from(value).ok())
+    u32::try_from(value).ok()
+}
+
+/// One id; None for an integer that no u32 holds.
+fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    if !item.is_exact_instance_of::<PyInt>() {
+        return indexed_id(item);
+    }
+    // SAFETY: it is alive, and was just seen to be an exact int.
+    Ok(unsafe { exact_id(item.py(), item.as_ptr()) })
 }
 
 /// One id that is not exactly an `int`: an integer of another kind, and no bool.
