@@ -4,7 +4,7 @@
 use crate::cache::recent::{Recent, Slot};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
 use crate::merge::Merger;
-use crate::output::Sink;
+use crate::output::{MOST_RECENT, Sink};
 use crate::split::BATCH;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
@@ -37,16 +37,30 @@ impl Lookup<'_> {
             self.fetch(text, start, ends);
         }
         *self.missed = 0;
+        let mut keys = [(Key::default(), 0); MOST_RECENT];
         let mut at = start;
-        for &end in ends {
-            let key = Key::or_none(text, at, end - at);
-            let hash = key.hash();
-            match self.recent.find(key, hash) {
-                Some(slot) => sink.put_few(slot),
-                None => self.encode_piece(&text[at..end], key, hash, sink),
+        for ends in ends.chunks(MOST_RECENT) {
+            let mut next = at;
+            for (known, &end) in keys.iter_mut().zip(ends) {
+                let key = Key::or_none(text, next, end - next);
+                *known = (key, key.hash());
+                self.recent.fetch(known.1);
+                next = end;
             }
-            sink.end_piece();
-            at = end;
+            let mut done = 0;
+            while done < ends.len() {
+                let rest = &keys[done..ends.len()];
+                let recent = &*self.recent;
+                let found = rest.iter().map_while(|&(key, hash)| recent.find(key, hash));
+                done += sink.put_recent(found);
+                let Some(&end) = ends.get(done) else { break };
+                let start = if done == 0 { at } else { ends[done - 1] };
+                let (key, hash) = keys[done];
+                self.encode_piece(&text[start..end], key, hash, sink);
+                sink.end_piece();
+                done += 1;
+            }
+            at = next;
         }
     }
 

@@ -96,6 +96,12 @@ impl Recent {
         self.most_sets * size_of::<Set>()
     }
 
+    /// Prefetch what `find` will read.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        fetch(&self.sets[hash as usize & (self.sets.len() - 1)]);
+    }
+
     /// What the pre-token became, if that is known.
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<&Slot> {

@@ -6,16 +6,23 @@ pub mod varint;
 use crate::cache::recent::{FEW, Slot};
 use crate::vocabulary::rank_table::RankTable;
 
+/// The most recent pre-tokens that are given at once.
+pub const MOST_RECENT: usize = 32;
+
 /// Takes the ids of a text in order.
 pub trait Sink {
     fn push(&mut self, id: u32);
 
-    /// The ids of a recent pre-token.
+    /// The ids of recent pre-tokens, at most `MOST_RECENT`; returns how many these were.
     #[inline(always)]
-    fn put_few(&mut self, slot: &Slot) {
-        for &id in &slot.ids()[..slot.count()] {
-            self.push(id);
+    fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
+        let mut count = 0;
+        for slot in slots {
+            self.extend(&slot.ids()[..slot.count()]);
+            self.end_piece();
+            count += 1;
         }
+        count
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -49,7 +56,7 @@ impl List {
     /// A list with capacity for the ids that a text of this many bytes usually has.
     pub fn for_bytes(bytes: usize) -> Self {
         List {
-            ids: vec![0; bytes / 3 + FEW],
+            ids: vec![0; bytes / 3 + MOST_RECENT * FEW],
             len: 0,
         }
     }
@@ -73,15 +80,20 @@ impl Sink for List {
         self.extend(&[id]);
     }
 
+    /// The length is kept in a register, as each place depends on it.
     #[inline(always)]
-    fn put_few(&mut self, slot: &Slot) {
-        match self.ids.get_mut(self.len..self.len + FEW) {
-            Some(room) => {
-                room.copy_from_slice(slot.ids());
-                self.len += slot.count();
-            }
-            None => self.extend(&slot.ids()[..slot.count()]),
+    fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
+        if self.ids.len() - self.len < MOST_RECENT * FEW {
+            self.grow(MOST_RECENT * FEW);
         }
+        let (ids, mut len, mut count) = (&mut self.ids[..], self.len, 0);
+        for slot in slots {
+            ids[len..len + FEW].copy_from_slice(slot.ids());
+            len += slot.count();
+            count += 1;
+        }
+        self.len = len;
+        count
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -160,8 +172,14 @@ impl Sink for Count {
     }
 
     #[inline(always)]
-    fn put_few(&mut self, slot: &Slot) {
-        self.count += slot.count();
+    fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
+        let (mut ids, mut count) = (0, 0);
+        for slot in slots {
+            ids += slot.count();
+            count += 1;
+        }
+        self.count += ids;
+        count
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -183,11 +201,6 @@ pub struct Sums {
 impl Sink for Sums {
     fn push(&mut self, _id: u32) {
         self.count += 1;
-    }
-
-    #[inline(always)]
-    fn put_few(&mut self, slot: &Slot) {
-        self.count += slot.count();
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -252,7 +265,7 @@ mod tests {
             let ids: Vec<u32> = (0..round % 7).collect();
             list.extend(&ids);
             expected.extend(ids);
-            list.put_few(recent.find(key, key.hash()).expect("it was put in"));
+            list.put_recent(recent.find(key, key.hash()).into_iter());
             expected.extend([7, 8, 9]);
             list.push(round);
             expected.push(round);
