@@ -5,12 +5,11 @@ use crate::cache::recent::{Recent, Slot};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
 use crate::merge::Merger;
 use crate::output::{MOST_RECENT, Sink};
-use crate::split::BATCH;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
-/// Where one pre-token in this many was not recent, the memory that the next ones need is
-/// prefetched.
+/// Where one pre-token in this many was not recent, what `encode_piece` will read for such is
+/// prefetched too.
 const MANY: usize = 16;
 
 pub struct Lookup<'a> {
@@ -18,7 +17,7 @@ pub struct Lookup<'a> {
     pub merger: &'a mut Merger,
     pub cache: &'a mut Cache,
     pub recent: &'a mut Recent,
-    /// How many of the last batch of pre-tokens were neither recent nor cached.
+    /// How many short ones of the last batch of pre-tokens were not recent.
     pub missed: &'a mut usize,
 }
 
@@ -33,9 +32,7 @@ impl Lookup<'_> {
         ends: &[usize],
         sink: &mut S,
     ) {
-        if *self.missed * MANY >= ends.len() {
-            self.fetch(text, start, ends);
-        }
+        let many_new = *self.missed * MANY >= ends.len();
         *self.missed = 0;
         let mut keys = [(Key::default(), 0); MOST_RECENT];
         let mut at = start;
@@ -46,6 +43,9 @@ impl Lookup<'_> {
                 *known = (key, key.hash());
                 self.recent.fetch(known.1);
                 next = end;
+            }
+            if many_new {
+                self.fetch(&keys[..ends.len()]);
             }
             let mut done = 0;
             while done < ends.len() {
@@ -64,23 +64,16 @@ impl Lookup<'_> {
         }
     }
 
-    /// Prefetch what `encode_piece` will read for pre-tokens that are not recent: the cache misses
-    /// of all overlap, and take hardly longer than one.
+    /// Prefetch what `encode_piece` will read for those that are not recent.
     #[inline(never)]
-    fn fetch(&self, text: &[u8], start: usize, ends: &[usize]) {
-        let mut keys = [(Key::default(), 0); BATCH];
-        let mut at = start;
-        for (place, &end) in keys.iter_mut().zip(ends) {
-            let key = Key::or_none(text, at, end - at);
-            let hash = key.hash();
-            self.recent.fetch(hash);
+    fn fetch(&self, keys: &[(Key, u64)]) {
+        for &(_, hash) in keys {
             self.vocabulary.fetch_filter(hash);
-            *place = (key, hash);
-            at = end;
         }
-        for &(key, hash) in &keys[..ends.len().min(BATCH)] {
+        for &(key, hash) in keys {
             if self.recent.find(key, hash).is_none() {
                 self.vocabulary.fetch(hash);
+                self.cache.fetch(hash);
             }
         }
     }
@@ -90,8 +83,10 @@ impl Lookup<'_> {
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         if piece.len() > LONGEST {
             self.encode_long(piece, sink);
-        } else if let Some(id) = self.vocabulary.whole_short(key, hash) {
-            *self.missed += 1;
+            return;
+        }
+        *self.missed += 1;
+        if let Some(id) = self.vocabulary.whole_short(key, hash) {
             self.remember(Slot::new(key, &[id]), hash);
             sink.push(id);
         } else if let Some(entry) = self.cache.find_short(key, hash) {
@@ -126,7 +121,6 @@ impl Lookup<'_> {
             sink.extend(ids);
             return;
         }
-        *self.missed += 1;
         let ids = self.merger.merge(self.vocabulary, piece);
         sink.extend(ids);
         match (Slot::new(key, ids), Entry::new(key, ids), long) {
@@ -150,7 +144,6 @@ impl Lookup<'_> {
             sink.extend(ids);
             return;
         }
-        *self.missed += 1;
         let whole;
         let ids = match self.vocabulary.whole_long(piece, hash) {
             Some(id) => {

@@ -5,7 +5,7 @@ pub mod recent;
 pub mod scratch;
 
 use crate::vocabulary::hash::hash;
-use crate::vocabulary::short_table::Key;
+use crate::vocabulary::short_table::{Key, fetch};
 
 /// How many entries a short key may be in.
 const WAYS: usize = 4;
@@ -86,6 +86,15 @@ impl Cache {
             most_sets,
             entries: Vec::new(),
             long: LongCache::new(bytes - most_sets * set_bytes),
+        }
+    }
+
+    /// Prefetch the tags that `find_short` will read.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        let mask = self.sets.len().wrapping_sub(1);
+        if let Some(set) = self.sets.get((hash >> 32) as usize & mask) {
+            fetch(set);
         }
     }
 
