@@ -8,6 +8,9 @@ use crate::output::{MOST_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
+/// Where one pre-token in this many is long, what is known of long ones is prefetched.
+const MANY_LONG: usize = 4;
+
 /// Where one pre-token in this many was not recent, what `encode_piece` will read for such is
 /// prefetched too.
 const MANY: usize = 16;
@@ -37,12 +40,16 @@ impl Lookup<'_> {
         let mut keys = [(Key::default(), 0); MOST_RECENT];
         let mut at = start;
         for ends in ends.chunks(MOST_RECENT) {
-            let mut next = at;
+            let (mut next, mut long) = (at, 0);
             for (known, &end) in keys.iter_mut().zip(ends) {
                 let key = Key::or_none(text, next, end - next);
                 *known = (key, key.hash());
                 self.recent.fetch(known.1);
+                long += usize::from(end - next > LONGEST);
                 next = end;
+            }
+            if long * MANY_LONG >= ends.len() {
+                self.fetch_long(text, at, ends);
             }
             if many_new {
                 self.fetch(&keys[..ends.len()]);
@@ -75,6 +82,24 @@ impl Lookup<'_> {
                 self.vocabulary.fetch(hash);
                 self.cache.fetch(hash);
             }
+        }
+    }
+
+    /// Prefetch what is known of long pre-tokens, which have no key.
+    #[inline(never)]
+    fn fetch_long(&self, text: &[u8], start: usize, ends: &[usize]) {
+        let mut at = start;
+        let mut hashes = [None; MOST_RECENT];
+        for (hash, &end) in hashes.iter_mut().zip(ends) {
+            if end - at > LONGEST {
+                let long = long_hash(&text[at..end]);
+                self.cache.fetch_long(long);
+                *hash = Some(long);
+            }
+            at = end;
+        }
+        for hash in hashes.into_iter().flatten() {
+            self.cache.fetch_long_ids(hash);
         }
     }
 
@@ -132,14 +157,14 @@ impl Lookup<'_> {
     }
 
     fn encode_long<S: Sink>(&mut self, piece: &[u8], sink: &mut S) {
+        let hash = long_hash(piece);
         if piece.len() > LONGEST_PIECE {
-            match self.vocabulary.whole_long(piece, long_hash(piece)) {
+            match self.vocabulary.whole_long(piece, hash) {
                 Some(id) => sink.push(id),
                 None => sink.extend(self.merger.merge(self.vocabulary, piece)),
             }
             return;
         }
-        let hash = long_hash(piece);
         if let Some(ids) = self.cache.find_long(piece, hash) {
             sink.extend(ids);
             return;

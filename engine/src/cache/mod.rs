@@ -160,6 +160,21 @@ impl Cache {
         self.long.find(piece, hash)
     }
 
+    /// Prefetch where `find_long` begins.
+    pub fn fetch_long(&self, hash: u64) {
+        if let Some(slot) = self.long.first_slot(hash) {
+            fetch(slot);
+        }
+    }
+
+    /// Prefetch what `find_long` then reads.
+    pub fn fetch_long_ids(&self, hash: u64) {
+        let slot = self.long.first_slot(hash);
+        if let Some(ids) = slot.and_then(|slot| self.long.arena.get(slot.at as usize)) {
+            fetch(ids);
+        }
+    }
+
     /// Remember a piece that was not found.
     pub fn insert_long(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
         self.long.insert(piece, hash, ids);
@@ -236,6 +251,11 @@ impl LongCache {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    fn first_slot(&self, hash: u64) -> Option<&Slot> {
+        let mask = self.slots.len().wrapping_sub(1);
+        self.slots.get(hash as usize & mask)
     }
 
     fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
