@@ -111,12 +111,6 @@ impl Recent {
         slot.is_of(key).then_some(slot)
     }
 
-    /// Ask for the memory that `find` will need.
-    #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
-        fetch(&self.sets[hash as usize & (self.sets.len() - 1)]);
-    }
-
     /// Insert a slot that was not found; returns the older slot of its set, which is evicted.
     pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
         if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
