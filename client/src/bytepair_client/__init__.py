@@ -46,6 +46,7 @@ from bytepair_client._errors import (
     UnknownTokenId,
 )
 from bytepair_client._operations.batches import error_of
+from bytepair_client._operations.context import Chunk, Finding, Inspection
 from bytepair_client._operations.describing import (
     ChatFormatInfo,
     EncodingInfo,
@@ -53,8 +54,6 @@ from bytepair_client._operations.describing import (
     TokenPart,
 )
 from bytepair_client._operations.encoding import IdsWithOffsets
-from bytepair_client._operations.fitting import Chunk
-from bytepair_client._operations.inspecting import Finding, Inspection
 from bytepair_client._options import NOT_GIVEN, Tls
 from bytepair_client._stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special

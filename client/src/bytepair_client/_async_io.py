@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import grpc
@@ -13,10 +12,20 @@ from google.protobuf.message import Message
 
 from bytepair_client._async_duplex import Duplex
 from bytepair_client._async_stream import AsyncStream, is_being_cancelled
-from bytepair_client._base import BaseClient, Collect, Flow, Probe, Send, Sleep, Step
-from bytepair_client._call import Call, StreamCall, prepared
+from bytepair_client._base import BaseClient
+from bytepair_client._call import (
+    Collect,
+    Flow,
+    Prepared,
+    Probe,
+    RunAll,
+    Send,
+    Sleep,
+    Step,
+    StreamCall,
+)
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
+from bytepair_client._methods import method_of, prepared
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall, cut_off
 
@@ -69,34 +78,30 @@ class AsyncClientIO(BaseClient):
             case Collect():
                 async with self._stream(step.stream) as answers:
                     return [answer async for answer in answers]
+            case RunAll():
+                return await self._run_all(step)
             case Probe():
                 return await asyncio.to_thread(self._connection_fault)
 
-    async def _run_batch(self, batch: Batch[Any, Any], *, raises: bool) -> None:
-        """Send a batch and gather its answers, with several requests under way."""
-        under_way: deque[tuple[Any, asyncio.Task[Any]]] = deque()
+    async def _run_all(self, step: RunAll) -> None:
+        under_way: deque[asyncio.Task[Any]] = deque()
 
-        async def gather() -> None:
-            chunk, task = under_way[0]
-            came = await task
+        async def take() -> None:
+            came = await under_way[0]
             under_way.popleft()
-            batch.add(chunk, came, raises=raises)
+            step.take(came)
 
         try:
-            for chunk in batch.chunks(raises=raises):
-                if len(under_way) == MAX_UNDER_WAY:
-                    await gather()
-                task = asyncio.create_task(self._run(batch.flow(self, chunk)))
-                under_way.append((chunk, task))
+            for flow in step.flows:
+                if len(under_way) == step.most:
+                    await take()
+                under_way.append(asyncio.create_task(self._run(flow)))
             while under_way:
-                await gather()
-        except BaseException as failure:
-            batch.interrupted(failure)
-            raise
+                await take()
         finally:
-            for _, task in under_way:
+            for task in under_way:
                 task.cancel()
-            await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+            await asyncio.gather(*under_way, return_exceptions=True)
 
     def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
         method, timeout = call.method, call.timeout  # and not the source, which may end before
@@ -124,56 +129,35 @@ class AsyncClientIO(BaseClient):
             raise
 
 
+class AsyncRawIO:
+    """What the methods of `with_raw_response` need: the client."""
+
+    def __init__(self, client: AsyncClientIO) -> None:
+        self._client = client
+
+
 def plain(
-    operation: Callable[Concatenate[Defaults, P], Call[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
 ) -> Callable[Concatenate[AsyncClientIO, P], Coroutine[Any, Any, Plain]]:
     """The method that runs `operation` and returns the plain value of its answer."""
 
-    @wraps(operation)
+    @method_of(operation)
     async def run(self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
-        call = prepared(operation, self._defaults, args, kwargs)
-        return call.plain(await self._run(self._flow(call)))
+        return await self._run(prepared(operation, self._defaults, args, kwargs).value(self))
 
     return run
 
 
 def raw(
-    operation: Callable[Concatenate[Defaults, P], Call[Response, Any]],
+    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawIO, P], Coroutine[Any, Any, Response]]:
     """The method that runs `operation` and returns its answer."""
 
-    @wraps(operation)
+    @method_of(operation)
     async def run(self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
         client = self._client
-        return await client._run(client._flow(prepared(operation, client._defaults, args, kwargs)))
-
-    return run
-
-
-def batch(
-    operation: Callable[Concatenate[Defaults, P], Batch[Any, Plain]],
-) -> Callable[Concatenate[AsyncClientIO, P], Coroutine[Any, Any, list[Plain]]]:
-    """The method that runs `operation` and returns the plain value of each item."""
-
-    @wraps(operation)
-    async def run(self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs) -> list[Plain]:
-        items = prepared(operation, self._defaults, args, kwargs)
-        await self._run_batch(items, raises=True)
-        return items.values()
-
-    return run
-
-
-def raw_batch(
-    operation: Callable[Concatenate[Defaults, P], Batch[Response, Any]],
-) -> Callable[Concatenate[AsyncRawIO, P], Coroutine[Any, Any, Response]]:
-    """The method that runs `operation` and returns the answers as one."""
-
-    @wraps(operation)
-    async def run(self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
-        items = prepared(operation, self._client._defaults, args, kwargs)
-        await self._client._run_batch(items, raises=False)
-        return items.message()
+        call = prepared(operation, client._defaults, args, kwargs)
+        return await client._run(call.answer(client))
 
     return run
 
@@ -183,7 +167,7 @@ def stream(
 ) -> Callable[Concatenate[AsyncClientIO, P], AsyncStream[Response, Plain]]:
     """The method that streams `operation` and gives the plain value of each answer."""
 
-    @wraps(operation)
+    @method_of(operation)
     def run(
         self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncStream[Response, Plain]:
@@ -197,7 +181,7 @@ def raw_stream(
 ) -> Callable[Concatenate[AsyncRawIO, P], AsyncStream[Response, Response]]:
     """The method that streams `operation` and gives its answers."""
 
-    @wraps(operation)
+    @method_of(operation)
     def run(
         self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncStream[Response, Response]:
@@ -205,10 +189,3 @@ def raw_stream(
         return self._client._stream(call.with_messages())
 
     return run
-
-
-class AsyncRawIO:
-    """What the methods of `with_raw_response` need: the client."""
-
-    def __init__(self, client: AsyncClientIO) -> None:
-        self._client = client

@@ -1,15 +1,9 @@
-"""The base of both clients: their options, and every decision of a call.
-
-A decision that needs I/O in the middle is written once, as a generator: it yields a Send, Sleep,
-Collect or Probe, is sent what came of it, and returns the answer. The clients only carry these
-steps out, by waiting or by awaiting.
-"""
+"""The base of both clients: their options, and every decision of a call."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -17,7 +11,7 @@ from google.protobuf.message import Message
 
 from bytepair_client import _channel
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Method, StreamCall
+from bytepair_client._call import Call, Collect, Flow, Method, Probe, Send, Sleep
 from bytepair_client._errors import (
     ClientClosed,
     InputTooLarge,
@@ -30,41 +24,6 @@ from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import FailedCall, from_call
 
 Response = TypeVar("Response", bound=Message)
-R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send a request, and wait this many seconds for its answer."""
-
-    method: Method[Any]
-    payload: bytes
-    seconds: float | None
-    timeout: float | None  # of the whole call, for messages
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """Wait this many seconds."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Collect:
-    """Carry out a stream, and gather its answers."""
-
-    stream: StreamCall[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """Find out what is wrong with the connection."""
-
-
-Step = Send | Sleep | Collect | Probe
-#: A call on its way: yields steps, and returns R.
-Flow = Generator[Step, Any, R]
 
 
 class BaseClient(ABC):
@@ -183,7 +142,7 @@ class BaseClient(ABC):
             channel, self._channel = self._channel, None
         return channel
 
-    def _flow(self, call: Call[Response, Any]) -> Flow[Response]:
+    def _call_flow(self, call: Call[Response, Any]) -> Flow[Response]:
         """A call: one request, or a stream where the input is too large for one."""
         limit: int | None = None
         if call.fallback is None or not call.is_large:

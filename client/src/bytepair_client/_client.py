@@ -8,10 +8,8 @@ from bytepair_client import _operations as operations
 from bytepair_client._io import (
     ClientIO,
     RawIO,
-    batch,
     plain,
     raw,
-    raw_batch,
     raw_stream,
     stream,
 )
@@ -30,23 +28,23 @@ class TokenizerClient(ClientIO):
 
     encode = plain(operations.encode)
     encode_with_offsets = plain(operations.encode_with_offsets)
-    encode_batch = batch(operations.encode_batch)
+    encode_batch = plain(operations.encode_batch)
     encode_stream = stream(operations.encode_stream)
     decode = plain(operations.decode)
     decode_bytes = plain(operations.decode_bytes)
-    decode_batch = batch(operations.decode_batch)
+    decode_batch = plain(operations.decode_batch)
     decode_stream = stream(operations.decode_stream)
     count = plain(operations.count)
-    count_batch = batch(operations.count_batch)
+    count_batch = plain(operations.count_batch)
     count_stream = plain(operations.count_stream)
     count_chat = plain(operations.count_chat)
-    count_chat_batch = batch(operations.count_chat_batch)
+    count_chat_batch = plain(operations.count_chat_batch)
     encode_chat = plain(operations.encode_chat)
     fit_chat = plain(operations.fit_chat)
     list_chat_formats = plain(operations.list_chat_formats)
     get_chat_format = plain(operations.get_chat_format)
     truncate = plain(operations.truncate)
-    truncate_batch = batch(operations.truncate_batch)
+    truncate_batch = plain(operations.truncate_batch)
     split = plain(operations.split)
     split_stream = stream(operations.split_stream)
     inspect = plain(operations.inspect)
@@ -73,23 +71,23 @@ class RawResponses(RawIO):
 
     encode = raw(operations.encode)
     encode_with_offsets = raw(operations.encode_with_offsets)
-    encode_batch = raw_batch(operations.encode_batch)
+    encode_batch = raw(operations.encode_batch)
     encode_stream = raw_stream(operations.encode_stream)
     decode = raw(operations.decode)
     decode_bytes = raw(operations.decode_bytes)
-    decode_batch = raw_batch(operations.decode_batch)
+    decode_batch = raw(operations.decode_batch)
     decode_stream = raw_stream(operations.decode_stream)
     count = raw(operations.count)
-    count_batch = raw_batch(operations.count_batch)
+    count_batch = raw(operations.count_batch)
     count_stream = raw(operations.count_stream)
     count_chat = raw(operations.count_chat)
-    count_chat_batch = raw_batch(operations.count_chat_batch)
+    count_chat_batch = raw(operations.count_chat_batch)
     encode_chat = raw(operations.encode_chat)
     fit_chat = raw(operations.fit_chat)
     list_chat_formats = raw(operations.list_chat_formats)
     get_chat_format = raw(operations.get_chat_format)
     truncate = raw(operations.truncate)
-    truncate_batch = raw_batch(operations.truncate_batch)
+    truncate_batch = raw(operations.truncate_batch)
     split = raw(operations.split)
     split_stream = raw_stream(operations.split_stream)
     inspect = raw(operations.inspect)

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client._base import BaseClient, Collect, Flow, Probe, Send, Sleep, Step
-from bytepair_client._call import Call, Method, StreamCall, prepared
+from bytepair_client._base import BaseClient
+from bytepair_client._call import (
+    Collect,
+    Flow,
+    Method,
+    Prepared,
+    Probe,
+    RunAll,
+    Send,
+    Sleep,
+    Step,
+    StreamCall,
+)
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import MAX_UNDER_WAY, Batch
+from bytepair_client._methods import method_of, prepared
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall
 from bytepair_client._stream import Stream
@@ -69,33 +79,26 @@ class ClientIO(BaseClient):
             case Collect():
                 with self._stream(step.stream) as answers:
                     return list(answers)
+            case RunAll():
+                return self._run_all(step)
             case Probe():
                 return self._connection_fault()
 
-    def _run_batch(self, batch: Batch[Any, Any], *, raises: bool) -> None:
-        """Send a batch and gather its answers, with several requests under way."""
-        chunks = batch.chunks(raises=raises)
-        first, second = next(chunks), next(chunks, None)
+    def _run_all(self, step: RunAll) -> None:
+        flows = iter(step.flows)
+        first, second = next(flows), next(flows, None)
         if second is None:  # which needs no threads
-            batch.add(first, self._run(batch.flow(self, first)), raises=raises)
+            step.take(self._run(first))
             return
-        under_way: deque[tuple[Any, Future[Any]]] = deque()
-        threads = ThreadPoolExecutor(MAX_UNDER_WAY, thread_name_prefix="bytepair-batch")
-
-        def gather() -> None:
-            chunk, future = under_way.popleft()
-            batch.add(chunk, future.result(), raises=raises)
-
+        under_way: deque[Future[Any]] = deque()
+        threads = ThreadPoolExecutor(step.most, thread_name_prefix="bytepair-batch")
         try:
-            for chunk in chain((first, second), chunks):
-                if len(under_way) == MAX_UNDER_WAY:
-                    gather()
-                under_way.append((chunk, threads.submit(self._run, batch.flow(self, chunk))))
+            for flow in chain((first, second), flows):
+                if len(under_way) == step.most:
+                    step.take(under_way.popleft().result())
+                under_way.append(threads.submit(self._run, flow))
             while under_way:
-                gather()
-        except BaseException as failure:
-            batch.interrupted(failure)
-            raise
+                step.take(under_way.popleft().result())
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -123,56 +126,34 @@ class ClientIO(BaseClient):
             raise
 
 
+class RawIO:
+    """What the methods of `with_raw_response` need: the client."""
+
+    def __init__(self, client: ClientIO) -> None:
+        self._client = client
+
+
 def plain(
-    operation: Callable[Concatenate[Defaults, P], Call[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
 ) -> Callable[Concatenate[ClientIO, P], Plain]:
     """The method that runs `operation` and returns the plain value of its answer."""
 
-    @wraps(operation)
+    @method_of(operation)
     def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
-        call = prepared(operation, self._defaults, args, kwargs)
-        return call.plain(self._run(self._flow(call)))
+        return self._run(prepared(operation, self._defaults, args, kwargs).value(self))
 
     return run
 
 
 def raw(
-    operation: Callable[Concatenate[Defaults, P], Call[Response, Any]],
+    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[RawIO, P], Response]:
     """The method that runs `operation` and returns its answer."""
 
-    @wraps(operation)
+    @method_of(operation)
     def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
         client = self._client
-        return client._run(client._flow(prepared(operation, client._defaults, args, kwargs)))
-
-    return run
-
-
-def batch(
-    operation: Callable[Concatenate[Defaults, P], Batch[Any, Plain]],
-) -> Callable[Concatenate[ClientIO, P], list[Plain]]:
-    """The method that runs `operation` and returns the plain value of each item."""
-
-    @wraps(operation)
-    def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> list[Plain]:
-        items = prepared(operation, self._defaults, args, kwargs)
-        self._run_batch(items, raises=True)
-        return items.values()
-
-    return run
-
-
-def raw_batch(
-    operation: Callable[Concatenate[Defaults, P], Batch[Response, Any]],
-) -> Callable[Concatenate[RawIO, P], Response]:
-    """The method that runs `operation` and returns the answers as one."""
-
-    @wraps(operation)
-    def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Response:
-        items = prepared(operation, self._client._defaults, args, kwargs)
-        self._client._run_batch(items, raises=False)
-        return items.message()
+        return client._run(prepared(operation, client._defaults, args, kwargs).answer(client))
 
     return run
 
@@ -182,7 +163,7 @@ def stream(
 ) -> Callable[Concatenate[ClientIO, P], Stream[Response, Plain]]:
     """The method that streams `operation` and gives the plain value of each answer."""
 
-    @wraps(operation)
+    @method_of(operation)
     def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Plain]:
         return self._stream(prepared(operation, self._defaults, args, kwargs))
 
@@ -194,16 +175,9 @@ def raw_stream(
 ) -> Callable[Concatenate[RawIO, P], Stream[Response, Response]]:
     """The method that streams `operation` and gives its answers."""
 
-    @wraps(operation)
+    @method_of(operation)
     def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Response]:
         call = prepared(operation, self._client._defaults, args, kwargs)
         return self._client._stream(call.with_messages())
 
     return run
-
-
-class RawIO:
-    """What the methods of `with_raw_response` need: the client."""
-
-    def __init__(self, client: ClientIO) -> None:
-        self._client = client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, MutableSequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from bytepair.v1 import text_pb2
 
@@ -58,20 +58,7 @@ AllowedSpecial = Collection[str] | Literal["all"]
 DisallowedSpecial = Collection[str] | Literal["all"]
 
 
-class _HasText(Protocol):
-    """EncodeRequest, CountRequest and TextItem."""
-
-    text: str
-
-    @property
-    def segments(self) -> _Segments: ...
-
-
-class _Segments(Protocol):
-    def add(self, *, text: str = ..., special_token: str = ...) -> object: ...
-
-
-def set_text(message: _HasText, text: Text) -> None:
+def set_text(message: Any, text: Text) -> None:
     """Put `text` into a message that has `text` and `segments`.
 
     Raises:

@@ -6,6 +6,13 @@ first argument, `defaults`, is the client's; users do not pass it.
 """
 
 from bytepair_client._operations.chats import count_chat, count_chat_batch, encode_chat, fit_chat
+from bytepair_client._operations.context import (
+    inspect,
+    split,
+    split_stream,
+    truncate,
+    truncate_batch,
+)
 from bytepair_client._operations.decoding import decode, decode_batch, decode_bytes
 from bytepair_client._operations.describing import (
     get_chat_format,
@@ -22,8 +29,6 @@ from bytepair_client._operations.encoding import (
     encode_batch,
     encode_with_offsets,
 )
-from bytepair_client._operations.fitting import split, split_stream, truncate, truncate_batch
-from bytepair_client._operations.inspecting import inspect
 from bytepair_client._operations.streaming import count_stream, decode_stream, encode_stream
 
 __all__ = [

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Final, Protocol, TypedDict, TypeVar, cast
 
 from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Method
+from bytepair_client._call import Call, Flow, Method, Prepared, RunAll
 from bytepair_client._errors import (
     InputTooLarge,
     InternalError,
@@ -24,10 +24,10 @@ from bytepair_client._errors import (
     TokenizerError,
     UnknownTokenId,
 )
-from bytepair_client._operations.common import copied, has_more_bytes
-from bytepair_client._options import NOT_GIVEN, Defaults, Fingerprint, Timeout, chosen_timeout
+from bytepair_client._operations.common import AllTextOptions, copied, has_more_bytes
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
-from bytepair_client._text import AllowedSpecial, DisallowedSpecial, Segments, Text, set_text
+from bytepair_client._text import Segments, Text, set_text
 
 #: Requests of one batch that are under way at one time. This bounds the memory that a batch takes
 #: beside its results, and keeps a server busy while the next request is made.
@@ -48,25 +48,20 @@ _OF_ONE_ITEM: Final = (
 _NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 
 Progress = Callable[[int], object]
+Value = TypeVar("Value")
 Plain = TypeVar("Plain")
 Response = TypeVar("Response", bound=Message)
 
 
-class TextOptions(TypedDict, total=False):
-    """Options of each text of a batch."""
-
-    encoding: str | None
-    allowed_special: AllowedSpecial
-    disallowed_special: DisallowedSpecial
-    add_special_tokens: bool
-    expected_fingerprint: Fingerprint
-
-
-class TextBatchOptions(TextOptions, total=False):
-    """Options of a batch of texts."""
+class BatchOptions(TypedDict, total=False):
+    """Options of every batch as a whole; `encode_batch` describes them."""
 
     progress: Progress | None
     timeout: Timeout
+
+
+class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
+    """Options of a batch of texts."""
 
 
 class BatchResult(Protocol):
@@ -79,72 +74,53 @@ class BatchResult(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of a batch.
+    """One item of a batch."""
 
-    Attributes:
-        message: As it goes into a request; empty if it is too large for any.
-        size: Bytes of text, or of the text that ids may stand for.
-        alone: Makes the call for this item alone, with this timeout.
-        error: Why it cannot be sent, if it cannot; its size is then too large for any request.
-    """
-
-    message: Message
-    size: int
-    alone: Callable[[Timeout], Call[Any, Any]]
-    error: TokenizerError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A request of a batch that failed, whose error takes the place of its results."""
-
-    error: TokenizerError
+    message: Message | None  # as it goes into a request, unless it is too large for any
+    size: int  # bytes of text, or of the text that ids may stand for
+    alone: Callable[..., Call[Any, Any]]  # makes the call for this item alone, with a `timeout`
+    error: TokenizerError | None = None  # if it cannot be sent; its size is then too large too
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The outcome of each item of a request: its result, or its error.
+    """What came of the items of one request."""
 
-    Attributes:
-        source: An answer that names the encoding; None if there is none.
-        outcomes: One for each item.
-    """
-
-    source: Any
-    outcomes: list[Any]
+    source: Any  # an answer that names the encoding; None if there is none
+    outcomes: list[Any]  # the result or the error of each item
 
 
-class Batch(Generic[Response, Plain]):
+class Batch(Prepared[Response, list[Plain]]):
     """A batch on its way. It can be carried out once."""
 
     def __init__(
         self,
-        defaults: Defaults,
         method: Method[Response],
-        options: Message,
+        request: Message,
+        single: Call[Any, Plain],
         items: Iterable[Item],
-        plain: Callable[[Any], Plain],
+        defaults: Defaults,
         *,
-        timeout: Timeout,
         return_exceptions: bool,
-        progress: Progress | None,
+        progress: Progress | None = None,
+        timeout: Timeout = NOT_GIVEN,
     ) -> None:
         """Send nothing yet.
 
         Args:
-            defaults: The client's.
             method: The batch RPC.
-            options: The request without its items.
+            request: An empty request of it.
+            single: A call for one item that holds the options; its plain values are the batch's.
             items: All of them; read as requests are made.
-            plain: From a result to the plain value.
-            timeout: Seconds for the whole batch; left out: the client's for each request.
+            defaults: The client's.
             return_exceptions: Whether errors take the place of values.
             progress: Called with the number of items that are done, after each request.
+            timeout: Seconds for the whole batch; left out: the client's for each request.
         """
         self._method = method
-        self._options = options
+        self._options = copied(single.request, request)
         self._items = items
-        self._plain = plain
+        self._plain = single.plain
         self._timeout = chosen_timeout(defaults, timeout)
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
         self._until = monotonic() + (self._timeout or 0) if has_deadline else None
@@ -155,20 +131,41 @@ class Batch(Generic[Response, Plain]):
         self._answer: Any = method.parse(b"")
         self._outcomes: list[Any] = []
 
-    def chunks(self, *, raises: bool) -> Iterator[list[Item]]:
-        """The items of one request after another; one empty list if there are none.
+    def answer(self, client: Any) -> Flow[Response]:
+        yield from self._run(client, raises=False)
+        for outcome in self._outcomes:
+            if isinstance(outcome, TokenizerError):
+                self._answer.results.add(error=to_item(outcome))
+            else:
+                self._answer.results.append(outcome)
+        answer: Response = self._answer
+        return answer
 
-        Args:
-            raises: As for `add`.
-        Raises:
-            TokenizerError: That of an item that cannot be sent, before the items around it are.
-        """
+    def value(self, client: Any) -> Flow[list[Plain]]:
+        yield from self._run(client, raises=not self._return_exceptions)
+        return [
+            cast(Plain, _error(outcome, index)) or self._plain(outcome)
+            for index, outcome in enumerate(self._outcomes)
+        ]
+
+    def _run(self, client: Any, *, raises: bool) -> Flow[None]:
+        """Send all items and gather what comes of them; raise the first error of one if wanted."""
+        flows = (self._chunk_flow(client, chunk) for chunk in self._chunks(raises=raises))
+        try:
+            yield RunAll(flows, MAX_UNDER_WAY, partial(self._take, raises=raises))
+        except TokenizerError as failure:
+            if failure.item is None and self._outcomes:
+                failure.add_note(f"{len(self._outcomes)} items of the batch were done before.")
+            raise
+
+    def _chunks(self, *, raises: bool) -> Iterator[list[Item]]:
+        """The items of one request after another; one empty list if there are none."""
         chunk: list[Item] = []
         size = 0
         is_first = True
         for item in self._items:
-            if item.error is not None and raises and not self._return_exceptions:
-                raise item.error
+            if item.error is not None and raises:
+                raise item.error  # before the items around it are sent
             is_full = len(chunk) >= self._max_items or size + item.size > self._max_bytes
             if chunk and is_full:
                 yield chunk
@@ -178,13 +175,21 @@ class Batch(Generic[Response, Plain]):
         if chunk or is_first:
             yield chunk
 
-    def flow(self, client: Any, chunk: list[Item]) -> Generator[Any, Any, Answered | Failed]:
-        """Send one chunk, in several requests if the server takes less.
+    def _take(self, answered: Answered, *, raises: bool) -> None:
+        """Keep what came of the next chunk, in order."""
+        if answered.source is not None:
+            for name in _NAMES.intersection(self._answer.DESCRIPTOR.fields_by_name):
+                setattr(self._answer, name, getattr(answered.source, name))
+        if raises:
+            for index, outcome in enumerate(answered.outcomes, len(self._outcomes)):
+                error = _error(outcome, index)
+                if error is not None:
+                    raise error
+        self._outcomes += answered.outcomes
+        if self._progress is not None:
+            self._progress(len(self._outcomes))
 
-        Args:
-            client: The BaseClient that sends it.
-            chunk: From `chunks`.
-        """
+    def _chunk_flow(self, client: Any, chunk: list[Item]) -> Flow[Answered]:
         try:
             return (yield from self._send(client, chunk))
         except TokenizerError as failure:
@@ -193,9 +198,10 @@ class Batch(Generic[Response, Plain]):
                 raise
             if isinstance(failure, RequestRefused):
                 raise
-            return Failed(failure)
+            return Answered(None, [failure] * len(chunk))
 
-    def _send(self, client: Any, chunk: list[Item]) -> Generator[Any, Any, Answered]:
+    def _send(self, client: Any, chunk: list[Item]) -> Flow[Answered]:
+        """Send one chunk, in several requests if the server takes less."""
         if len(chunk) == 1 and chunk[0].size > self._max_bytes:
             return (yield from self._send_alone(client, chunk[0]))
         request: Any = type(self._options)()
@@ -220,12 +226,12 @@ class Batch(Generic[Response, Plain]):
         second = yield from self._send(client, chunk[half:])
         return Answered(first.source or second.source, first.outcomes + second.outcomes)
 
-    def _send_alone(self, client: Any, item: Item) -> Generator[Any, Any, Answered]:
+    def _send_alone(self, client: Any, item: Item) -> Flow[Answered]:
         if item.error is not None:
             return Answered(None, [item.error])
-        call = item.alone(NOT_GIVEN if self._until is None else self._seconds_left())
+        call = item.alone(timeout=NOT_GIVEN if self._until is None else self._seconds_left())
         try:
-            answer = yield from client._flow(call)
+            answer = yield from client._call_flow(call)
         except _OF_ONE_ITEM as refusal:
             return Answered(None, [refusal])
         result: Any = copied(answer, type(self._answer)().results.add())
@@ -242,88 +248,80 @@ class Batch(Generic[Response, Plain]):
     def _seconds_left(self) -> float | None:
         return self._timeout if self._until is None else max(0.001, self._until - monotonic())
 
-    def add(self, chunk: list[Item], came: Answered | Failed, *, raises: bool) -> None:
-        """Take what came of the next chunk, in order.
 
-        Args:
-            chunk: As it was sent.
-            came: What its flow returned.
-            raises: Whether the error of an item is raised, unless it takes the place of a value.
-        Raises:
-            TokenizerError: That of the first item that failed, with its index in `item`.
-        """
-        if isinstance(came, Failed):
-            self._outcomes += [came.error] * len(chunk)
-        else:
-            if came.source is not None:
-                for name in _NAMES.intersection(self._answer.DESCRIPTOR.fields_by_name):
-                    setattr(self._answer, name, getattr(came.source, name))
-            if raises and not self._return_exceptions:
-                for index, outcome in enumerate(came.outcomes, len(self._outcomes)):
-                    error = _error(outcome, index)
-                    if error is not None:
-                        raise error
-            self._outcomes += came.outcomes
-        if self._progress is not None:
-            self._progress(len(self._outcomes))
-
-    def interrupted(self, failure: BaseException) -> None:
-        """Note in what ends the batch how far it had come."""
-        if isinstance(failure, TokenizerError) and failure.item is None and self._outcomes:
-            failure.add_note(f"{len(self._outcomes)} items of the batch were done before.")
-
-    def message(self) -> Response:
-        """All results in the answer of a single request."""
-        for outcome in self._outcomes:
-            if isinstance(outcome, TokenizerError):
-                self._answer.results.add(error=to_item(outcome))
-            else:
-                self._answer.results.append(outcome)
-        answer: Response = self._answer
-        return answer
-
-    def values(self) -> list[Plain]:
-        """The plain value, or the error, of each item in order."""
-        return [
-            cast(Plain, _error(outcome, index)) or self._plain(outcome)
-            for index, outcome in enumerate(self._outcomes)
-        ]
+def batch_options(options: Mapping[str, Any]) -> tuple[BatchOptions, dict[str, Any]]:
+    """The options of a batch as a whole, and those of each of its items."""
+    of_items = dict(options)
+    names = BatchOptions.__annotations__.keys() & options.keys()
+    of_batch: Any = {name: of_items.pop(name) for name in names}
+    return of_batch, of_items
 
 
-def text_items(
+def items_of(
     defaults: Defaults,
-    texts: Iterable[Text],
-    alone: Callable[[Text, Timeout], Call[Any, Any]],
+    values: Iterable[Value],
+    measured: Callable[[Value], tuple[Message, int]],
+    one: Callable[..., Call[Any, Any]],
 ) -> Iterator[Item]:
-    """The items of a batch of texts.
+    """The items of a batch.
 
     Args:
         defaults: The client's.
+        values: All of them.
+        measured: Gives the message of a value and its size, which is more than the client's
+            `max_unary_bytes` where the message is not complete; or raises what is wrong with it.
+        one: Makes the call for one value, with a `timeout`.
+    """
+    for index, value in enumerate(values):
+        alone = partial(one, value)
+        try:
+            message, size = measured(value)
+        except RequestRefused as error:
+            error.item = index
+            yield Item(None, defaults.max_unary_bytes + 1, alone, error)
+        else:
+            yield Item(message, size, alone)
+
+
+def text_batch(
+    method: Method[Response],
+    request: Message,
+    operation: Callable[..., Call[Any, Plain]],
+    texts: Iterable[Text],
+    defaults: Defaults,
+    *,
+    return_exceptions: bool,
+    **options: Any,
+) -> Batch[Response, Plain]:
+    """A batch of texts.
+
+    Args:
+        method: The batch RPC.
+        request: An empty request of it.
+        operation: What is done with each text.
         texts: All of them.
-        alone: Makes the call for one text.
+        defaults: The client's.
+        return_exceptions: Whether errors take the place of values.
+        options: Those of the batch and those of `operation`.
     Raises:
         TypeError: `texts` is one text, which would be a batch of its characters; or as set_text.
     """
     if isinstance(texts, str | bytes | Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
-    return (_text_item(defaults, index, text, alone) for index, text in enumerate(texts))
 
-
-def _text_item(
-    defaults: Defaults,
-    index: int,
-    text: Text,
-    alone: Callable[[Text, Timeout], Call[Any, Any]],
-) -> Item:
-    message = text_pb2.TextItem()
-    try:
+    def measured(text: Text) -> tuple[Message, int]:
+        message = text_pb2.TextItem()
         if isinstance(text, str) and has_more_bytes(text, defaults.max_unary_bytes):
-            return Item(message, defaults.max_unary_bytes + 1, partial(alone, text))
+            return message, defaults.max_unary_bytes + 1
         set_text(message, text)
-    except InvalidUtf8 as error:
-        error.item = index
-        return Item(message, defaults.max_unary_bytes + 1, partial(alone, text), error)
-    return Item(message, message.ByteSize(), partial(alone, text))
+        return message, message.ByteSize()
+
+    of_batch, of_texts = batch_options(options)
+    one = partial(operation, defaults, **of_texts)
+    items = items_of(defaults, texts, measured, one)
+    return Batch(
+        method, request, one(""), items, defaults, return_exceptions=return_exceptions, **of_batch
+    )
 
 
 def error_of(result: BatchResult, item: int | None = None) -> TokenizerError | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Unpack
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._operations.common import set_encoding
-from bytepair_client._options import NOT_GIVEN, Defaults, Fingerprint, invalid, utf8
+from bytepair_client._operations.common import EncodingOptions, set_encoding
+from bytepair_client._options import Defaults, invalid, utf8
 from bytepair_client._text import DisallowedSpecial, wire_disallowed
 
 ChatMessages = Iterable[Mapping[str, Any]]
@@ -34,7 +34,7 @@ _PAST_REASONING = {
 }
 
 
-class ChatOptions(TypedDict, total=False):
+class ChatOptions(EncodingOptions, total=False):
     """Options of every method for chats; `count_chat` describes them."""
 
     add_generation_prompt: bool
@@ -43,8 +43,6 @@ class ChatOptions(TypedDict, total=False):
     reasoning_effort: str
     current_date: str
     format_options: Mapping[str, str] | None
-    encoding: str | None
-    expected_fingerprint: Fingerprint
     expected_format_fingerprint: str
 
 
@@ -60,9 +58,8 @@ def set_chat_options(
     reasoning_effort: str = "",
     current_date: str = "",
     format_options: Mapping[str, str] | None = None,
-    encoding: str | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     expected_format_fingerprint: str = "",
+    **options: Unpack[EncodingOptions],
 ) -> None:
     """Say in a request how chats are rendered, and by what.
 
@@ -74,7 +71,7 @@ def set_chat_options(
         "expected_format_fingerprint", expected_format_fingerprint
     )
     request.disallowed_special = wire_disallowed(disallowed_special)
-    set_encoding(request, defaults, encoding, expected_fingerprint)
+    set_encoding(request, defaults, **options)
     if past_reasoning not in _PAST_REASONING:
         raise invalid("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
     rendering: chat_pb2.ChatOptions = request.options

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, Literal, Unpack, cast, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, Unpack, overload
 
 from bytepair.v1 import chat_pb2
 
 from bytepair_client._call import Call, method
-from bytepair_client._errors import InvalidOption, TokenizerError
-from bytepair_client._operations.batches import Batch, Item, Progress
+from bytepair_client._errors import TokenizerError
+from bytepair_client._operations.batches import Batch, BatchOptions, batch_options, items_of
 from bytepair_client._operations.chat_requests import (
     ChatMessages,
     ChatOptions,
@@ -18,7 +17,6 @@ from bytepair_client._operations.chat_requests import (
     set_chat,
     set_chat_options,
 )
-from bytepair_client._operations.common import copied
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
@@ -37,14 +35,11 @@ BATCH_COUNT_CHAT = method(chat_pb2.BatchCountChatResponse, "BatchCountChat", CHA
 
 #: Messages, or {"messages": …, "tools": …}.
 Chats = Iterable[ChatMessages | Mapping[str, Any]]
+_Chat = tuple[list[Any], list[Any]]
 
 
-class ChatBatchOptions(ChatOptions, total=False):
+class ChatBatchOptions(ChatOptions, BatchOptions, total=False):
     """Options of batches of chats."""
-
-    disallowed_special: DisallowedSpecial
-    progress: Progress | None
-    timeout: Timeout
 
 
 def count_chat(
@@ -86,8 +81,7 @@ def count_chat(
     request = chat_pb2.CountChatRequest(limit=checked_limit(limit))
     set_chat_options(request, defaults, format, disallowed_special, **options)
     set_chat(request, messages, tools)
-    seconds = chosen_timeout(defaults, timeout)
-    return Call(COUNT_CHAT, request, seconds, lambda answer: answer.count)
+    return Call(COUNT_CHAT, request, chosen_timeout(defaults, timeout), _count)
 
 
 def encode_chat(
@@ -201,9 +195,7 @@ def count_chat_batch(
     limit: int | None = None,
     disallowed_special: DisallowedSpecial = (),
     return_exceptions: bool = False,
-    progress: Progress | None = None,
-    timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[ChatOptions],
+    **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
     """Count the tokens of any number of chats, each as `count_chat` would.
 
@@ -220,43 +212,38 @@ def count_chat_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
+    of_batch, of_chats = batch_options(options)
     # With the fields that a request for one chat has too, and without one.
     single = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    set_chat_options(single, defaults, format, disallowed_special, **options)
-    request = copied(single, chat_pb2.BatchCountChatRequest())
+    set_chat_options(single, defaults, format, disallowed_special, **of_chats)
 
-    def alone(item: chat_pb2.ChatItem, seconds: Timeout) -> Call[Any, Any]:
-        one = chat_pb2.CountChatRequest(messages=item.messages, tools=item.tools)
-        one.MergeFrom(single)
-        return Call(COUNT_CHAT, one, chosen_timeout(defaults, seconds), _count)
+    def one(chat: _Chat, timeout: Timeout) -> Call[chat_pb2.CountChatResponse, int]:
+        request = chat_pb2.CountChatRequest()
+        request.CopyFrom(single)
+        set_chat(request, *chat)
+        return Call(COUNT_CHAT, request, chosen_timeout(defaults, timeout), _count)
+
+    def measured(chat: _Chat) -> tuple[chat_pb2.ChatItem, int]:
+        item = chat_pb2.ChatItem()
+        set_chat(item, *chat)
+        return item, item.ByteSize()
 
     return Batch(
-        defaults,
         BATCH_COUNT_CHAT,
-        request,
-        _items(defaults, chats, alone),
-        _count,
-        timeout=timeout,
+        chat_pb2.BatchCountChatRequest(),
+        Call(COUNT_CHAT, single, None, _count),
+        items_of(defaults, map(_chat, chats), measured, one),
+        defaults,
         return_exceptions=return_exceptions,
-        progress=progress,
+        **of_batch,
     )
 
 
-def _items(defaults: Defaults, chats: Chats, alone: Any) -> Iterator[Item]:
-    for index, chat in enumerate(chats):
-        messages: Any = chat
-        tools: ChatTools = None
-        if isinstance(chat, Mapping):
-            messages, tools = chat.get("messages", ()), cast(ChatTools, chat.get("tools"))
-        item = chat_pb2.ChatItem()
-        refusal = None
-        try:
-            set_chat(item, messages, tools)
-        except InvalidOption as error:
-            error.item = index
-            refusal = error
-        size = item.ByteSize() if refusal is None else defaults.max_unary_bytes + 1
-        yield Item(item, size, partial(alone, item), refusal)
+def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
+    """The messages and tools of a chat, to be read any number of times."""
+    if not isinstance(chat, Mapping):
+        return list(chat), []
+    return list(chat.get("messages", ())), list(chat.get("tools") or ())
 
 
 def _count(result: chat_pb2.CountChatResult | chat_pb2.CountChatResponse) -> int:

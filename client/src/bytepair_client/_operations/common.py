@@ -1,16 +1,16 @@
-"""What operations share: the encoding, and inputs that are too large for one request."""
+"""What operations share: options, how they go into a request, and when a stream takes its place."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, get_args
 
 from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Fallback, StreamCall
+from bytepair_client._call import Call, Fallback, Method, StreamCall
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
@@ -21,14 +21,44 @@ from bytepair_client._options import (
     invalid,
     utf8,
 )
-from bytepair_client._text import set_text
+from bytepair_client._text import (
+    AllowedSpecial,
+    DisallowedSpecial,
+    Text,
+    set_text,
+    wire_allowed,
+    wire_disallowed,
+)
 
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
 CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
 
+T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
 Copied = TypeVar("Copied", bound=Message)
+TextRequest = TypeVar("TextRequest", bound="_TextRequest")
+
+
+class EncodingOptions(TypedDict, total=False):
+    """Which encoding, and what it must be; `encode` describes these and those below."""
+
+    encoding: str | None
+    expected_fingerprint: Fingerprint
+
+
+class TextOptions(EncodingOptions, total=False):
+    """Options of every method for texts, but `disallowed_special`, whose default differs."""
+
+    allowed_special: AllowedSpecial
+    add_special_tokens: bool
+
+
+class AllTextOptions(TextOptions, total=False):
+    """Options of each text of a batch, whose defaults are those of the method for one."""
+
+    disallowed_special: DisallowedSpecial
 
 
 class _Request(Protocol):
@@ -36,6 +66,16 @@ class _Request(Protocol):
 
     encoding: str
     expected_fingerprint: str
+
+
+class _TextRequest(_Request, Protocol):
+    """What every request on text has."""
+
+    disallowed_special: text_pb2.DisallowedSpecial
+    add_special_tokens: bool
+
+    @property
+    def allowed_special(self) -> Any: ...
 
 
 def named_encoding(defaults: Defaults, encoding: str | None) -> str:
@@ -51,7 +91,10 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
 
 
 def set_encoding(
-    request: _Request, defaults: Defaults, encoding: str | None, expected: Fingerprint
+    request: _Request,
+    defaults: Defaults,
+    encoding: str | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
 ) -> None:
     """Say in `request` which encoding is meant, and what it must be.
 
@@ -59,11 +102,71 @@ def set_encoding(
         InvalidOption: As named_encoding.
     """
     request.encoding = named_encoding(defaults, encoding)
-    if expected is NOT_GIVEN:
+    if expected_fingerprint is NOT_GIVEN:
         # The client's fingerprint is that of the client's encoding; of another it says nothing.
         same = request.encoding == defaults.encoding
-        expected = defaults.expected_fingerprint if same else None
-    request.expected_fingerprint = utf8("expected_fingerprint", expected or "")
+        expected_fingerprint = defaults.expected_fingerprint if same else None
+    request.expected_fingerprint = utf8("expected_fingerprint", expected_fingerprint or "")
+
+
+def with_text_options(
+    request: TextRequest,
+    defaults: Defaults,
+    disallowed_special: DisallowedSpecial,
+    *,
+    encoding: str | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    allowed_special: AllowedSpecial = frozenset(),
+    add_special_tokens: bool = False,
+) -> TextRequest:
+    """Say in `request` how texts are encoded. Returns it. Raises InvalidOption."""
+    request.allowed_special.extend(wire_allowed(allowed_special))
+    request.disallowed_special = wire_disallowed(disallowed_special)
+    request.add_special_tokens = add_special_tokens
+    set_encoding(request, defaults, encoding, expected_fingerprint)
+    return request
+
+
+def text_call(
+    method: Method[Response],
+    request: Any,
+    text: Text,
+    plain: Callable[[Response], Plain],
+    defaults: Defaults,
+    timeout: Timeout,
+    *,
+    stream: Callable[[Defaults, Any, Any, float | None], StreamCall[Any, Any]],
+    config: type[Message],
+    join: Callable[[Sequence[Any]], Response] | None = None,
+) -> Call[Response, Plain]:
+    """The call for one text, which is streamed if it is too large for a request.
+
+    Args:
+        method: The RPC for a text that is not.
+        request: Its request, without the text.
+        text: The text; Segments are never streamed.
+        plain: From the answer to the plain value.
+        defaults: The client's.
+        timeout: The call's own.
+        stream: Makes the stream, of the client's defaults, a configuration, pieces and seconds.
+        config: The type of that configuration, which takes the fields of `request`.
+        join: From the stream's answers to the one; None to copy their fields in order.
+    """
+    seconds = chosen_timeout(defaults, timeout)
+    if not isinstance(text, str):
+        set_text(request, text)
+        return Call(method, request, seconds, plain)
+    is_large = has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def fallback(limit: int | None) -> Fallback[Response]:
+        served = within(defaults, limit)
+        seconds = timeout_for(served, timeout, len(text))
+        streamed = stream(served, copied(request, config()), (text,), seconds)
+        return Fallback(streamed.with_messages(), join or (lambda all_: joined(method, all_)))
+
+    return Call(method, request, seconds, plain, fallback, is_large)
 
 
 def enum_value(option: str, name: str, names: Any, enum: Any) -> Any:
@@ -91,11 +194,6 @@ def enum_name(value: int, enum: Any) -> str:
 def _prefix(enum: Any) -> str:
     unspecified: str = enum.Name(0)
     return unspecified.removesuffix("UNSPECIFIED")
-
-
-def set_one_text(request: Any, text: object) -> None:
-    """Put a text into a request that has no segments. Raises as `one_text` and `set_text`."""
-    set_text(request, one_text(text))
 
 
 def one_text(text: object) -> str:
@@ -137,7 +235,7 @@ def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None
 
 
 def copied(source: Message, target: Copied) -> Copied:
-    """Copy the fields that a message shares with another one, by name.
+    """Copy the fields that a message shares with another one, by name; lists are appended.
 
     Returns:
         `target`.
@@ -154,27 +252,30 @@ def copied(source: Message, target: Copied) -> Copied:
     return target
 
 
-def joined(stream: StreamCall[Any, Any], answer: type[Response]) -> Fallback[Response]:
-    """A stream as the answer of one call: what its answers have in common is joined.
+def joined(method: Method[Response], answers: Sequence[Message]) -> Response:
+    """The answers of a stream as one answer of another method: lists are joined, and of what is
+    no list the last counts."""
+    whole = method.parse(b"")
+    for answer in answers:
+        copied(answer, whole)
+    return whole
+
+
+def described(kind: type[T], message: Any, /, **others: Any) -> T:
+    """A dataclass of the fields of a message: lists as tuples, and None for what is not set.
 
     Args:
-        stream: EncodeStream, DecodeStream or CountStream.
-        answer: The answer of Encode, Decode or Count.
+        kind: The dataclass.
+        message: What has fields of the same names.
+        others: The values of all other fields.
     """
-
-    def join(answers: Sequence[Any]) -> Response:
-        whole: Any = answer(encoding=answers[0].encoding, fingerprint=answers[0].fingerprint)
-        if "ids" in answer.DESCRIPTOR.fields_by_name:
-            for part in answers:
-                whole.ids.MergeFrom(part.ids)
-        elif "count" in answer.DESCRIPTOR.fields_by_name:
-            whole.count = answers[-1].count
-            whole.limit_exceeded = answers[-1].limit_exceeded
-        elif answers[0].WhichOneof("content") == "data":
-            whole.data = b"".join(part.data for part in answers)
-        else:
-            whole.text = "".join(part.text for part in answers)
-        response: Response = whole
-        return response
-
-    return Fallback(stream.with_messages(), join)
+    for field in fields(kind):  # type: ignore[arg-type]  # T is a dataclass
+        if field.name in others:
+            continue
+        value = getattr(message, field.name)
+        if message.DESCRIPTOR.fields_by_name[field.name].has_presence:
+            value = value if message.HasField(field.name) else None
+        elif not isinstance(value, str | bytes | bool | int):
+            value = tuple(value)
+        others[field.name] = value
+    return kind(**others)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
-from bytepair_client._errors import TokenizerError, UnknownTokenId
-from bytepair_client._operations.batches import Batch, Item, Progress
+from bytepair_client._errors import TokenizerError
+from bytepair_client._operations.batches import Batch, BatchOptions, batch_options, items_of
 from bytepair_client._operations.common import (
     DecodeErrors,
+    EncodingOptions,
     copied,
     enum_value,
     joined,
@@ -21,34 +22,20 @@ from bytepair_client._operations.common import (
     within,
 )
 from bytepair_client._operations.streaming import decode_stream_call
-from bytepair_client._options import (
-    BYTES_PER_ID,
-    NOT_GIVEN,
-    Defaults,
-    Fingerprint,
-    Timeout,
-    chosen_timeout,
-)
+from bytepair_client._options import BYTES_PER_ID, NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._text import set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
 
+Plain = TypeVar("Plain")
 
-class IdsOptions(TypedDict, total=False):
-    """Options of each list of ids of a batch."""
+
+class IdsBatchOptions(EncodingOptions, BatchOptions, total=False):
+    """Options of a batch of lists of ids."""
 
     errors: DecodeErrors
     skip_special_tokens: bool
-    encoding: str | None
-    expected_fingerprint: Fingerprint
-
-
-class IdsBatchOptions(IdsOptions, total=False):
-    """Options of a batch of lists of ids."""
-
-    progress: Progress | None
-    timeout: Timeout
 
 
 def decode(
@@ -57,9 +44,8 @@ def decode(
     *,
     errors: DecodeErrors = "replace",
     skip_special_tokens: bool = False,
-    encoding: str | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[EncodingOptions],
 ) -> Call[tokenizer_pb2.DecodeResponse, str]:
     """Decode token ids into text.
 
@@ -81,8 +67,8 @@ def decode(
         errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
         skip_special_tokens=skip_special_tokens,
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    return _decode_call(defaults, request, ids, _text, timeout)
+    set_encoding(request, defaults, **options)
+    return _ids_call(request, ids, _text, defaults, timeout)
 
 
 def decode_bytes(
@@ -90,9 +76,8 @@ def decode_bytes(
     ids: Iterable[int],
     *,
     skip_special_tokens: bool = False,
-    encoding: str | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[EncodingOptions],
 ) -> Call[tokenizer_pb2.DecodeResponse, bytes]:
     """Decode token ids into the bytes that they stand for, UTF-8 or not.
 
@@ -107,8 +92,8 @@ def decode_bytes(
         TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.DecodeRequest(as_bytes=True, skip_special_tokens=skip_special_tokens)
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    return _decode_call(defaults, request, ids, _data, timeout)
+    set_encoding(request, defaults, **options)
+    return _ids_call(request, ids, lambda answer: answer.data, defaults, timeout)
 
 
 @overload
@@ -132,13 +117,9 @@ def decode_batch(
     batch: Iterable[Iterable[int]],
     *,
     return_exceptions: bool = False,
-    progress: Progress | None = None,
-    timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[IdsOptions],
+    **options: Unpack[IdsBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, Any]:
     """Decode any number of lists of ids, each as `decode` would.
-
-    They are sent in requests that the server accepts, several at a time.
 
     The other arguments are those of `decode` and of `encode_batch`.
 
@@ -149,46 +130,39 @@ def decode_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    single = decode(defaults, (), **options).request
+    of_batch, of_lists = batch_options(options)
+    one: Callable[..., Call[Any, str]] = partial(decode, defaults, **of_lists)
 
-    def alone(ids: Sequence[int], seconds: Timeout) -> Call[Any, Any]:
-        return decode(defaults, ids, timeout=seconds, **options)
-
-    def items() -> Iterator[Item]:
-        for index, ids in enumerate(batch):
-            numbers = ids if isinstance(ids, list | tuple) else list(ids)
-            item = tokenizer_pb2.IdsItem()
-            size = len(numbers) * BYTES_PER_ID
-            refusal = None
-            try:
-                if size <= defaults.max_unary_bytes:
-                    set_ids(item.ids, numbers)
-            except UnknownTokenId as error:
-                error.item = index
-                size, refusal = defaults.max_unary_bytes + 1, error
-            yield Item(item, size, partial(alone, numbers), refusal)
+    def measured(ids: Sequence[int]) -> tuple[tokenizer_pb2.IdsItem, int]:
+        item, size = tokenizer_pb2.IdsItem(), len(ids) * BYTES_PER_ID
+        if size <= defaults.max_unary_bytes:
+            set_ids(item.ids, ids)
+        return item, size
 
     return Batch(
-        defaults,
         BATCH_DECODE,
-        copied(single, tokenizer_pb2.BatchDecodeRequest()),
-        items(),
-        _text,
-        timeout=timeout,
+        tokenizer_pb2.BatchDecodeRequest(),
+        one(()),
+        items_of(defaults, map(_listed, batch), measured, one),
+        defaults,
         return_exceptions=return_exceptions,
-        progress=progress,
+        **of_batch,
     )
 
 
-def _decode_call(
-    defaults: Defaults,
+def _listed(ids: Iterable[int]) -> Sequence[int]:
+    return ids if isinstance(ids, list | tuple) else list(ids)
+
+
+def _ids_call(
     request: tokenizer_pb2.DecodeRequest,
     ids: Iterable[int],
-    plain: Any,
+    plain: Callable[[tokenizer_pb2.DecodeResponse], Plain],
+    defaults: Defaults,
     timeout: Timeout,
-) -> Call[tokenizer_pb2.DecodeResponse, Any]:
-    """Decode with these options, streamed where the ids are too many for a request."""
-    numbers = ids if isinstance(ids, list | tuple) else list(ids)
+) -> Call[tokenizer_pb2.DecodeResponse, Plain]:
+    """The call for one list of ids, which is streamed if it is too long for a request."""
+    numbers = _listed(ids)
     size = len(numbers) * BYTES_PER_ID
     is_large = size > defaults.max_unary_bytes
     if not is_large:
@@ -199,14 +173,19 @@ def _decode_call(
         config = copied(request, stream_pb2.DecodeStreamConfig())
         seconds = timeout_for(served, timeout, size)
         stream = decode_stream_call(served, config, numbers, seconds)
-        return joined(stream, tokenizer_pb2.DecodeResponse)
+        return Fallback(stream.with_messages(), _joined)
 
     return Call(DECODE, request, chosen_timeout(defaults, timeout), plain, fallback, is_large)
 
 
+def _joined(answers: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2.DecodeResponse:
+    whole = joined(DECODE, answers)
+    if answers[0].WhichOneof("content") == "data":
+        whole.data = b"".join(part.data for part in answers)
+    else:
+        whole.text = "".join(part.text for part in answers)
+    return whole
+
+
 def _text(result: tokenizer_pb2.DecodeResponse | tokenizer_pb2.DecodeResult) -> str:
     return result.text
-
-
-def _data(response: tokenizer_pb2.DecodeResponse) -> bytes:
-    return response.data

@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
 from bytepair_client._operations.chats import CHAT_SERVICE
-from bytepair_client._operations.common import enum_name, named_encoding
+from bytepair_client._operations.common import described, enum_name, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
@@ -93,6 +93,43 @@ class ChatFormatInfo:
     encodings: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TokenPart:
+    """A part of a token while it is merged.
+
+    Attributes:
+        spelling: As in the vocabulary; its decoded text may differ.
+        id: Its id; None if it is not a token.
+        order: The rank, priority or score by which its two halves merged; None for a unit.
+        left: The index of its left half; None for a unit.
+        right: The index of its right half; None for a unit.
+    """
+
+    spelling: bytes
+    id: int | None
+    order: float | None
+    left: int | None
+    right: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """One token, as the server describes it.
+
+    Attributes:
+        data: The bytes that it decodes to within a text.
+        kind: "ordinary", "byte", "special" or "unknown".
+        order: The meaning of the parts' `order`: "rank", "priority" or "score".
+        parts: The initial units, then the result of each merge; () if it is not merged, or longer
+            than 1,024 bytes.
+    """
+
+    data: bytes
+    kind: str
+    order: str
+    parts: tuple[TokenPart, ...]
+
+
 def list_encodings(
     defaults: Defaults, *, timeout: Timeout = NOT_GIVEN
 ) -> Call[tokenizer_pb2.ListEncodingsResponse, list[EncodingInfo]]:
@@ -133,6 +170,28 @@ def get_encoding(
         chosen_timeout(defaults, timeout),
         lambda response: _info(response.encoding),
     )
+
+
+def get_token(
+    defaults: Defaults,
+    token_id: int,
+    *,
+    encoding: str | None = None,
+    timeout: Timeout = NOT_GIVEN,
+) -> Call[token_pb2.GetTokenResponse, TokenInfo]:
+    """Describe one token, and the merges that make it.
+
+    Args:
+        token_id: Its id.
+        encoding: Name or alias; None for the client's.
+        timeout: Seconds; None for no deadline.
+    Raises:
+        UnknownTokenId: No token has this id.
+        UnknownEncoding: The server has none of that name.
+        TokenizerError: See the tree in the documentation.
+    """
+    request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
+    return Call(GET_TOKEN, request, chosen_timeout(defaults, timeout), _token_info)
 
 
 def list_chat_formats(
@@ -202,109 +261,25 @@ def health(
 
 
 def _info(encoding: encoding_pb2.Encoding) -> EncodingInfo:
-    return EncodingInfo(
-        name=encoding.name,
-        aliases=tuple(encoding.aliases),
-        fingerprint=encoding.fingerprint,
-        n_vocab=encoding.n_vocab,
-        max_token_id=encoding.max_token_id,
-        pattern=encoding.pattern,
+    return described(
+        EncodingInfo,
+        encoding,
         special_tokens=MappingProxyType({s.token: s.id for s in encoding.special_tokens}),
-        source=encoding.source,
-        backend=encoding.backend,
-        splitter=encoding.splitter,
         template_before=tuple(s.token for s in encoding.template_before),
         template_after=tuple(s.token for s in encoding.template_after),
     )
 
 
-def _format_info(described: chat_pb2.ChatFormat) -> ChatFormatInfo:
-    return ChatFormatInfo(
-        name=described.name,
-        fingerprint=described.fingerprint,
-        source=described.source,
-        audience=described.audience,
-        is_exact=described.accuracy == chat_pb2.ACCURACY_EXACT,
-        encodes=described.encodes,
-        control_tokens=tuple(described.control_tokens),
-        roles=tuple(described.roles),
-        fields=tuple(described.fields),
-        tools=described.tools,
-        encodings=tuple(described.encodings),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TokenPart:
-    """A part of a token while it is merged.
-
-    Attributes:
-        spelling: As in the vocabulary; its decoded text may differ.
-        id: Its id; None if it is not a token.
-        order: The rank, priority or score by which its two halves merged; None for a unit.
-        left: The index of its left half; None for a unit.
-        right: The index of its right half; None for a unit.
-    """
-
-    spelling: bytes
-    id: int | None
-    order: float | None
-    left: int | None
-    right: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TokenInfo:
-    """One token, as the server describes it.
-
-    Attributes:
-        data: The bytes that it decodes to within a text.
-        kind: "ordinary", "byte", "special" or "unknown".
-        order: The meaning of the parts' `order`: "rank", "priority" or "score".
-        parts: The initial units, then the result of each merge; () if it is not merged, or longer
-            than 1,024 bytes.
-    """
-
-    data: bytes
-    kind: str
-    order: str
-    parts: tuple[TokenPart, ...]
-
-
-def get_token(
-    defaults: Defaults,
-    token_id: int,
-    *,
-    encoding: str | None = None,
-    timeout: Timeout = NOT_GIVEN,
-) -> Call[token_pb2.GetTokenResponse, TokenInfo]:
-    """Describe one token, and the merges that make it.
-
-    Args:
-        token_id: Its id.
-        encoding: Name or alias; None for the client's.
-        timeout: Seconds; None for no deadline.
-    Raises:
-        UnknownTokenId: No token has this id.
-        UnknownEncoding: The server has none of that name.
-        TokenizerError: See the tree in the documentation.
-    """
-    request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
-    return Call(GET_TOKEN, request, chosen_timeout(defaults, timeout), _token_info)
+def _format_info(format_: chat_pb2.ChatFormat) -> ChatFormatInfo:
+    is_exact = format_.accuracy == chat_pb2.ACCURACY_EXACT
+    return described(ChatFormatInfo, format_, is_exact=is_exact)
 
 
 def _token_info(answer: token_pb2.GetTokenResponse) -> TokenInfo:
-    return TokenInfo(
-        data=answer.data,
+    return described(
+        TokenInfo,
+        answer,
         kind=enum_name(answer.kind, token_pb2.TokenKind),
         order=enum_name(answer.order, token_pb2.MergeOrder),
-        parts=tuple(map(_part, answer.parts)),
+        parts=tuple(described(TokenPart, part) for part in answer.parts),
     )
-
-
-def _part(part: token_pb2.TokenPart) -> TokenPart:
-    id_, order, left, right = (
-        getattr(part, name) if part.HasField(name) else None
-        for name in ("id", "order", "left", "right")
-    )
-    return TokenPart(part.spelling, id_, order, left, right)

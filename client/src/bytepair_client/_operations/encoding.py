@@ -7,41 +7,20 @@ from typing import Any, Literal, NamedTuple, Unpack, overload
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Fallback, method
+from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import (
-    Batch,
-    Progress,
-    TextBatchOptions,
-    TextOptions,
-    text_items,
-)
+from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.common import (
+    AllTextOptions,
+    TextOptions,
     copied,
     enum_value,
-    has_more_bytes,
-    joined,
-    set_encoding,
-    timeout_for,
-    within,
+    text_call,
+    with_text_options,
 )
 from bytepair_client._operations.streaming import count_stream_call, encode_stream_call
-from bytepair_client._options import (
-    NOT_GIVEN,
-    Defaults,
-    Fingerprint,
-    Timeout,
-    checked_limit,
-    chosen_timeout,
-)
-from bytepair_client._text import (
-    AllowedSpecial,
-    DisallowedSpecial,
-    Text,
-    set_text,
-    wire_allowed,
-    wire_disallowed,
-)
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, checked_limit, chosen_timeout
+from bytepair_client._text import DisallowedSpecial, Text, set_text
 
 ENCODE = method(tokenizer_pb2.EncodeResponse, "Encode")
 BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeResponse, "BatchEncode")
@@ -62,59 +41,46 @@ def encode(
     defaults: Defaults,
     text: Text,
     *,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Call[tokenizer_pb2.EncodeResponse, list[int]]:
     """Encode `text` into token ids.
 
     Args:
         text: A string of any length, or `Segments([...])`: strings, which are untrusted
             and never become control tokens, and `special("<|name|>")`, which each give one.
-        encoding: Name or alias; None for the client's.
-        allowed_special: Special tokens that a plain `text` may turn into control tokens where
-            it contains them, or "all": every one that the server lets this caller use.
-        disallowed_special: For the others: "all" to fail with SpecialTokenInText, or () to
-            read them as ordinary text.
-        add_special_tokens: True: add the encoding's template, which `get_encoding` shows, around
-            the text. Its tokens need not be in `allowed_special`, but the server must permit them
-            to this caller.
+        disallowed_special: For special tokens in the text that are not allowed: "all" to fail
+            with SpecialTokenInText, or () to read them as ordinary text.
+        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Left out: the
+            client's.
+        encoding: Name or alias; None, and left out: the client's.
         expected_fingerprint: The fingerprint that the encoding must have; otherwise the call fails
             with FingerprintMismatch before any work. None: not checked. Left out: the client's,
             if the call uses the client's encoding.
-        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Left out: the
-            client's.
+        allowed_special: Special tokens that a plain `text` may turn into control tokens where
+            it contains them, or "all": every one that the server lets this caller use. Left out:
+            none.
+        add_special_tokens: True: add the encoding's template, which `get_encoding` shows, around
+            the text. Its tokens need not be in `allowed_special`, but the server must permit them
+            to this caller. Left out: False.
     Returns:
         The ids in text order; [] for "" without a template.
     Raises:
         InvalidOption: An option is outside its domain; nothing was sent.
         TokenizerError: See the tree in the documentation.
     """
-    request = tokenizer_pb2.EncodeRequest(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
+    request = tokenizer_pb2.EncodeRequest()
+    return text_call(
+        ENCODE,
+        with_text_options(request, defaults, disallowed_special, **options),
+        text,
+        _ids,
+        defaults,
+        timeout,
+        stream=encode_stream_call,
+        config=stream_pb2.EncodeStreamConfig,
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    seconds = chosen_timeout(defaults, timeout)
-    if not isinstance(text, str):
-        set_text(request, text)
-        return Call(ENCODE, request, seconds, _ids)
-    is_large = has_more_bytes(text, defaults.max_unary_bytes)
-    if not is_large:
-        set_text(request, text)
-
-    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.EncodeResponse]:
-        served = within(defaults, limit)
-        config = copied(request, stream_pb2.EncodeStreamConfig())
-        seconds = timeout_for(served, timeout, len(text))
-        stream = encode_stream_call(served, config, text, seconds)
-        return joined(stream, tokenizer_pb2.EncodeResponse)
-
-    return Call(ENCODE, request, seconds, _ids, fallback, is_large)
 
 
 def encode_with_offsets(
@@ -123,7 +89,7 @@ def encode_with_offsets(
     *,
     unit: OffsetUnit = "code_point",
     timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[TextOptions],
+    **options: Unpack[AllTextOptions],
 ) -> Call[tokenizer_pb2.EncodeResponse, IdsWithOffsets]:
     """Encode `text`, and say where in it each token starts.
 
@@ -147,7 +113,12 @@ def encode_with_offsets(
     )
     copied(encode(defaults, "", **options).request, request)
     set_text(request, text)
-    return Call(ENCODE, request, chosen_timeout(defaults, timeout), _ids_with_offsets)
+    return Call(
+        ENCODE,
+        request,
+        chosen_timeout(defaults, timeout),
+        lambda answer: IdsWithOffsets(list(answer.ids), list(answer.offsets)),
+    )
 
 
 @overload
@@ -171,9 +142,7 @@ def encode_batch(
     texts: Iterable[Text],
     *,
     return_exceptions: bool = False,
-    progress: Progress | None = None,
-    timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchEncodeResponse, Any]:
     """Encode any number of texts, each as `encode` would.
 
@@ -194,29 +163,15 @@ def encode_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    single = encode(defaults, "", **options).request
-
-    def alone(text: Text, seconds: Timeout) -> Call[Any, Any]:
-        return encode(defaults, text, timeout=seconds, **options)
-
-    return Batch(
-        defaults,
+    return text_batch(
         BATCH_ENCODE,
-        copied(single, tokenizer_pb2.BatchEncodeRequest()),
-        text_items(defaults, texts, alone),
-        _ids,
-        timeout=timeout,
+        tokenizer_pb2.BatchEncodeRequest(),
+        encode,
+        texts,
+        defaults,
         return_exceptions=return_exceptions,
-        progress=progress,
+        **options,
     )
-
-
-def _ids(result: tokenizer_pb2.EncodeResponse | tokenizer_pb2.EncodeResult) -> list[int]:
-    return list(result.ids)
-
-
-def _ids_with_offsets(response: tokenizer_pb2.EncodeResponse) -> IdsWithOffsets:
-    return IdsWithOffsets(list(response.ids), list(response.offsets))
 
 
 def count(
@@ -224,12 +179,9 @@ def count(
     text: Text,
     *,
     limit: int | None = None,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Call[tokenizer_pb2.CountResponse, int]:
     """Count the tokens of `text`. By default this never fails on what the text contains.
 
@@ -239,37 +191,25 @@ def count(
         text: As for `encode`, and of any length.
         limit: At least 0. Counting may stop once there are more tokens than this; the result is
             then `limit` + 1. None: count all.
-        allowed_special: Special tokens that count as one where the text contains them.
-        disallowed_special: For the others: () to count them as the ordinary text that they
-            are, or "all" to fail with SpecialTokenInText, as `encode` does by default.
+        disallowed_special: For special tokens in the text that are not allowed: () to count them
+            as the ordinary text that they are, or "all" to fail with SpecialTokenInText, as
+            `encode` does by default.
     Returns:
         The number of tokens, at most `limit` + 1; 0 for "" without a template.
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    request = tokenizer_pb2.CountRequest(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-        limit=checked_limit(limit),
+    request = tokenizer_pb2.CountRequest(limit=checked_limit(limit))
+    return text_call(
+        COUNT,
+        with_text_options(request, defaults, disallowed_special, **options),
+        text,
+        _count,
+        defaults,
+        timeout,
+        stream=count_stream_call,
+        config=stream_pb2.CountStreamConfig,
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    seconds = chosen_timeout(defaults, timeout)
-    if not isinstance(text, str):
-        set_text(request, text)
-        return Call(COUNT, request, seconds, _count)
-    is_large = has_more_bytes(text, defaults.max_unary_bytes)
-    if not is_large:
-        set_text(request, text)
-
-    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.CountResponse]:
-        served = within(defaults, limit)
-        config = copied(request, stream_pb2.CountStreamConfig())
-        seconds = timeout_for(served, timeout, len(text))
-        stream = count_stream_call(served, config, (text,), seconds)
-        return joined(stream, tokenizer_pb2.CountResponse)
-
-    return Call(COUNT, request, seconds, _count, fallback, is_large)
 
 
 @overload
@@ -296,13 +236,9 @@ def count_batch(
     *,
     limit: int | None = None,
     return_exceptions: bool = False,
-    progress: Progress | None = None,
-    timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchCountResponse, Any]:
     """Count the tokens of any number of texts, each as `count` would.
-
-    They are sent in requests that the server accepts, several at a time.
 
     The other arguments are those of `count` and of `encode_batch`.
 
@@ -314,21 +250,20 @@ def count_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    single = count(defaults, "", limit=limit, **options).request
-
-    def alone(text: Text, seconds: Timeout) -> Call[Any, Any]:
-        return count(defaults, text, limit=limit, timeout=seconds, **options)
-
-    return Batch(
-        defaults,
+    return text_batch(
         BATCH_COUNT,
-        copied(single, tokenizer_pb2.BatchCountRequest()),
-        text_items(defaults, texts, alone),
-        _count,
-        timeout=timeout,
+        tokenizer_pb2.BatchCountRequest(),
+        count,
+        texts,
+        defaults,
         return_exceptions=return_exceptions,
-        progress=progress,
+        limit=limit,
+        **options,
     )
+
+
+def _ids(result: tokenizer_pb2.EncodeResponse | tokenizer_pb2.EncodeResult) -> list[int]:
+    return list(result.ids)
 
 
 def _count(result: tokenizer_pb2.CountResponse | tokenizer_pb2.CountResult) -> int:

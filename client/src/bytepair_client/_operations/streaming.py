@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from bytepair.v1 import stream_pb2, text_pb2
+from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._call import Call, Fallback, Method, StreamCall, method
 from bytepair_client._ids_buffer import IdsBuffer
-from bytepair_client._operations.common import DecodeErrors, enum_value, set_encoding
+from bytepair_client._operations.common import (
+    DecodeErrors,
+    EncodingOptions,
+    TextOptions,
+    enum_value,
+    set_encoding,
+    with_text_options,
+)
 from bytepair_client._options import (
     BYTES_PER_ID,
     NOT_GIVEN,
     Defaults,
-    Fingerprint,
     Timeout,
     checked_limit,
     checked_timeout,
     invalid,
     utf8,
 )
-from bytepair_client._text import (
-    AllowedSpecial,
-    DisallowedSpecial,
-    set_ids,
-    wire_allowed,
-    wire_disallowed,
-)
-from bytepair_client._text_buffer import TextBuffer
+from bytepair_client._text import DisallowedSpecial, set_ids
+from bytepair_client._text_buffer import TextBuffer, TextConfig, TextRequest
 
 ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
@@ -40,19 +41,18 @@ MAX_PIECE_IDS = 8192
 
 Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
 Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
-Part = TypeVar("Part")
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
 
 
-class DecodeStreamOptions(TypedDict, total=False):
+class DecodeStreamOptions(EncodingOptions, total=False):
     """Options of `decode_stream`, whatever it gives."""
 
-    encoding: str | None
     prefill_ids: Iterable[int]
     skip_special_tokens: bool
     stop: Collection[str]
     include_stop: bool
     errors: DecodeErrors
-    expected_fingerprint: Fingerprint
     timeout: Timeout
 
 
@@ -76,15 +76,14 @@ def decode_stream(
     defaults: Defaults,
     ids: Ids,
     *,
-    encoding: str | None = None,
     prefill_ids: Iterable[int] = (),
     skip_special_tokens: bool = False,
     stop: Collection[str] = (),
     include_stop: bool = False,
     errors: DecodeErrors = "replace",
     as_bytes: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[EncodingOptions],
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """Decode token ids as they come, for example from a model.
 
@@ -121,7 +120,7 @@ def decode_stream(
         as_bytes=as_bytes,
     )
     set_ids(config.prefill_ids, prefill_ids)
-    set_encoding(config, defaults, encoding, expected_fingerprint)
+    set_encoding(config, defaults, **options)
     return decode_stream_call(defaults, config, ids, stream_timeout(timeout))
 
 
@@ -129,12 +128,9 @@ def encode_stream(
     defaults: Defaults,
     pieces: Pieces,
     *,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = "all",
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
     """Encode a text that comes in pieces, of any length and cut anywhere.
 
@@ -154,12 +150,8 @@ def encode_stream(
             a word of megabytes.
         TokenizerError: Ids before the fault may have come.
     """
-    config = stream_pb2.EncodeStreamConfig(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-    )
-    set_encoding(config, defaults, encoding, expected_fingerprint)
+    config = stream_pb2.EncodeStreamConfig()
+    with_text_options(config, defaults, disallowed_special, **options)
     return encode_stream_call(defaults, config, pieces, stream_timeout(timeout))
 
 
@@ -168,12 +160,9 @@ def count_stream(
     pieces: Pieces,
     *,
     limit: int | None = None,
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Call[stream_pb2.CountStreamResponse, int]:
     """Count the tokens of a text that comes in pieces, of any length and cut anywhere.
 
@@ -191,13 +180,8 @@ def count_stream(
         InputTooLarge: As for `encode_stream`.
         TokenizerError: See the tree in the documentation.
     """
-    config = stream_pb2.CountStreamConfig(
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
-        limit=checked_limit(limit),
-    )
-    set_encoding(config, defaults, encoding, expected_fingerprint)
+    config = stream_pb2.CountStreamConfig(limit=checked_limit(limit))
+    with_text_options(config, defaults, disallowed_special, **options)
     stream = count_stream_call(defaults, config, pieces, stream_timeout(timeout))
     fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
     first = stream_pb2.CountStreamRequest(config=config)
@@ -211,14 +195,10 @@ def decode_stream_call(
     timeout: float | None,
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """DecodeStream with this configuration."""
-    piece_ids = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
-    return StreamCall(
-        DECODE_STREAM,
-        IdsBuffer(config, piece_ids),
-        _slices(ids, piece_ids) if isinstance(ids, Sequence) else ids,
-        timeout,
-        _data if config.as_bytes else _text,
-    )
+    size = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
+    plain = _data if config.as_bytes else _text
+    source = _slices(ids, size) if isinstance(ids, Sequence) else ids
+    return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, plain)
 
 
 def encode_stream_call(
@@ -228,13 +208,8 @@ def encode_stream_call(
     timeout: float | None,
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
     """EncodeStream with this configuration."""
-    return StreamCall(
-        ENCODE_STREAM,
-        TextBuffer(config, stream_pb2.EncodeStreamRequest, piece_bytes(defaults)),
-        one_or_many(pieces),
-        timeout,
-        _ids,
-    )
+    request = stream_pb2.EncodeStreamRequest
+    return text_stream(ENCODE_STREAM, request, config, pieces, _ids, defaults, timeout)
 
 
 def count_stream_call(
@@ -244,23 +219,53 @@ def count_stream_call(
     timeout: float | None,
 ) -> StreamCall[stream_pb2.CountStreamResponse, int]:
     """CountStream with this configuration."""
-    source = one_or_many(pieces)
-    # An iterator is its own: it cannot be read again.
-    can_read_again = isinstance(source, Iterable) and iter(source) is not source
-    return StreamCall(
+    request = stream_pb2.CountStreamRequest
+    return text_stream(
         COUNT_STREAM,
-        TextBuffer(config, stream_pb2.CountStreamRequest, piece_bytes(defaults)),
-        source,
-        timeout,
+        request,
+        config,
+        pieces,
         _count,
+        defaults,
+        timeout,
         answers_each=False,
-        read_again=(lambda: source) if can_read_again else None,
+        restarts=True,
     )
 
 
-def piece_bytes(defaults: Defaults) -> int:
-    """The text in one request of a stream: never more than a server takes at once."""
-    return min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
+def text_stream(
+    method: Method[Response],
+    request: TextRequest,
+    config: TextConfig,
+    pieces: Pieces | str | bytes,
+    plain: Callable[[Response], Plain],
+    defaults: Defaults,
+    timeout: float | None,
+    *,
+    answers_each: bool = True,
+    gives_lists: bool = False,
+    restarts: bool = False,
+) -> StreamCall[Response, Plain]:
+    """A stream that sends text: the arguments are those of TextBuffer and of StreamCall.
+
+    `restarts`: whether pieces may be sent again from the first, as no output is repeated then.
+    """
+    is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
+    source: Any = (pieces,) if is_one else pieces
+    # An iterator is its own: it cannot be read again.
+    can_read_again = restarts and isinstance(source, Iterable) and iter(source) is not source
+    # Never more than a server takes at once.
+    piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
+    return StreamCall(
+        method,
+        TextBuffer(config, request, piece_bytes),
+        source,
+        timeout,
+        plain,
+        answers_each,
+        (lambda: source) if can_read_again else None,
+        gives_lists,
+    )
 
 
 def stream_timeout(timeout: Timeout) -> float | None:
@@ -268,12 +273,7 @@ def stream_timeout(timeout: Timeout) -> float | None:
     return None if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
-def one_or_many(pieces: Pieces | str | bytes) -> Any:
-    """The pieces; one text is one piece."""
-    return (pieces,) if isinstance(pieces, str | bytes | bytearray | memoryview) else pieces
-
-
-def _slices(ids: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
+def _slices(ids: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 

@@ -1,72 +1,119 @@
-"""Text that must fit a number of tokens: truncated, or split into chunks."""
+"""Text that must fit a number of tokens: truncated or split, and what makes counts surprising."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Unpack
 
 from bytepair.v1 import context_pb2
 
-from bytepair_client._call import Call, Fallback, StreamCall, method
-from bytepair_client._operations.batches import Batch, Progress, TextOptions, text_items
+from bytepair_client._call import Call, StreamCall, method
+from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.common import (
     CODE_POINT,
+    AllTextOptions,
+    EncodingOptions,
     Level,
+    TextOptions,
     copied,
+    described,
     enum_name,
     enum_value,
-    has_more_bytes,
     one_text,
     set_encoding,
-    set_one_text,
-    timeout_for,
+    text_call,
     tokens,
-    within,
+    with_text_options,
 )
-from bytepair_client._operations.streaming import (
-    Pieces,
-    one_or_many,
-    piece_bytes,
-    stream_timeout,
-)
-from bytepair_client._options import (
-    NOT_GIVEN,
-    Defaults,
-    Fingerprint,
-    Timeout,
-    chosen_timeout,
-)
-from bytepair_client._text import (
-    AllowedSpecial,
-    DisallowedSpecial,
-    wire_allowed,
-    wire_disallowed,
-)
-from bytepair_client._text_buffer import TextBuffer
+from bytepair_client._operations.streaming import Pieces, stream_timeout, text_stream
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
+from bytepair_client._text import DisallowedSpecial, set_text
 
 TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")
 BATCH_TRUNCATE = method(context_pb2.BatchTruncateResponse, "BatchTruncate")
 SPLIT = method(context_pb2.SplitResponse, "Split")
 SPLIT_STREAM = method(context_pb2.SplitStreamResponse, "SplitStream", streamed=True)
+INSPECT = method(context_pb2.InspectResponse, "Inspect")
 
 Keep = Literal["start", "end", "both"]
 
 
-class SplitOptions(TextOptions, total=False):
+class SplitOptions(AllTextOptions, total=False):
     """Options of each text that is split."""
 
     overlap_tokens: int
     level: Level
 
 
-class TruncateOptions(TextOptions, total=False):
-    """Options of each text that is truncated."""
+class TruncateBatchOptions(TextBatchOptions, total=False):
+    """Options of a batch of texts that are truncated."""
 
     keep: Keep
     level: Level
     marker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a text.
+
+    Attributes:
+        start: Where it starts, in code points of the text.
+        end: Where it ends.
+        count: Its tokens.
+        level: The coarsest level at which the text may be cut at its end, such as "sentence".
+        overlap: How many tokens it shares with the chunk before it.
+        text: The text from `start` to `end`, unchanged.
+    """
+
+    start: int
+    end: int
+    count: int
+    level: str
+    overlap: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in a text that makes its count, or an answer to it, surprising.
+
+    Attributes:
+        code: What it is, such as "TRAILING_WHITESPACE"; `FindingCode` in the API has all.
+        start: Where it starts, in code points.
+        end: Where it ends.
+        token_id: Of the token at fault; None where it is none.
+        token: The special token that is spelled, or nearly; "" elsewhere.
+        code_point: Of the character at fault; None where it is none.
+    """
+
+    code: str
+    start: int
+    end: int
+    token_id: int | None
+    token: str
+    code_point: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found in a text.
+
+    Attributes:
+        findings: In the order of the text; at most a thousand.
+        totals: How many there are of each code that occurs.
+        count: The tokens of the text.
+        stable_tokens: How many of them are the same whatever text follows.
+        stable_end: Where these end, in code points.
+    """
+
+    findings: list[Finding]
+    totals: Mapping[str, int]
+    count: int
+    stable_tokens: int
+    stable_end: int
 
 
 def truncate(
@@ -77,12 +124,9 @@ def truncate(
     keep: Keep = "start",
     level: Level = "grapheme",
     marker: str = "",
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Call[context_pb2.TruncateResponse, str]:
     """Cut a text to at most `max_tokens` tokens, as `count` counts them in what is left.
 
@@ -108,14 +152,11 @@ def truncate(
         keep=enum_value("keep", keep, Keep, context_pb2.Keep),
         level=enum_value("level", level, Level, context_pb2.CutLevel),
         marker=marker,
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
         unit=CODE_POINT,
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    set_one_text(request, text)
-    return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), _text)
+    with_text_options(request, defaults, disallowed_special, **options)
+    set_text(request, one_text(text))
+    return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), lambda answer: answer.text)
 
 
 def truncate_batch(
@@ -124,9 +165,7 @@ def truncate_batch(
     max_tokens: int,
     *,
     return_exceptions: bool = False,
-    progress: Progress | None = None,
-    timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[TruncateOptions],
+    **options: Unpack[TruncateBatchOptions],
 ) -> Batch[context_pb2.BatchTruncateResponse, Any]:
     """Cut many texts, each as `truncate` does.
 
@@ -139,46 +178,16 @@ def truncate_batch(
     Raises:
         TokenizerError: See the tree in the documentation.
     """
-    single = truncate(defaults, "", max_tokens, **options).request
-
-    def alone(text: Any, seconds: Timeout) -> Call[Any, Any]:
-        return truncate(defaults, text, max_tokens, timeout=seconds, **options)
-
-    return Batch(
-        defaults,
+    return text_batch(
         BATCH_TRUNCATE,
-        copied(single, context_pb2.BatchTruncateRequest()),
-        text_items(defaults, texts, alone),
-        _text,
-        timeout=timeout,
+        context_pb2.BatchTruncateRequest(),
+        truncate,
+        texts,
+        defaults,
         return_exceptions=return_exceptions,
-        progress=progress,
+        max_tokens=max_tokens,
+        **options,
     )
-
-
-def _text(answer: context_pb2.TruncateResponse | context_pb2.TruncateResult) -> str:
-    return answer.text
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A part of a text.
-
-    Attributes:
-        start: Where it starts, in code points of the text.
-        end: Where it ends.
-        count: Its tokens.
-        level: The coarsest level at which the text may be cut at its end, such as "sentence".
-        overlap: How many tokens it shares with the chunk before it.
-        text: The text from `start` to `end`, unchanged.
-    """
-
-    start: int
-    end: int
-    count: int
-    level: str
-    overlap: int
-    text: str
 
 
 def split(
@@ -188,12 +197,9 @@ def split(
     *,
     overlap_tokens: int = 0,
     level: Level = "paragraph",
-    encoding: str | None = None,
-    allowed_special: AllowedSpecial = frozenset(),
     disallowed_special: DisallowedSpecial = (),
-    add_special_tokens: bool = False,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
     timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
 ) -> Call[context_pb2.SplitResponse, list[Chunk]]:
     """Split a text into chunks of at most `max_tokens` tokens, as `count` counts each.
 
@@ -217,27 +223,19 @@ def split(
         max_tokens=tokens("max_tokens", max_tokens),
         overlap_tokens=tokens("overlap_tokens", overlap_tokens),
         level=enum_value("level", level, Level, context_pb2.CutLevel),
-        allowed_special=wire_allowed(allowed_special),
-        disallowed_special=wire_disallowed(disallowed_special),
-        add_special_tokens=add_special_tokens,
         unit=CODE_POINT,
     )
-    set_encoding(request, defaults, encoding, expected_fingerprint)
-    is_large = has_more_bytes(one_text(text), defaults.max_unary_bytes)
-    if not is_large:
-        set_one_text(request, text)
-
-    def fallback(limit: int | None) -> Fallback[context_pb2.SplitResponse]:
-        served = within(defaults, limit)
-        config = copied(request, context_pb2.SplitStreamConfig())
-        seconds = timeout_for(served, timeout, len(text))
-        return Fallback(_split_call(served, config, (text,), seconds).with_messages(), _joined)
-
-    def chunks(answer: context_pb2.SplitResponse) -> list[Chunk]:
-        return [_chunk(each, text[each.start : each.end]) for each in answer.chunks]
-
-    seconds = chosen_timeout(defaults, timeout)
-    return Call(SPLIT, request, seconds, chunks, fallback, is_large)
+    return text_call(
+        SPLIT,
+        with_text_options(request, defaults, disallowed_special, **options),
+        one_text(text),
+        lambda answer: [_chunk(each, text[each.start : each.end]) for each in answer.chunks],
+        defaults,
+        timeout,
+        stream=_split_call,
+        config=context_pb2.SplitStreamConfig,
+        join=_joined,
+    )
 
 
 def split_stream(
@@ -270,24 +268,48 @@ def split_stream(
     return _split_call(defaults, config, pieces, stream_timeout(timeout))
 
 
+def inspect(
+    defaults: Defaults,
+    text: str,
+    *,
+    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[EncodingOptions],
+) -> Call[context_pb2.InspectResponse, Inspection]:
+    """Find what in a text makes its count, or an answer to it, surprising. Nothing is changed.
+
+    The other arguments are those of `encode`.
+
+    Args:
+        text: Any text that fits a request.
+    Returns:
+        What was found, with the count, and the tokens that no further text changes.
+    Raises:
+        TokenizerError: See the tree in the documentation.
+    """
+    request = context_pb2.InspectRequest(unit=CODE_POINT)
+    set_encoding(request, defaults, **options)
+    set_text(request, one_text(text))
+    return Call(INSPECT, request, chosen_timeout(defaults, timeout), _inspection)
+
+
 def _split_call(
     defaults: Defaults,
     config: context_pb2.SplitStreamConfig,
     pieces: Pieces,
     timeout: float | None,
 ) -> StreamCall[context_pb2.SplitStreamResponse, Chunk]:
-    source = one_or_many(pieces)
-    can_read_again = isinstance(source, Iterable) and iter(source) is not source
     # From an answer comes a list, from the stream each of its chunks.
     plain: Any = partial(_new_chunks, [])
-    return StreamCall(
+    return text_stream(
         SPLIT_STREAM,
-        TextBuffer(config, context_pb2.SplitStreamRequest, piece_bytes(defaults)),
-        source,
-        timeout,
+        context_pb2.SplitStreamRequest,
+        config,
+        pieces,
         plain,
-        read_again=(lambda: source) if can_read_again else None,
+        defaults,
+        timeout,
         gives_lists=True,
+        restarts=True,
     )
 
 
@@ -317,3 +339,16 @@ def _joined(answers: Sequence[context_pb2.SplitStreamResponse]) -> context_pb2.S
 def _chunk(chunk: context_pb2.Chunk, text: str) -> Chunk:
     level = enum_name(chunk.end_level, context_pb2.CutLevel)
     return Chunk(chunk.start, chunk.end, chunk.count, level, chunk.overlap, text)
+
+
+def _inspection(answer: context_pb2.InspectResponse) -> Inspection:
+    findings = [
+        described(Finding, each, code=_code(each.code), code_point=each.code_point or None)
+        for each in answer.findings
+    ]
+    totals = {_code(each.code): each.total for each in answer.totals}
+    return described(Inspection, answer, findings=findings, totals=totals)
+
+
+def _code(code: context_pb2.FindingCode) -> str:
+    return context_pb2.FindingCode.Name(code).removeprefix("FINDING_CODE_")
