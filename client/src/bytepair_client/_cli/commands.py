@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from itertools import chain
 from typing import Any
 
 from bytepair.v1.chat_pb2 import ACCURACY_EXACT
-from bytepair.v1.stream_pb2 import CountStreamResponse
-from bytepair.v1.tokenizer_pb2 import CountResponse
 
-from bytepair_client._cli.inputs import opened
+from bytepair_client._cli.inputs import Input, opened
 from bytepair_client._cli.output import (
-    STANDARD_INPUT,
     CommandError,
     ExitStatus,
+    Result,
     Results,
     write,
     write_text,
@@ -28,117 +26,105 @@ from bytepair_client._operations.describing import EncodingInfo
 # More special tokens than this are counted and not listed, except in JSON.
 MOST_LISTED = 20
 
-Command = Callable[[TokenizerClient, argparse.Namespace], ExitStatus]
+Command = Callable[[TokenizerClient, Namespace], ExitStatus]
+OfInput = Callable[[TokenizerClient, Namespace, Input], Result]
 
 
-def count(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def each_input(of_input: OfInput, *, writes: bool = False, sums: bool = False) -> Command:
+    """The command that does something with each input.
+
+    Args:
+        of_input: What it does.
+        writes: Whether that writes to standard output meanwhile.
+        sums: Whether there is a total of the counts.
+    """
+
+    def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
+        results = Results(as_json=args.json)
+        for name in args.files:
+            with results.errors_of(name):
+                with opened(name, writes=writes and not args.json) as source:
+                    result = of_input(client, args, source)
+                results.add(name, result)
+        return results.end(sums=sums)
+
+    return run
+
+
+def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """`bytepair count`."""
-    results = Results(args.json)
-    options = special_options(args)
-    total = 0
+    options, raw = special_options(args), client.with_raw_response
+    answer: Any
+    if source.is_large:
+        answer = raw.count_stream(source.text(), timeout=args.timeout, **options)
+    else:
+        answer = raw.count(source.whole_text(), **options)
     several = len(args.files) > 1
-    for name in args.files:
-        with results.of(name) as result, opened(name) as source:
-            answer: CountResponse | CountStreamResponse
-            if source.is_large:
-                answer = client.with_raw_response.count_stream(
-                    source.text(), timeout=args.timeout, **options
-                )
-            else:
-                answer = client.with_raw_response.count("".join(source.text()), **options)
-            total += answer.count
-            result.answered(answer)
-            result.fields["count"] = answer.count
-            if several:
-                result.line = f"{answer.count:9} {name}"
-            else:
-                result.line = str(answer.count) + ("" if name == STANDARD_INPUT else f" {name}")
-    if several:
-        results.print_line(f"{total:9} total")
-    results.print_json(total=total)
-    return results.status
+    line = f"{answer.count:9} {source.name}" if several else f"{answer.count}{source.suffix}"
+    return Result({"count": answer.count}, answer, line)
 
 
-def encode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """`bytepair encode`."""
-    results = Results(args.json)
     options = special_options(args)
-    for name in args.files:
-        with results.of(name) as result, opened(name, writes=not args.json) as source:
-            if source.is_large:
-                stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
-                if args.json:
-                    result.fields["ids"] = [token_id for ids in stream for token_id in ids]
-                else:
-                    _write_line(stream)
-                result.answered(stream.last)
-            else:
-                answer = client.with_raw_response.encode("".join(source.text()), **options)
-                result.answered(answer)
-                result.fields["ids"] = list(answer.ids)
-                result.line = " ".join(map(str, answer.ids))
-    results.print_json()
-    return results.status
+    if not source.is_large:
+        answer = client.with_raw_response.encode(source.whole_text(), **options)
+        return Result({"ids": list(answer.ids)}, answer, " ".join(map(str, answer.ids)))
+    stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
+    if args.json:
+        ids = list(chain.from_iterable(stream))
+        return Result({"ids": ids}, stream.last)
+    _write_line(stream)
+    return Result({}, stream.last)
 
 
-def decode(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """`bytepair decode`."""
-    as_bytes = args.errors == "bytes"
-    if args.json and as_bytes:
+    if args.json and args.errors == "bytes":
         raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
-    results = Results(args.json)
-    options = {"skip_special_tokens": args.skip_special_tokens}
-    for name in args.files:
-        with results.of(name) as result, opened(name, writes=not args.json) as source:
-            if source.is_large:
-                stream = client.decode_stream(
-                    source.ids(),
-                    errors="replace" if as_bytes else args.errors,
-                    as_bytes=as_bytes,
-                    timeout=args.timeout,
-                    **options,
-                )
-                if args.json:
-                    result.fields["text"] = "".join(stream)
-                else:
-                    for piece in stream:
-                        write(piece if isinstance(piece, bytes) else piece.encode())
-                result.answered(stream.last)
-            elif as_bytes:
-                result.data = client.decode_bytes(chain.from_iterable(source.ids()), **options)
-            else:
-                ids = chain.from_iterable(source.ids())
-                answer = client.with_raw_response.decode(ids, errors=args.errors, **options)
-                result.answered(answer)
-                result.fields["text"] = answer.text
-                result.data = answer.text.encode()
-    results.print_json()
-    return results.status
+    return each_input(_decode, writes=True)(client, args)
 
 
-def count_chat(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
+    skips, as_bytes = args.skip_special_tokens, args.errors == "bytes"
+    if source.is_large:
+        stream = client.decode_stream(
+            source.ids(),
+            errors="replace" if as_bytes else args.errors,
+            as_bytes=as_bytes,
+            skip_special_tokens=skips,
+            timeout=args.timeout,
+        )
+        if args.json:
+            text = "".join(stream)
+            return Result({"text": text}, stream.last)
+        for piece in stream:
+            write(piece if isinstance(piece, bytes) else piece.encode())
+        return Result({}, stream.last)
+    ids = chain.from_iterable(source.ids())
+    if as_bytes:
+        return Result({}, data=client.decode_bytes(ids, skip_special_tokens=skips))
+    raw = client.with_raw_response
+    answer = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
+    return Result({"text": answer.text}, answer, data=answer.text.encode())
+
+
+def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """`bytepair count-chat`."""
-    results = Results(args.json)
-    for name in args.files:
-        with results.of(name) as result, opened(name) as source:
-            messages, tools = _chat(name, "".join(source.text()))
-            answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
-            accuracy = "exact" if answer.accuracy == ACCURACY_EXACT else "estimate"
-            result.answered(answer)
-            result.fields |= {
-                "count": answer.count,
-                "accuracy": accuracy,
-                "rule": answer.rule,
-                "message_counts": list(answer.message_counts),
-                "tools_count": answer.tools_count,
-                "frame_count": answer.frame_count,
-                "format": answer.format,
-                "format_fingerprint": answer.format_fingerprint,
-            }
-            shown_name = "" if name == STANDARD_INPUT else f" {name}"
-            result.line = f"{answer.count}{shown_name} ({accuracy})"
-    results.print_json()
-    return results.status
+    messages, tools = _chat(source.name, source.whole_text())
+    answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
+    accuracy = "exact" if answer.accuracy == ACCURACY_EXACT else "estimate"
+    shown = {
+        "count": answer.count,
+        "accuracy": accuracy,
+        "rule": answer.rule,
+        "message_counts": list(answer.message_counts),
+        "tools_count": answer.tools_count,
+        "frame_count": answer.frame_count,
+        "format": answer.format,
+        "format_fingerprint": answer.format_fingerprint,
+    }
+    return Result(shown, answer, f"{answer.count}{source.suffix} ({accuracy})")
 
 
 def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
@@ -156,73 +142,61 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     return messages, tools
 
 
-def truncate(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """`bytepair truncate`."""
-    results = Results(args.json)
-    for name in args.files:
-        with results.of(name) as result, opened(name, writes=not args.json) as source:
-            answer = client.with_raw_response.truncate(
-                "".join(source.text()),
-                args.max_tokens,
-                keep=args.keep,
-                level=args.level,
-                marker=args.marker,
-                **special_options(args),
-            )
-            result.answered(answer)
-            result.fields |= {
-                "text": answer.text,
-                "count": answer.count,
-                "truncated": answer.truncated,
-                "kept": [[part.start, part.end] for part in answer.kept],
-            }
-            result.data = answer.text.encode()
-    results.print_json()
-    return results.status
+    answer = client.with_raw_response.truncate(
+        source.whole_text(),
+        args.max_tokens,
+        keep=args.keep,
+        level=args.level,
+        marker=args.marker,
+        **special_options(args),
+    )
+    shown = {
+        "text": answer.text,
+        "count": answer.count,
+        "truncated": answer.truncated,
+        "kept": [[part.start, part.end] for part in answer.kept],
+    }
+    return Result(shown, answer, data=answer.text.encode())
 
 
-def split(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
-    """`bytepair split`: one line of JSON for each chunk, as they come."""
-    results = Results(as_json=False)
-    for name in args.files:
-        with results.of(name), opened(name, writes=True) as source:
-            chunks = client.split_stream(
-                source.text(),
-                args.max_tokens,
-                overlap_tokens=args.overlap_tokens,
-                level=args.level,
-                timeout=args.timeout,
-                **special_options(args),
-            )
-            for chunk in chunks:
-                named = {} if name == STANDARD_INPUT else {"file": name}
-                write_text(json.dumps({**named, **asdict(chunk)}, ensure_ascii=False) + "\n")
-    return results.status
+def split(client: TokenizerClient, args: Namespace) -> ExitStatus:
+    """`bytepair split`: one line of JSON for each chunk, as they come, with and without --json."""
+    args.json = False
+    return each_input(_split, writes=True)(client, args)
 
 
-def inspect_text(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
+    chunks = client.split_stream(
+        source.text(),
+        args.max_tokens,
+        overlap_tokens=args.overlap_tokens,
+        level=args.level,
+        timeout=args.timeout,
+        **special_options(args),
+    )
+    named = {"file": source.name} if source.suffix else {}
+    for chunk in chunks:
+        write_text(json.dumps({**named, **asdict(chunk)}, ensure_ascii=False) + "\n")
+    return Result({})
+
+
+def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
     """`bytepair inspect-text`."""
-    results = Results(args.json)
-    for name in args.files:
-        with results.of(name) as result, opened(name) as source:
-            found = client.inspect("".join(source.text()))
-            result.fields |= asdict(found)
-            lines = [
-                f"{finding.start}-{finding.end} {finding.code}"
-                + (f" {finding.token}" if finding.token else "")
-                + ("" if finding.code_point is None else f" U+{finding.code_point:04X}")
-                for finding in found.findings
-            ]
-            lines.append(
-                f"{found.count} tokens, of which {found.stable_tokens} stay whatever follows"
-            )
-            prefix = "" if name == STANDARD_INPUT else f"{name}: "
-            result.line = "\n".join(prefix + line for line in lines)
-    results.print_json()
-    return results.status
+    found = client.inspect(source.whole_text())
+    lines = [
+        f"{finding.start}-{finding.end} {finding.code}"
+        + (f" {finding.token}" if finding.token else "")
+        + ("" if finding.code_point is None else f" U+{finding.code_point:04X}")
+        for finding in found.findings
+    ]
+    lines.append(f"{found.count} tokens, of which {found.stable_tokens} stay whatever follows")
+    prefix = f"{source.name}: " if source.suffix else ""
+    return Result(asdict(found), line="\n".join(prefix + line for line in lines))
 
 
-def special_options(args: argparse.Namespace) -> dict[str, Any]:
+def special_options(args: Namespace) -> dict[str, Any]:
     """The options of methods that say what special tokens in text become."""
     allowed = args.allowed_special
     options: dict[str, Any] = {
@@ -234,7 +208,7 @@ def special_options(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def encodings(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """`bytepair encodings`."""
     if args.names:
         found = [client.get_encoding(name) for name in args.names]
@@ -246,7 +220,7 @@ def encodings(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
     return ExitStatus.OK
 
 
-def health(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
+def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """`bytepair health`."""
     status = client.health()
     text = _json({"target": client.target, "status": status})
@@ -255,13 +229,13 @@ def health(client: TokenizerClient, args: argparse.Namespace) -> ExitStatus:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "count": count,
-    "count-chat": count_chat,
-    "encode": encode,
+    "count": each_input(count, sums=True),
+    "count-chat": each_input(count_chat),
+    "encode": each_input(encode, writes=True),
     "decode": decode,
-    "truncate": truncate,
+    "truncate": each_input(truncate, writes=True),
     "split": split,
-    "inspect-text": inspect_text,
+    "inspect-text": each_input(inspect_text),
     "encodings": encodings,
     "health": health,
 }

@@ -49,6 +49,7 @@ class Input:
     def __init__(self, name: str, file: io.FileIO, progress: Progress) -> None:
         """Read the first DEFAULT_MAX_UNARY_BYTES, and see whether that is all."""
         self.name = name
+        self.suffix = "" if name == STANDARD_INPUT else f" {name}"  # after a result
         self._file = file
         self._progress = progress
         self._start = b""
@@ -79,6 +80,10 @@ class Input:
                     "for example by iconv"
                 ) from None
             decoded += len(chunk)
+
+    def whole_text(self) -> str:
+        """The text, at once."""
+        return "".join(self.text())
 
     def ids(self) -> Iterator[list[int]]:
         """The token ids: of a JSON list, or numbers between white space and commas.

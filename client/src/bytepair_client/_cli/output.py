@@ -11,8 +11,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any
 
 from bytepair_client._errors import (
     InputTooLarge,
@@ -94,48 +95,41 @@ _TOO_LARGE = (InputTooLarge, ResourceExhausted)
 _OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
 
 
-class _Answer(Protocol):
-    """What every answer about text or ids says of its encoding."""
-
-    encoding: str
-    fingerprint: str
-
-
+@dataclass(frozen=True, slots=True)
 class Result:
-    """What one input gave.
+    """What one input gave."""
 
-    Attributes:
-        fields: For JSON.
-        line: For people, if there is one.
-        data: What goes out as it is, without a line end.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.fields: dict[str, Any] = {"file": name}
-        self.line: str | None = None
-        self.data = b""
-        self.encoding: dict[str, str] = {}
-
-    def answered(self, answer: _Answer) -> None:
-        """Note what answered."""
-        self.encoding = {"encoding": answer.encoding, "fingerprint": answer.fingerprint}
+    fields: dict[str, Any]  # for JSON
+    answer: Any = None  # of the server, which names the encoding
+    line: str | None = None  # for people
+    data: bytes = b""  # what goes out as it is, without a line end
 
 
 class Results:
     """The results of all inputs. One that fails is reported and skipped, as by wc."""
 
-    def __init__(self, as_json: bool) -> None:
-        self.status = ExitStatus.OK
+    def __init__(self, *, as_json: bool) -> None:
+        self._status = ExitStatus.OK
         self._as_json = as_json
         self._encoding: dict[str, str] = {}
         self._files: list[dict[str, Any]] = []
 
+    def add(self, name: str, result: Result) -> None:
+        """Print the result of an input, or keep it for JSON."""
+        self._files.append({"file": name, **result.fields})
+        answer = result.answer
+        if answer is not None:
+            self._encoding = {"encoding": answer.encoding, "fingerprint": answer.fingerprint}
+        if not self._as_json:
+            if result.line is not None:
+                write_text(result.line + "\n")
+            write(result.data)
+
     @contextmanager
-    def of(self, name: str) -> Iterator[Result]:
-        """Print the result that is filled in here, or tell why there is none."""
-        result = Result(name)
+    def errors_of(self, name: str) -> Iterator[None]:
+        """Report what is wrong with an input, and go on."""
         try:
-            yield result
+            yield
         except (Overloaded, QuotaExceeded):  # what the next input would meet too
             raise
         except _OF_ONE_INPUT as error:
@@ -143,25 +137,18 @@ class Results:
             if isinstance(error, _TOO_LARGE):
                 message += "; have the server's limit raised"
             message = in_options(message)
-            self.status = ExitStatus.FAILED
+            self._status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, TokenizerError) else None
-            result.fields["error"] = {"reason": reason, "message": message}
+            fault = {"reason": reason, "message": message}
+            self._files.append({"file": name, "error": fault})
             sys.stderr.write(f"bytepair: {message}\n")
-        else:
-            self._encoding = result.encoding
-            if result.line is not None:
-                self.print_line(result.line)
-            if not self._as_json:
-                write(result.data)
-        self._files.append(result.fields)
 
-    def print_line(self, line: str) -> None:
-        """Print a line for people."""
-        if not self._as_json:
-            write_text(line + "\n")
-
-    def print_json(self, **more: object) -> None:
-        """Print everything, if JSON was requested."""
+    def end(self, *, sums: bool) -> ExitStatus:
+        """Print what is printed after all inputs: JSON, and a total where there is one."""
+        total = sum(fields.get("count", 0) for fields in self._files)
         if self._as_json:
-            value = {**self._encoding, "files": self._files, **more}
-            write_text(json.dumps(value) + "\n")
+            value = {**self._encoding, "files": self._files}
+            write_text(json.dumps(value | {"total": total} if sums else value) + "\n")
+        elif sums and len(self._files) > 1:
+            write_text(f"{total:9} total\n")
+        return self._status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
 
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S
 from bytepair_client._version import __version__
@@ -61,42 +60,58 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser
     )
     server, encoding, special = _server(), _encoding(), _special()
+    text, chat = "UTF-8 text", 'JSON, a list of messages or {"messages": …, "tools": …},'
+    ids = "ids, separated by white space or commas, or a JSON list,"
 
-    count = commands.add_parser(
+    def add(
+        name: str, summary: str, description: str, *parents: _Parser, content: str | None = None
+    ) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(
+            name, parents=[*parents, server], help=summary, description=description
+        )
+        if content is not None:
+            made.add_argument(
+                "files",
+                nargs="*",
+                default=["-"],
+                metavar="FILE",
+                help=f"{content} in a file; '-', or none: standard input",
+            )
+        return made
+
+    add(
         "count",
-        parents=[encoding, special, server],
-        help="count tokens",
-        description="Print the number of tokens of each file, and the total of several.",
+        "count tokens",
+        "Print the number of tokens of each file, and the total of several.",
+        encoding,
+        special,
+        content=text,
     )
-    _files(count, "UTF-8 text")
-
-    chat = commands.add_parser(
+    add(
         "count-chat",
-        parents=[encoding, server],
-        help="count the tokens of a chat",
-        description="Print the number of tokens of each chat as the model sees it, and whether "
-        "that is exact or an estimate.",
-    )
-    chat.add_argument(
+        "count the tokens of a chat",
+        "Print the number of tokens of each chat as the model sees it, and whether that is exact "
+        "or an estimate.",
+        encoding,
+        content=chat,
+    ).add_argument(
         "--format", required=True, metavar="NAME", help="the chat format, such as openai-chat"
     )
-    _files(chat, 'JSON, a list of messages or {"messages": …, "tools": …},')
-
-    encode = commands.add_parser(
+    add(
         "encode",
-        parents=[encoding, special, server],
-        help="text to token ids",
-        description="Print the token ids of each file on one line, separated by spaces.",
+        "text to token ids",
+        "Print the token ids of each file on one line, separated by spaces.",
+        encoding,
+        special,
+        content=text,
     )
-    _files(encode, "UTF-8 text")
-
-    decode = commands.add_parser(
+    decode = add(
         "decode",
-        parents=[encoding, server],
-        help="token ids to text",
-        description="Write the text of token ids exactly as it is, with no line end added.",
+        "token ids to text",
+        "Write the text of token ids exactly as it is, with no line end added.",
+        encoding,
+        content=ids,
     )
-    _files(decode, "ids, separated by white space or commas, or a JSON list,")
     decode.add_argument(
         "--errors",
         choices=["replace", "strict", "bytes"],
@@ -107,82 +122,57 @@ def build_parser(others: Mapping[str, str] | None = None) -> argparse.ArgumentPa
     decode.add_argument(
         "--skip-special-tokens", action="store_true", help="leave special tokens out"
     )
-
-    _add_context(commands, [encoding, special, server])
-
-    encodings = commands.add_parser(
-        "encodings",
-        parents=[server],
-        help="list the server's encodings, or describe one",
-        description="List the server's encodings, or describe those that are named.",
-    )
-    encodings.add_argument("names", nargs="*", metavar="NAME", help="a name or an alias")
-
-    commands.add_parser(
-        "health",
-        parents=[server],
-        help="whether the server is serving",
-        description="Ask the server's health service; the exit status is 0 if it is serving "
-        "and 1 otherwise.",
-    )
-    for name, summary in (others or {}).items():
-        if name not in commands.choices:
-            commands.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
-    return parser
-
-
-def _add_context(commands: Any, parents: list[_Parser]) -> None:
-    """The commands for text that must fit a number of tokens."""
-    truncate = commands.add_parser(
+    truncate = add(
         "truncate",
-        parents=parents,
-        help="cut text to a number of tokens",
-        description="Write as much of each file as fits, with no line end added.",
+        "cut text to a number of tokens",
+        "Write as much of each file as fits, with no line end added.",
+        encoding,
+        special,
+        _fit("grapheme"),
+        content=text,
     )
     truncate.add_argument("--keep", choices=["start", "end", "both"], default="start")
     truncate.add_argument(
         "--marker", default="", metavar="TEXT", help="put where text was left out, and counted"
     )
-    _fit(truncate, "grapheme")
-
-    split = commands.add_parser(
+    add(
         "split",
-        parents=parents,
-        help="split text into chunks of a number of tokens",
-        description="Print a line of JSON for each chunk: its place in code points, its tokens, "
-        "and its text. A file may have any size.",
-    )
-    split.add_argument(
+        "split text into chunks of a number of tokens",
+        "Print a line of JSON for each chunk: its place in code points, its tokens, and its text. "
+        "A file may have any size.",
+        encoding,
+        special,
+        _fit("paragraph"),
+        content=text,
+    ).add_argument(
         "--overlap-tokens",
         type=int,
         default=0,
         metavar="N",
         help="the most tokens that a chunk shares with the one before it (default: 0)",
     )
-    _fit(split, "paragraph")
-
-    encoding, _, server = parents
-    inspect = commands.add_parser(
+    add(
         "inspect-text",
-        parents=[encoding, server],
-        help="find what makes a count surprising",
-        description="Print what in each file makes its tokens surprising: control tokens that are "
-        "spelled or nearly so, invisible characters, white space at the end, and more.",
+        "find what makes a count surprising",
+        "Print what in each file makes its tokens surprising: control tokens that are spelled or "
+        "nearly so, invisible characters, white space at the end, and more.",
+        encoding,
+        content=text,
     )
-    _files(inspect, "UTF-8 text")
-
-
-def _fit(parser: argparse.ArgumentParser, level: str) -> None:
-    parser.add_argument(
-        "--max-tokens", type=int, required=True, metavar="N", help="the most tokens"
+    add(
+        "encodings",
+        "list the server's encodings, or describe one",
+        "List the server's encodings, or describe those that are named.",
+    ).add_argument("names", nargs="*", metavar="NAME", help="a name or an alias")
+    add(
+        "health",
+        "whether the server is serving",
+        "Ask the server's health service; the exit status is 0 if it is serving and 1 otherwise.",
     )
-    parser.add_argument(
-        "--level",
-        choices=["code_point", "grapheme", "word", "sentence", "line", "paragraph"],
-        default=level,
-        help="where to cut (default: %(default)s)",
-    )
-    _files(parser, "UTF-8 text")
+    for name, summary in (others or {}).items():
+        if name not in commands.choices:
+            commands.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
+    return parser
 
 
 class _Parser(argparse.ArgumentParser):
@@ -260,11 +250,15 @@ def _special() -> _Parser:
     return parent
 
 
-def _files(parser: argparse.ArgumentParser, content: str) -> None:
-    parser.add_argument(
-        "files",
-        nargs="*",
-        default=["-"],
-        metavar="FILE",
-        help=f"{content} in a file; '-', or none: standard input",
+def _fit(level: str) -> _Parser:
+    parent = _Parser(add_help=False)
+    parent.add_argument(
+        "--max-tokens", type=int, required=True, metavar="N", help="the most tokens"
     )
+    parent.add_argument(
+        "--level",
+        choices=["code_point", "grapheme", "word", "sentence", "line", "paragraph"],
+        default=level,
+        help="where to cut (default: %(default)s)",
+    )
+    return parent
