@@ -10,8 +10,10 @@ import sys
 import tomllib
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import bytepair_client
+import pytest
 from bytepair.v1 import chat_pb2, tokenizer_pb2
 from bytepair_client import (
     AsyncRawResponses,
@@ -110,27 +112,29 @@ def test_every_rpc_has_a_method_that_parses_its_answer() -> None:
             assert method.streamed == rpc.client_streaming
 
 
-def signatures(kind: type) -> dict[str, str]:
-    """The operations that a class offers, as their users see them."""
+def operations_of(kind: type) -> dict[str, Any]:
+    """The operations behind the methods of a class, by name."""
     return {
-        name: str(inspect.signature(getattr(operations, name)))
-        for name in operations.__all__
-        if isinstance(vars(kind).get(name), FunctionType)
-        and inspect.unwrap(vars(kind)[name]) is getattr(operations, name)
+        name: inspect.unwrap(method)
+        for name, method in vars(kind).items()
+        if isinstance(method, FunctionType)
+        and inspect.unwrap(method).__module__.startswith(operations.__name__)
     }
 
 
 def test_both_clients_have_the_same_methods() -> None:
-    assert list(signatures(TokenizerClient)) == operations.__all__
-    assert signatures(TokenizerClient) == signatures(AsyncTokenizerClient)
-    full = set(operations.__all__) - {"health"}  # whose answer is no message of this API
-    assert set(signatures(RawResponses)) == set(signatures(AsyncRawResponses)) == full
+    own = operations_of(TokenizerClient)
+    assert own == operations_of(AsyncTokenizerClient)
+    for name, operation in own.items():
+        assert operation.__name__ == name
+    full = {name: own[name] for name in own if name != "health"}  # no message of this API
+    assert operations_of(RawResponses) == operations_of(AsyncRawResponses) == full
 
-    def own(kind: type) -> set[str]:
+    def public(kind: type) -> set[str]:
         return {name for name in {*vars(kind), *vars(BaseClient)} if not name.startswith("_")}
 
-    assert own(TokenizerClient) == own(AsyncTokenizerClient)
-    for name in operations.__all__:
+    assert public(TokenizerClient) == public(AsyncTokenizerClient)
+    for name in own:
         waits = name not in (
             "decode_stream",
             "encode_stream",
@@ -138,3 +142,16 @@ def test_both_clients_have_the_same_methods() -> None:
         )  # which return iterators
         assert inspect.iscoroutinefunction(getattr(AsyncTokenizerClient, name)) == waits
         assert inspect.getdoc(getattr(TokenizerClient, name))
+
+
+def test_help_shows_every_option_of_a_method_by_its_name() -> None:
+    for kind in (TokenizerClient, AsyncRawResponses):
+        for name in operations_of(kind):
+            first, *others = inspect.signature(getattr(kind, name)).parameters.values()
+            assert first.name == "self"
+            assert "timeout" in {parameter.name for parameter in others}
+            assert not [each for each in others if each.kind is each.VAR_KEYWORD]
+    shown = str(inspect.signature(TokenizerClient.count_batch))
+    assert "disallowed_special" in shown
+    with pytest.raises(TypeError, match=r"count\(\) got an unexpected keyword argument 'model'"):
+        TokenizerClient("nowhere").count("a", model="gpt-4o")  # type: ignore[call-arg]

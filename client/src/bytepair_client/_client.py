@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Self
 
-from bytepair_client import _operations as operations
 from bytepair_client._io import (
     ClientIO,
     RawIO,
@@ -12,6 +11,14 @@ from bytepair_client._io import (
     raw,
     raw_stream,
     stream,
+)
+from bytepair_client._operations import (
+    chats,
+    context,
+    decoding,
+    describing,
+    encoding,
+    streaming,
 )
 
 
@@ -26,32 +33,32 @@ class TokenizerClient(ClientIO):
     `encode_stream` and `split_stream` return an iterator.
     """
 
-    encode = plain(operations.encode)
-    encode_with_offsets = plain(operations.encode_with_offsets)
-    encode_batch = plain(operations.encode_batch)
-    encode_stream = stream(operations.encode_stream)
-    decode = plain(operations.decode)
-    decode_bytes = plain(operations.decode_bytes)
-    decode_batch = plain(operations.decode_batch)
-    decode_stream = stream(operations.decode_stream)
-    count = plain(operations.count)
-    count_batch = plain(operations.count_batch)
-    count_stream = plain(operations.count_stream)
-    count_chat = plain(operations.count_chat)
-    count_chat_batch = plain(operations.count_chat_batch)
-    encode_chat = plain(operations.encode_chat)
-    fit_chat = plain(operations.fit_chat)
-    list_chat_formats = plain(operations.list_chat_formats)
-    get_chat_format = plain(operations.get_chat_format)
-    truncate = plain(operations.truncate)
-    truncate_batch = plain(operations.truncate_batch)
-    split = plain(operations.split)
-    split_stream = stream(operations.split_stream)
-    inspect = plain(operations.inspect)
-    list_encodings = plain(operations.list_encodings)
-    get_encoding = plain(operations.get_encoding)
-    get_token = plain(operations.get_token)
-    health = plain(operations.health)
+    encode = plain(encoding.encode)
+    encode_with_offsets = plain(encoding.encode_with_offsets)
+    encode_batch = plain(encoding.encode_batch)
+    encode_stream = stream(streaming.encode_stream)
+    decode = plain(decoding.decode)
+    decode_bytes = plain(decoding.decode_bytes)
+    decode_batch = plain(decoding.decode_batch)
+    decode_stream = stream(streaming.decode_stream)
+    count = plain(encoding.count)
+    count_batch = plain(encoding.count_batch)
+    count_stream = plain(streaming.count_stream)
+    count_chat = plain(chats.count_chat)
+    count_chat_batch = plain(chats.count_chat_batch)
+    encode_chat = plain(chats.encode_chat)
+    fit_chat = plain(chats.fit_chat)
+    list_chat_formats = plain(describing.list_chat_formats)
+    get_chat_format = plain(describing.get_chat_format)
+    truncate = plain(context.truncate)
+    truncate_batch = plain(context.truncate_batch)
+    split = plain(context.split)
+    split_stream = stream(context.split_stream)
+    inspect = plain(context.inspect)
+    list_encodings = plain(describing.list_encodings)
+    get_encoding = plain(describing.get_encoding)
+    get_token = plain(describing.get_token)
+    health = plain(describing.health)
 
     @property
     def with_raw_response(self) -> RawResponses:
@@ -69,28 +76,28 @@ class TokenizerClient(ClientIO):
 class RawResponses(RawIO):
     """The methods of a TokenizerClient, answering with the messages of `bytepair.v1`."""
 
-    encode = raw(operations.encode)
-    encode_with_offsets = raw(operations.encode_with_offsets)
-    encode_batch = raw(operations.encode_batch)
-    encode_stream = raw_stream(operations.encode_stream)
-    decode = raw(operations.decode)
-    decode_bytes = raw(operations.decode_bytes)
-    decode_batch = raw(operations.decode_batch)
-    decode_stream = raw_stream(operations.decode_stream)
-    count = raw(operations.count)
-    count_batch = raw(operations.count_batch)
-    count_stream = raw(operations.count_stream)
-    count_chat = raw(operations.count_chat)
-    count_chat_batch = raw(operations.count_chat_batch)
-    encode_chat = raw(operations.encode_chat)
-    fit_chat = raw(operations.fit_chat)
-    list_chat_formats = raw(operations.list_chat_formats)
-    get_chat_format = raw(operations.get_chat_format)
-    truncate = raw(operations.truncate)
-    truncate_batch = raw(operations.truncate_batch)
-    split = raw(operations.split)
-    split_stream = raw_stream(operations.split_stream)
-    inspect = raw(operations.inspect)
-    list_encodings = raw(operations.list_encodings)
-    get_encoding = raw(operations.get_encoding)
-    get_token = raw(operations.get_token)
+    encode = raw(encoding.encode)
+    encode_with_offsets = raw(encoding.encode_with_offsets)
+    encode_batch = raw(encoding.encode_batch)
+    encode_stream = raw_stream(streaming.encode_stream)
+    decode = raw(decoding.decode)
+    decode_bytes = raw(decoding.decode_bytes)
+    decode_batch = raw(decoding.decode_batch)
+    decode_stream = raw_stream(streaming.decode_stream)
+    count = raw(encoding.count)
+    count_batch = raw(encoding.count_batch)
+    count_stream = raw(streaming.count_stream)
+    count_chat = raw(chats.count_chat)
+    count_chat_batch = raw(chats.count_chat_batch)
+    encode_chat = raw(chats.encode_chat)
+    fit_chat = raw(chats.fit_chat)
+    list_chat_formats = raw(describing.list_chat_formats)
+    get_chat_format = raw(describing.get_chat_format)
+    truncate = raw(context.truncate)
+    truncate_batch = raw(context.truncate_batch)
+    split = raw(context.split)
+    split_stream = raw_stream(context.split_stream)
+    inspect = raw(context.inspect)
+    list_encodings = raw(describing.list_encodings)
+    get_encoding = raw(describing.get_encoding)
+    get_token = raw(describing.get_token)
