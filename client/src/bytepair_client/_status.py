@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 import grpc
 from bytepair.v1 import text_pb2
@@ -89,23 +89,6 @@ class FailedCall(Protocol):
     def trailing_metadata(self) -> Metadata: ...
 
 
-@dataclass(frozen=True, slots=True)
-class StatusDetails:
-    """What the details of a failed call say.
-
-    Attributes:
-        reason: Of the ErrorInfo whose domain is bytepair's; None if there is none.
-        metadata: Of the same ErrorInfo.
-        fields: The fields at fault, by BadRequest.
-        retry_after: Seconds, by RetryInfo; None if there is none.
-    """
-
-    reason: str | None = None
-    metadata: dict[str, str] = field(default_factory=dict)
-    fields: tuple[str, ...] = ()
-    retry_after: float | None = None
-
-
 def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> errors.TokenizerError:
     """The exception for a call that ended with a status other than OK.
 
@@ -118,35 +101,31 @@ def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> erro
         TokenizerError itself.
     """
     trailing = list(failed.trailing_metadata() or ())
-    details = _value(trailing, STATUS_DETAILS_KEY)
-    found = parse_details(details) if isinstance(details, bytes) else StatusDetails()
-    request_id = request_id_of(trailing, failed.initial_metadata())
-    if found.reason is None and failed.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+    info, fault, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))
+    reason = None if info is None else info.reason
+    if reason is None and failed.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
         size = _MESSAGE_SIZE.search(failed.details() or "")
         if size is not None:
             return _message_too_large(size[2], size[3], is_answer=size[1] is not None)
+    request_id = _value([*trailing, *(failed.initial_metadata() or ())], REQUEST_ID_KEY)
     error = _exception(
         failed.code(),
-        found.reason,
-        _message(failed, found.reason, target, timeout),
-        found.metadata,
-        request_id=request_id,
+        reason,
+        _message(failed, reason, target, timeout),
+        {} if info is None else info.metadata,
+        request_id=request_id if isinstance(request_id, str) else None,
     )
-    if isinstance(error, errors.InvalidOption) and found.fields:
-        error.metadata.setdefault("field", found.fields[0])
+    if isinstance(error, errors.InvalidOption) and fault.field_violations:
+        error.metadata.setdefault("field", fault.field_violations[0].field)
     if isinstance(error, errors.ResourceExhausted):
-        error.retry_after = found.retry_after
+        error.retry_after = retry_after
     return error
 
 
 def from_item(error: text_pb2.Error, item: int | None = None) -> errors.TokenizerError:
-    """The exception for one failed item of a batch.
+    """The exception, not yet raised, that the call for one failed item of a batch would raise.
 
-    Args:
-        error: The `error` of a result of BatchEncode, BatchDecode or BatchCount.
-        item: The index of that result, from 0, if it is to be named.
-    Returns:
-        The exception that the call for this item alone would have raised, not yet raised.
+    `item` is its index, if it is to be named.
     """
     status = _STATUS_BY_NUMBER.get(error.code, grpc.StatusCode.UNKNOWN)
     message = _in_python(error.message)
@@ -170,42 +149,25 @@ def cut_off(target: str) -> errors.Cancelled:
     return errors.Cancelled(message, code=grpc.StatusCode.CANCELLED.name)
 
 
-def request_id_of(*parts: Metadata) -> str | None:
-    """The server's name for a call, by its metadata; None if that does not say."""
-    found = _value([pair for part in parts for pair in part or ()], REQUEST_ID_KEY)
-    return found if isinstance(found, str) else None
+def _details(serialised: object) -> tuple[Any, Any, float | None]:
+    """The service's ErrorInfo, if there is one, BadRequest, and the seconds of RetryInfo.
 
-
-def parse_details(serialised: bytes) -> StatusDetails:
-    """Read the value of `grpc-status-details-bin`.
-
-    Args:
-        serialised: A google.rpc.Status. Details of other types and domains are ignored.
-    Returns:
-        What was found; an empty StatusDetails if the bytes are not such a message, because
-        a failure with broken details is still the failure that its status names.
+    Details of other types and domains are ignored, and so are broken ones: the failure is still
+    the one that its status names.
     """
-    info = error_details_pb2.ErrorInfo()
-    fault = error_details_pb2.BadRequest()
-    retry = error_details_pb2.RetryInfo()
-    reason: str | None = None
+    own, info = None, error_details_pb2.ErrorInfo()
+    fault, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
     retry_after: float | None = None
-    try:
-        for detail in status_pb2.Status.FromString(serialised).details:
-            if detail.Unpack(info) and info.domain == ERROR_DOMAIN:
-                reason = info.reason
-            elif detail.Unpack(retry):
-                retry_after = retry.retry_delay.ToTimedelta().total_seconds()
-            else:
-                detail.Unpack(fault)
-    except DecodeError:
-        return StatusDetails()
-    return StatusDetails(
-        reason,
-        dict(info.metadata) if reason is not None else {},
-        tuple(violation.field for violation in fault.field_violations),
-        retry_after,
-    )
+    if isinstance(serialised, bytes):
+        with suppress(DecodeError):
+            for detail in status_pb2.Status.FromString(serialised).details:
+                if own is None and detail.Unpack(info) and info.domain == ERROR_DOMAIN:
+                    own = info
+                elif detail.Unpack(retry):
+                    retry_after = retry.retry_delay.ToTimedelta().total_seconds()
+                else:
+                    detail.Unpack(fault)
+    return own, fault, retry_after
 
 
 def _exception(
