@@ -10,7 +10,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client._async_duplex import Duplex
 from bytepair_client._async_stream import AsyncStream, is_being_cancelled
 from bytepair_client._base import BaseClient
 from bytepair_client._call import (
@@ -76,7 +75,7 @@ class AsyncClientIO(BaseClient):
                     raise self._closed_error()
                 return None
             case Collect():
-                async with self._stream(step.stream) as answers:
+                async with AsyncStream(self, step.stream) as answers:
                     return [answer async for answer in answers]
             case RunAll():
                 return await self._run_all(step)
@@ -102,20 +101,6 @@ class AsyncClientIO(BaseClient):
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
-
-    def _stream(self, call: StreamCall[Response, Plain]) -> AsyncStream[Response, Plain]:
-        method, timeout = call.method, call.timeout  # and not the source, which may end before
-
-        def start(seconds: float | None) -> Duplex[Response]:
-            return Duplex(self._rpc(method)(timeout=seconds, metadata=self._metadata))
-
-        return AsyncStream(
-            call,
-            self._attempts(timeout),
-            start,
-            wait=lambda read: self._wait(read, timeout),
-            explain=lambda failure: self._run(self._explain(failure)),
-        )
 
     async def _wait(self, answer: Awaitable[Any], timeout: float | None) -> Any:
         try:
@@ -171,7 +156,7 @@ def stream(
     def run(
         self: AsyncClientIO, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncStream[Response, Plain]:
-        return self._stream(prepared(operation, self._defaults, args, kwargs))
+        return AsyncStream(self, prepared(operation, self._defaults, args, kwargs))
 
     return run
 
@@ -186,6 +171,6 @@ def raw_stream(
         self: AsyncRawIO, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncStream[Response, Response]:
         call = prepared(operation, self._client._defaults, args, kwargs)
-        return self._client._stream(call.with_messages())
+        return AsyncStream(self._client, call.with_messages())
 
     return run

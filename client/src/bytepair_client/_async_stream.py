@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any, Generic, Self, TypeVar, cast
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from typing import Any, Generic, Self, TypeVar
 
 from google.protobuf.message import Message
 
 from bytepair_client._async_duplex import Duplex
 from bytepair_client._call import StreamCall
 from bytepair_client._errors import TokenizerError
-from bytepair_client._retries import Attempts
-from bytepair_client._stream_state import StreamState
+from bytepair_client._stream_state import BaseStream, StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 
 
-class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
+class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     """The pieces of a stream, as they come. Nothing is sent before the first one is requested.
 
     The source is read by a task of its own, so that ids are sent when they arrive and not when
@@ -31,33 +29,10 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     for a piece is cancelled; an asynchronous source is cancelled with it.
     """
 
-    def __init__(
-        self,
-        call: StreamCall[Response, Plain],
-        attempts: Attempts,
-        start: Callable[[float | None], Duplex[Response]],
-        *,
-        wait: Callable[[Awaitable[Any]], Awaitable[Any]],
-        explain: Callable[[TokenizerError], Awaitable[None]],
-    ) -> None:
-        """Start nothing yet.
+    _requests: _Requests[Response, Plain]
 
-        Args:
-            call: What is to be carried out.
-            attempts: How often it is begun.
-            start: Begins the RPC, which has these seconds to end in.
-            wait: Waits for something of gRPC's, and raises what the client raises.
-            explain: Says in a failure what is wrong with the connection.
-        """
-        self._source: Iterable[Any] | AsyncIterable[Any] | None = call.source
-        self._requests: _Requests[Response, Plain] = _Requests(StreamState(call))
-        self._attempts = attempts
-        self._start = start
-        self._wait = wait
-        self._explain = explain
-        self._gives_lists = call.gives_lists
-        self._ready: deque[Plain] = deque()  # of the last list, what was not given yet
-        self._failure: TokenizerError | None = None  # which comes after what was released
+    def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(client, call, _Requests(StreamState(call)))
 
     def __aiter__(self) -> Self:
         return self
@@ -65,29 +40,18 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     async def __anext__(self) -> Plain:
         requests = self._requests
         try:
-            if self._ready:
-                return self._ready.popleft()
             if self._source is not None:
                 source, self._source = self._source, None
                 await asyncio.sleep(self._attempts.rate_delay())
-                requests.begin(self._start(self._attempts.begin()), source)
-            while (call := requests.call) is not None:
-                piece = await self._read(requests, call)
-                if piece and self._gives_lists:
-                    self._ready.extend(cast(Any, piece))
-                    return self._ready.popleft()
-                if piece:
-                    return piece
+                requests.begin(self._start(), source)
+            while not self._ready and (call := requests.call) is not None:
+                self._give(await self._read(requests, call))
+            if self._ready:
+                return self._ready.popleft()
         except BaseException:
             requests.stop(cancel=True)
             raise
         raise StopAsyncIteration
-
-    @property
-    def last(self) -> Response:
-        """The last answer that was read: the message of `bytepair.v1`, with the encoding and
-        its fingerprint. An empty message before the first piece."""
-        return self._requests.state.last
 
     async def aclose(self) -> None:
         """Cancel the call, unless it is over, and wait until the source has noticed. There are
@@ -105,6 +69,11 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
     def __del__(self) -> None:
         self._requests.drop()
 
+    def _start(self) -> Duplex[Response]:
+        """Begin the RPC."""
+        rpc = self._client._rpc(self._method)
+        return Duplex(rpc(timeout=self._attempts.begin(), metadata=self._client._metadata))
+
     async def _read(
         self, requests: _Requests[Response, Plain], call: Duplex[Response]
     ) -> Plain | None:
@@ -114,7 +83,7 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
         if self._failure is not None:
             raise self._failure
         try:
-            response: Response | None = await self._wait(call.read())
+            response: Response | None = await self._client._wait(call.read(), self._timeout)
         except TokenizerError as failure:
             requests.raise_failure()  # for which the call was cancelled
             return await self._continue(failure)
@@ -138,10 +107,10 @@ class AsyncStream(AsyncIterator[Plain], Generic[Response, Plain]):
             requests.stop_sending()
             await asyncio.sleep(seconds + self._attempts.rate_delay())
             if not requests.state.over:
-                requests.continue_elsewhere(self._start(self._attempts.begin()))
+                requests.continue_elsewhere(self._start())
                 return None
         piece = requests.state.released()
-        await self._explain(failure)
+        await self._client._run(self._client._explain(failure))
         self._failure = requests.state.explain(failure)
         return piece
 

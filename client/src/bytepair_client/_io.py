@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -77,7 +77,7 @@ class ClientIO(BaseClient):
                     raise self._closed_error()
                 return None
             case Collect():
-                with self._stream(step.stream) as answers:
+                with Stream(self, step.stream) as answers:
                     return list(answers)
             case RunAll():
                 return self._run_all(step)
@@ -101,20 +101,6 @@ class ClientIO(BaseClient):
                 step.take(under_way.popleft().result())
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
-
-    def _stream(self, call: StreamCall[Response, Plain]) -> Stream[Response, Plain]:
-        method, timeout = call.method, call.timeout  # and not the source, which may end before
-
-        def start(requests: Iterator[bytes], seconds: float | None) -> Any:
-            return self._send(method, requests, seconds)
-
-        return Stream(
-            call,
-            self._attempts(timeout),
-            start,
-            error=lambda failed: self._error(failed, timeout),
-            explain=lambda failure: self._run(self._explain(failure)),
-        )
 
     def _send(self, method: Method[Any], request: object, timeout: float | None) -> Any:
         rpc = self._rpc(method)
@@ -165,7 +151,7 @@ def stream(
 
     @method_of(operation)
     def run(self: ClientIO, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Plain]:
-        return self._stream(prepared(operation, self._defaults, args, kwargs))
+        return Stream(self, prepared(operation, self._defaults, args, kwargs))
 
     return run
 
@@ -178,6 +164,6 @@ def raw_stream(
     @method_of(operation)
     def run(self: RawIO, /, *args: P.args, **kwargs: P.kwargs) -> Stream[Response, Response]:
         call = prepared(operation, self._client._defaults, args, kwargs)
-        return self._client._stream(call.with_messages())
+        return Stream(self._client, call.with_messages())
 
     return run

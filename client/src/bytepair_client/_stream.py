@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import copy_context
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -14,15 +13,14 @@ from google.protobuf.message import Message
 
 from bytepair_client._call import StreamCall
 from bytepair_client._errors import TokenizerError
-from bytepair_client._retries import Attempts
 from bytepair_client._status import FailedCall
-from bytepair_client._stream_state import StreamState
+from bytepair_client._stream_state import BaseStream, StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 
 
-class Stream(Iterator[Plain], Generic[Response, Plain]):
+class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     """The pieces of a stream, as they come. Nothing is sent before the first one is requested.
 
     The source is read by a thread of its own, in a copy of the caller's context, so that ids
@@ -35,33 +33,10 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     next item at that time is not requested again.
     """
 
-    def __init__(
-        self,
-        call: StreamCall[Response, Plain],
-        attempts: Attempts,
-        start: Callable[[Iterator[bytes], float | None], Any],
-        *,
-        error: Callable[[FailedCall], TokenizerError],
-        explain: Callable[[TokenizerError], None],
-    ) -> None:
-        """Start nothing yet.
+    _requests: _Requests[Response, Plain]
 
-        Args:
-            call: What is to be carried out.
-            attempts: How often it is begun.
-            start: Begins the RPC with these requests, and these seconds to end in.
-            error: The exception for a failed call.
-            explain: Says in a failure what is wrong with the connection.
-        """
-        self._source: Iterable[Any] | None = cast(Iterable[Any], call.source)
-        self._requests: _Requests[Response, Plain] = _Requests(StreamState(call))
-        self._attempts = attempts
-        self._start = start
-        self._error = error
-        self._explain = explain
-        self._gives_lists = call.gives_lists
-        self._ready: deque[Plain] = deque()  # of the last list, what was not given yet
-        self._failure: TokenizerError | None = None  # which comes after what was released
+    def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(client, call, _Requests(StreamState(call)))
 
     def __iter__(self) -> Self:
         return self
@@ -69,29 +44,18 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def __next__(self) -> Plain:
         requests = self._requests
         try:
-            if self._ready:
-                return self._ready.popleft()
             if self._source is not None:
                 source, self._source = self._source, None
                 self._begin_attempt()
                 self._read_source(source)
-            while (call := requests.call) is not None:
-                piece = self._read(requests, call)
-                if piece and self._gives_lists:
-                    self._ready.extend(cast(Any, piece))
-                    return self._ready.popleft()
-                if piece:
-                    return piece
+            while not self._ready and (call := requests.call) is not None:
+                self._give(self._read(requests, call))
+            if self._ready:
+                return self._ready.popleft()
         except BaseException:
             self.close()
             raise
         raise StopIteration
-
-    @property
-    def last(self) -> Response:
-        """The last answer that was read: the message of `bytepair.v1`, with the encoding and
-        its fingerprint. An empty message before the first piece."""
-        return self._requests.state.last
 
     def close(self) -> None:
         """Cancel the call, unless it is over. There are no more pieces."""
@@ -118,7 +82,8 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
     def _begin_attempt(self) -> None:
         requests = self._requests
         time.sleep(self._attempts.rate_delay())
-        requests.call = self._start(requests.of_attempt(), self._attempts.begin())
+        sent = requests.of_attempt()
+        requests.call = self._client._send(self._method, sent, self._attempts.begin())
 
     def _read(self, requests: _Requests[Response, Plain], call: Any) -> Plain | None:
         """The piece of the next answer; None at the end, which drops the call, and if the stream
@@ -133,7 +98,8 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
             return None
         except grpc.RpcError as error:
             requests.raise_failure()  # for which the call was cancelled
-            return self._continue(self._error(cast(FailedCall, error)), error)
+            failure = self._client._error(cast(FailedCall, error), self._timeout)
+            return self._continue(failure, error)
         piece = requests.read(response)
         if requests.state.advanced:
             self._attempts.progressed()
@@ -150,7 +116,7 @@ class Stream(Iterator[Plain], Generic[Response, Plain]):
                 self._read_source(cast(Iterable[Any], source))
             return None
         piece = requests.state.released()
-        self._explain(failure)
+        self._client._run(self._client._explain(failure))
         failure.__cause__ = cause
         self._failure = requests.state.explain(failure)
         return piece
