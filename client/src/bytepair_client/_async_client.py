@@ -32,7 +32,8 @@ class AsyncTokenizerClient(AsyncClientIO):
 
     Every method returns the plain value: ids, a text, a number. Those whose names end in `_stream`
     send what an iterable gives, asynchronous or not, as it gives it; `decode_stream`,
-    `encode_stream` and `split_stream` return an asynchronous iterator at once.
+    `encode_stream` and `split_stream` return an asynchronous iterator at once. What fails raises a
+    TokenizerError; each method names the kinds that are its own.
     """
 
     encode = plain(encoding.encode)

@@ -26,23 +26,15 @@ class Duplex(Generic[Response]):
     """One such call, for one reader and one writer."""
 
     def __init__(self, call: Any) -> None:
-        """Take over a call that has just begun.
-
-        Args:
-            call: A grpc.aio.StreamStreamCall.
-        """
+        """Take over a grpc.aio.StreamStreamCall that has just begun."""
         self._call = call
         self._answers = aiter(call)
         self._end = _End()
         call.add_done_callback(self._end.note)
 
     async def read(self) -> Response | None:
-        """The next answer; None after the last.
-
-        Raises:
-            grpc.aio.AioRpcError: The call failed; after its last answer.
-            asyncio.CancelledError: It was cancelled.
-        """
+        """The next answer; None after the last. Raises AioRpcError if the call failed, after its
+        last answer."""
         try:
             response: Response = await anext(self._answers)
             return response
@@ -78,16 +70,11 @@ class Duplex(Generic[Response]):
 
 
 class _End:
-    """How a call ended, by the server's word.
-
-    Attributes:
-        known: Whether that is known yet.
-        failure: None if it ended well.
-    """
+    """How a call ended, by the server's word."""
 
     def __init__(self) -> None:
         self.known = asyncio.Event()
-        self.failure: grpc.aio.AioRpcError | None = None
+        self.failure: grpc.aio.AioRpcError | None = None  # none if it ended well
 
     def note(self, call: Any) -> None:
         """Look at the status that the call has now: grpc.aio calls this for every one."""

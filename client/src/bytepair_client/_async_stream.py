@@ -172,13 +172,8 @@ class _Requests(Generic[Response, Plain]):
             raise failure
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
-        """End the call and both tasks.
-
-        Args:
-            cancel: Whether the call may not be over.
-        Returns:
-            The tasks, which may need a moment.
-        """
+        """End the call, which may not be over if it is to be cancelled, and both tasks. Returns
+        the tasks, which may need a moment."""
         self.state.over = True
         call, self.call = self.call, None
         tasks = [task for task in (self._filling, self._sending) if task is not None]

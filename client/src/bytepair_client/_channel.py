@@ -51,11 +51,7 @@ def channel_arguments(
     user_agent: str | None,
     server_name: str | None,
 ) -> list[tuple[str, str | int]]:
-    """The arguments of a gRPC channel.
-
-    Raises:
-        InvalidOption: One is outside its range.
-    """
+    """The arguments of a gRPC channel. Raises InvalidOption."""
     options.checked_size("max_request_bytes", max_request_bytes)
     options.checked_size("max_response_bytes", max_response_bytes)
     own = f"bytepair-client/{__version__} python/{platform.python_version()}"
@@ -95,21 +91,33 @@ def _authority(target: str) -> str | None:
     return None
 
 
-def connection_fault(
-    target: str, context: ssl.SSLContext | None, server_name: str | None
-) -> str | None:
-    """What is wrong with the connection to a target, by one connection more, for a second at most.
+def tls_fault(details: str, *, shows_certificate: bool) -> str | None:
+    """What is wrong with a TLS connection and its remedy, by the details of an UNAVAILABLE status;
+    None if they name nothing. `shows_certificate`: whether the client has one of its own."""
+    if "CERTIFICATE_VERIFY_FAILED" in details:
+        return (
+            "the server's certificate is not trusted: it is not issued by the given "
+            "authorities. Give those that issued it, by Tls(root_certificates=…)"
+        )
+    if "Hostname Verification Check failed" in details:
+        return (
+            "the server's certificate is for another name than the target's: give that name, by "
+            "Tls(server_name=…)"
+        )
+    if "WRONG_VERSION_NUMBER" in details:
+        return "the server does not speak TLS on this port: leave out tls"
+    if not shows_certificate and "Socket closed" in details:
+        return (
+            "the server closed the connection. If it asks for client certificates, give one by "
+            "Tls(client_certificate=…, client_key=…)"
+        )
+    return None
 
-    gRPC names the error of one address only: of `localhost` often ::1, where nothing listens.
 
-    Args:
-        target: The client's.
-        context: Trusts what the client trusts, without authorities those of the system; None if
-            the client does not encrypt.
-        server_name: The name that the certificate must have; None for the target's host.
-    Returns:
-        The fault and its remedy. None if no server answers, if all is well, and for a target that
-        names no single host and port.
+def speaks_tls(target: str) -> bool:
+    """Whether TLS is spoken at a target. Asks by one connection, for at most a second.
+
+    False also where no server answers, and for a target that names no single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:

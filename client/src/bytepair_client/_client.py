@@ -30,7 +30,8 @@ class TokenizerClient(ClientIO):
 
     Every method returns the plain value: ids, a text, a number. Those whose names end in `_stream`
     send what an iterable gives, as it gives it; `decode_stream`,
-    `encode_stream` and `split_stream` return an iterator.
+    `encode_stream` and `split_stream` return an iterator. What fails raises a
+    TokenizerError; each method names the kinds that are its own.
     """
 
     encode = plain(encoding.encode)

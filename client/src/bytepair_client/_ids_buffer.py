@@ -21,12 +21,7 @@ class IdsBuffer(SendBuffer[list[int]]):
     """Ids, or lists of them, on their way to DecodeStream."""
 
     def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
-        """Hold nothing but the configuration.
-
-        Args:
-            config: For the first request.
-            max_request_ids: Of ids in one request, at least 1.
-        """
+        """Hold nothing but the configuration. A request has at most `max_request_ids`."""
         super().__init__(max_request_ids, list)
         self._config = config
         # Settled ids before `_kept`, in two parts of which the older one is dropped at times.
@@ -128,12 +123,8 @@ def _flat(item: object) -> Iterator[int]:
 
 
 def _numbers(item: object, given: int) -> tuple[list[int], Exception | None]:
-    """The ids in `item` before the first fault, and that fault.
-
-    Args:
-        item: An id, or an iterable of ids and lists of ids.
-        given: How many ids came before.
-    """
+    """The ids in `item`, an id or an iterable of ids and lists of ids, before the first fault, and
+    that fault; `given` ids came before."""
     numbers: list[int] = []
     try:
         for token_id in _flat(item):

@@ -1,4 +1,4 @@
-"""Options of a client and of a call, with their checks."""
+"""Options of a client and of a call, with their checks, which raise InvalidOption."""
 
 from __future__ import annotations
 
@@ -66,12 +66,7 @@ class Tls:
     server_name: str | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """Read the files.
-
-        Raises:
-            InvalidOption: One cannot be read, a certificate comes without its key, or (where both
-                are files) with another.
-        """
+        """Read the files. Raises InvalidOption for what cannot be used."""
         if (self.client_certificate is None) != (self.client_key is None):
             raise invalid("tls", "client_certificate and client_key need each other")
         roots = _pem("root_certificates", self.root_certificates)
@@ -118,19 +113,12 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What calls use for arguments that they are not given.
+    """What calls use for arguments that they are not given."""
 
-    Attributes:
-        encoding: Name or alias; None if each call must name its own.
-        expected_fingerprint: Of `encoding`; None if it is not checked.
-        timeout: Seconds; None for no deadline.
-        max_unary_bytes: Larger inputs are streamed.
-    """
-
-    encoding: str | None
-    expected_fingerprint: str | None
-    timeout: float | None
-    max_unary_bytes: int
+    encoding: str | None  # None if each call must name its own
+    expected_fingerprint: str | None  # of `encoding`; None if it is not checked
+    timeout: float | None  # seconds; None for no deadline
+    max_unary_bytes: int  # larger inputs are streamed
 
 
 def invalid(field: str, problem: str) -> InvalidOption:
@@ -139,11 +127,7 @@ def invalid(field: str, problem: str) -> InvalidOption:
 
 
 def utf8(field: str, value: str) -> str:
-    """Return `value` if it can go over the wire.
-
-    Raises:
-        InvalidOption: It holds a lone surrogate, as command lines that are not UTF-8 give.
-    """
+    """Return `value`, unless it holds a lone surrogate, as some command lines give."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -152,47 +136,31 @@ def utf8(field: str, value: str) -> str:
 
 
 def positive(field: str, value: float | None, *, none: str) -> float | None:
-    """Return `value` if it is above 0, or None, which stands for `none`.
-
-    Raises:
-        InvalidOption: It is neither.
-    """
+    """Return `value` if it is above 0, or None, which stands for `none`."""
     if value is not None and not 0 < value < math.inf:
         raise invalid(field, f"must be a number above 0, or None for {none}")
     return value
 
 
 def checked_timeout(timeout: float | None) -> float | None:
-    """Return `timeout` if it is None or a positive number of seconds; errors as `positive`."""
+    """Return `timeout` if it is None or a positive number of seconds."""
     return positive("timeout", timeout, none="no deadline")
 
 
 def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
-    """The seconds that a call gets; None for no deadline.
-
-    Raises:
-        InvalidOption: `timeout` is not above 0.
-    """
+    """The seconds that a call gets; None for no deadline."""
     return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
 def checked_size(field: str, size: int) -> int:
-    """Return `size` if it is at least 1.
-
-    Raises:
-        InvalidOption: It is not.
-    """
+    """Return `size` if it is at least 1."""
     if size < 1:
         raise invalid(field, "must be at least 1")
     return size
 
 
 def checked_limit(limit: int | None) -> int | None:
-    """Return `limit` if it is None or a number that a request can hold.
-
-    Raises:
-        InvalidOption: It is neither.
-    """
+    """Return `limit` if it is None or a number that a request can hold."""
     if limit is not None and not 0 <= limit <= _MAX_COUNT_LIMIT:
         raise invalid("limit", f"must be 0 to {_MAX_COUNT_LIMIT}, or None to count all")
     return limit
@@ -201,12 +169,7 @@ def checked_limit(limit: int | None) -> int | None:
 def call_metadata(
     api_key: str | None, metadata: Mapping[str, str] | Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
-    """What every call sends along.
-
-    Raises:
-        InvalidOption: The key, or a name or value of the metadata, cannot stand in a header. The
-            message shows neither the key nor a value.
-    """
+    """What every call sends along. No error shows the key or a value."""
     pairs = tuple(metadata.items() if isinstance(metadata, Mapping) else metadata)
     for name, value in pairs:
         if not _METADATA_NAME.fullmatch(name):

@@ -41,16 +41,8 @@ class Attempts:
         *,
         waits_for_quota: bool = False,
     ) -> None:
-        """Begin none yet.
-
-        Args:
-            most: How many may fail in a row, at least 1.
-            timeout: Seconds for all of them together; None for no deadline. Waits for a quota
-                are not counted.
-            is_closed: Whether the client is closed.
-            rate_limiter: Limits the rate of the client's calls.
-            waits_for_quota: Whether a call over its quota is sent again when the quota allows.
-        """
+        """Begin none yet: at most `most` may fail in a row, and all together have `timeout`
+        seconds, without the waits for a quota."""
         self._most: Final = most
         self._timeout: Final = timeout
         self._is_closed: Final = is_closed

@@ -53,12 +53,8 @@ class SendBuffer(ABC, Generic[Part]):
 
     @abstractmethod
     def parts(self, item: object) -> Iterator[Part]:
-        """Cut one item of the source into parts for `put`.
-
-        Raises:
-            TokenizerError: It cannot be sent; the parts before the fault were given.
-            TypeError: It is nothing that can be streamed.
-        """
+        """Cut one item of the source into parts for `put`. Raises what is wrong with it, after the
+        parts before the fault."""
 
     def put(self, part: Part) -> None:
         """Let a part wait."""
@@ -101,9 +97,8 @@ class SendBuffer(ABC, Generic[Part]):
     def read(self, answer: Any) -> bool:
         """Note an answer, and make it what the source's stream would have got.
 
-        Returns:
-            Whether it is the answer to a request. One that is not was sent because the stream
-            fails: it is left as it is, for `release`, and is void if the stream is continued.
+        Returns whether it is the answer to a request. One that is not was sent because the stream
+        fails: it is left as it is, for `release`, and is void if the stream is continued.
         """
 
     def release(self, answer: Any) -> None:
@@ -111,12 +106,8 @@ class SendBuffer(ABC, Generic[Part]):
         del answer
 
     def rewind(self, first: Any) -> None:
-        """Let all since the last settled point be sent again; `can_rewind` must hold.
-
-        Args:
-            first: The first answer of the stream, whose encoding the others must have; None if
-                nothing was answered.
-        """
+        """Let all since the last settled point be sent again; `can_rewind` must hold. The others
+        must have the encoding of the `first` answer, if there was one."""
         self._waiting[:0] = self._kept
         self.sent -= len(self._kept)
         self._kept.clear()

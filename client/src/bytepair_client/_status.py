@@ -90,15 +90,9 @@ class FailedCall(Protocol):
 
 
 def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> errors.TokenizerError:
-    """The exception for a call that ended with a status other than OK.
+    """The exception, not yet raised, for a call that ended with a status other than OK.
 
-    Args:
-        failed: The exception that grpc raised.
-        target: The target of the client, for messages.
-        timeout: Seconds that the call was given; None if it had no deadline.
-    Returns:
-        One of the tree in `_errors.py`, not yet raised. A status with an unknown reason gives
-        TokenizerError itself.
+    A status with an unknown reason gives TokenizerError itself.
     """
     trailing = list(failed.trailing_metadata() or ())
     info, fault, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))

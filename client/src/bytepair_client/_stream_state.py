@@ -96,8 +96,7 @@ class StreamState(Generic[Response, Plain]):
     def continue_elsewhere(self) -> Source | None:
         """Let another connection be sent what the last one has not settled; `can_continue`.
 
-        Returns:
-            The source, where it is to be read again from its start; None to go on with it.
+        Returns the source, where it is to be read again from its start; None to go on with it.
         """
         self._unread.clear()
         self._unread_size = 0
@@ -111,12 +110,9 @@ class StreamState(Generic[Response, Plain]):
         return self._read_again()
 
     def read(self, answer: Response) -> Plain | None:
-        """Note an answer.
+        """Note an answer. Returns its plain value; empty or None if nothing became certain.
 
-        Returns:
-            The plain value of it; empty or None if nothing became certain.
-        Raises:
-            InternalError: It is the last one, and not all that was sent has arrived.
+        Raises InternalError if it is the last one, and not all that was sent has arrived.
         """
         self.advanced = False
         if not self.buffer.read(answer):
@@ -197,13 +193,7 @@ class BaseStream(Generic[Response, Plain]):
     """What a stream for threads and one for asyncio have in common."""
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain], requests: Any) -> None:
-        """Start nothing yet.
-
-        Args:
-            client: The client that carries it out.
-            call: What is to be carried out.
-            requests: What sends the requests, with the StreamState as `state`.
-        """
+        """Start nothing yet. `requests` sends them, and has the StreamState as `state`."""
         self._client = client
         self._method = call.method
         self._timeout = call.timeout

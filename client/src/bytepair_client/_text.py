@@ -59,11 +59,9 @@ DisallowedSpecial = Collection[str] | Literal["all"]
 
 
 def set_text(message: Any, text: Text) -> None:
-    """Put `text` into a message that has `text` and `segments`.
+    """Put `text` into a message that has `text`, and `segments` if `text` may be Segments.
 
-    Raises:
-        InvalidUtf8: A string holds a lone surrogate, which UTF-8 cannot say.
-        TypeError: `text` is neither a string nor Segments of strings and special tokens.
+    Raises InvalidUtf8 for a lone surrogate, TypeError for anything else that is no text.
     """
     if isinstance(text, str):
         try:
@@ -90,12 +88,7 @@ def set_text(message: Any, text: Text) -> None:
 
 
 def wire_allowed(allowed: AllowedSpecial) -> list[str]:
-    """The `allowed_special` of a request.
-
-    Raises:
-        InvalidOption: A string other than "all", a set that holds the wire's word for all, or
-            a name that is not UTF-8.
-    """
+    """The `allowed_special` of a request. Raises InvalidOption."""
     if isinstance(allowed, str):
         if allowed != "all":
             raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
@@ -106,11 +99,10 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
 
 
 def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
-    """The `disallowed_special` of a request.
+    """The `disallowed_special` of a request. Raises InvalidOption.
 
-    Raises:
-        InvalidOption: Neither "all" nor empty. tiktoken takes a set that fails for its members
-            and reads the others as text; the service decides for all alike.
+    tiktoken also takes a set that fails for its members and reads the others as text; the service
+    decides for all alike.
     """
     if disallowed == "all":
         return text_pb2.DISALLOWED_SPECIAL_REJECT
@@ -136,12 +128,8 @@ def _size(segment: str | SpecialToken) -> int:
 
 
 def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
-    """Append `ids` to the field of a request.
-
-    Raises:
-        UnknownTokenId: One is negative or above MAX_TOKEN_ID, so that no encoding has it.
-        TypeError: One is not an integer, or `ids` cannot be iterated.
-    """
+    """Append `ids` to the field of a request. Raises UnknownTokenId for what no encoding has,
+    TypeError for what is no id."""
     ids = ids if isinstance(ids, list | tuple) else list(ids)
     try:
         field.extend(ids)

@@ -26,13 +26,7 @@ class TextBuffer(SendBuffer[bytearray]):
     """Text on its way to EncodeStream, CountStream or SplitStream, as UTF-8 cut anywhere."""
 
     def __init__(self, config: TextConfig, request: TextRequest, max_request_bytes: int) -> None:
-        """Hold nothing but the configuration.
-
-        Args:
-            config: For the first request.
-            request: The type of all requests.
-            max_request_bytes: Of text in one, at least 1.
-        """
+        """Hold nothing but the configuration. A request has at most `max_request_bytes` of text."""
         super().__init__(max_request_bytes, bytearray)
         self._settles = request is stream_pb2.EncodeStreamRequest
         self._config = config

@@ -107,15 +107,8 @@ class Batch(Prepared[Response, list[Plain]]):
     ) -> None:
         """Send nothing yet.
 
-        Args:
-            method: The batch RPC.
-            request: An empty request of it.
-            single: A call for one item that holds the options; its plain values are the batch's.
-            items: All of them; read as requests are made.
-            defaults: The client's.
-            return_exceptions: Whether errors take the place of values.
-            progress: Called with the number of items that are done, after each request.
-            timeout: Seconds for the whole batch; left out: the client's for each request.
+        `request` is an empty one of the batch; `single`, a call for one item, holds the options and
+        the plain value of a result. The others are described by `encode_batch`.
         """
         self._method = method
         self._options = copied(single.request, request)
@@ -263,14 +256,10 @@ def items_of(
     measured: Callable[[Value], tuple[Message, int]],
     one: Callable[..., Call[Any, Any]],
 ) -> Iterator[Item]:
-    """The items of a batch.
+    """The items of a batch; `one` makes the call for a value, with a `timeout`.
 
-    Args:
-        defaults: The client's.
-        values: All of them.
-        measured: Gives the message of a value and its size, which is more than the client's
-            `max_unary_bytes` where the message is not complete; or raises what is wrong with it.
-        one: Makes the call for one value, with a `timeout`.
+    `measured` gives the message of a value and its size, which is more than the client's
+    `max_unary_bytes` where the message is not complete; or raises what is wrong with it.
     """
     for index, value in enumerate(values):
         alone = partial(one, value)
@@ -293,18 +282,10 @@ def text_batch(
     return_exceptions: bool,
     **options: Any,
 ) -> Batch[Response, Plain]:
-    """A batch of texts.
+    """A batch of texts, each of which `operation` is for.
 
-    Args:
-        method: The batch RPC.
-        request: An empty request of it.
-        operation: What is done with each text.
-        texts: All of them.
-        defaults: The client's.
-        return_exceptions: Whether errors take the place of values.
-        options: Those of the batch and those of `operation`.
-    Raises:
-        TypeError: `texts` is one text, which would be a batch of its characters; or as set_text.
+    `options` are those of the batch and those of `operation`. Raises TypeError for one text, which
+    would be a batch of its characters.
     """
     if isinstance(texts, str | bytes | Segments):
         raise TypeError("texts must be an iterable of texts, not one text")

@@ -75,8 +75,6 @@ def count_chat(
         expected_format_fingerprint: The fingerprint that the format must have; "" for any.
     Returns:
         The number of tokens, at most `limit` + 1.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     request = chat_pb2.CountChatRequest(limit=checked_limit(limit))
     set_chat_options(request, defaults, format, disallowed_special, **options)
@@ -104,8 +102,6 @@ def encode_chat(
         disallowed_special: "all" to fail where text contains a control token, () for text.
     Returns:
         The ids.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     request = chat_pb2.EncodeChatRequest()
     set_chat_options(request, defaults, format, disallowed_special, **options)
@@ -146,7 +142,6 @@ def fit_chat(
         The indices of the messages that are kept, increasing.
     Raises:
         BudgetTooSmall: The messages that must be kept do not fit.
-        TokenizerError: See the tree in the documentation.
     """
     try:
         request = chat_pb2.FitChatRequest(
@@ -209,8 +204,6 @@ def count_chat_batch(
         limit: As for `count`, for each chat by itself.
     Returns:
         The number of tokens of each chat, in order; [] for no chats.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     of_batch, of_chats = batch_options(options)
     # With the fields that a request for one chat has too, and without one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, get_args
+from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
 from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
@@ -38,7 +38,6 @@ T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 Copied = TypeVar("Copied", bound=Message)
-TextRequest = TypeVar("TextRequest", bound="_TextRequest")
 
 
 class EncodingOptions(TypedDict, total=False):
@@ -61,29 +60,8 @@ class AllTextOptions(TextOptions, total=False):
     disallowed_special: DisallowedSpecial
 
 
-class _Request(Protocol):
-    """What every request on text or ids has."""
-
-    encoding: str
-    expected_fingerprint: str
-
-
-class _TextRequest(_Request, Protocol):
-    """What every request on text has."""
-
-    disallowed_special: text_pb2.DisallowedSpecial
-    add_special_tokens: bool
-
-    @property
-    def allowed_special(self) -> Any: ...
-
-
 def named_encoding(defaults: Defaults, encoding: str | None) -> str:
-    """The encoding that a call is about.
-
-    Raises:
-        InvalidOption: Neither the call nor the client names one, or the name is not UTF-8.
-    """
+    """The encoding that a call is about. Raises InvalidOption if there is none."""
     name = defaults.encoding if encoding is None else encoding
     if not name:
         raise invalid("encoding", "must be given: on the call, or once on the client")
@@ -91,16 +69,12 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
 
 
 def set_encoding(
-    request: _Request,
+    request: Any,
     defaults: Defaults,
     encoding: str | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
 ) -> None:
-    """Say in `request` which encoding is meant, and what it must be.
-
-    Raises:
-        InvalidOption: As named_encoding.
-    """
+    """Say in `request` which encoding is meant, and what it must be. Raises InvalidOption."""
     request.encoding = named_encoding(defaults, encoding)
     if expected_fingerprint is NOT_GIVEN:
         # The client's fingerprint is that of the client's encoding; of another it says nothing.
@@ -110,7 +84,7 @@ def set_encoding(
 
 
 def with_text_options(
-    request: TextRequest,
+    request: Any,
     defaults: Defaults,
     disallowed_special: DisallowedSpecial,
     *,
@@ -118,7 +92,7 @@ def with_text_options(
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     allowed_special: AllowedSpecial = frozenset(),
     add_special_tokens: bool = False,
-) -> TextRequest:
+) -> Any:
     """Say in `request` how texts are encoded. Returns it. Raises InvalidOption."""
     request.allowed_special.extend(wire_allowed(allowed_special))
     request.disallowed_special = wire_disallowed(disallowed_special)
@@ -139,15 +113,9 @@ def text_call(
     config: type[Message],
     join: Callable[[Sequence[Any]], Response] | None = None,
 ) -> Call[Response, Plain]:
-    """The call for one text, which is streamed if it is too large for a request.
+    """The call for one text: `request` and the text, or a stream if it is too large for one.
 
     Args:
-        method: The RPC for a text that is not.
-        request: Its request, without the text.
-        text: The text; Segments are never streamed.
-        plain: From the answer to the plain value.
-        defaults: The client's.
-        timeout: The call's own.
         stream: Makes the stream, of the client's defaults, a configuration, pieces and seconds.
         config: The type of that configuration, which takes the fields of `request`.
         join: From the stream's answers to the one; None to copy their fields in order.
@@ -170,15 +138,9 @@ def text_call(
 
 
 def enum_value(option: str, name: str, names: Any, enum: Any) -> Any:
-    """The value of an enum of the API.
+    """The value of an enum of the API, by its name in Python, which is one of the Literal `names`.
 
-    Args:
-        option: The argument.
-        name: The value's name in Python.
-        names: The Literal of all names.
-        enum: The enum.
-    Raises:
-        InvalidOption: It is none of them.
+    Raises InvalidOption.
     """
     if name not in get_args(names):
         raise invalid(option, f"must be one of {', '.join(get_args(names))}")
@@ -223,23 +185,15 @@ def within(defaults: Defaults, limit: int | None) -> Defaults:
 
 
 def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None:
-    """The seconds that a large input gets: the call's own, or else the client's timeout for each
-    `max_unary_bytes` of it.
-
-    Args:
-        size: About how many bytes there are, or fewer.
-    """
+    """The seconds that an input of about `size` bytes gets: the call's own, or else the client's
+    timeout for each `max_unary_bytes` of it."""
     if timeout is not NOT_GIVEN or defaults.timeout is None:
         return chosen_timeout(defaults, timeout)
     return defaults.timeout * max(1, math.ceil(size / defaults.max_unary_bytes))
 
 
 def copied(source: Message, target: Copied) -> Copied:
-    """Copy the fields that a message shares with another one, by name; lists are appended.
-
-    Returns:
-        `target`.
-    """
+    """Copy the fields that two messages share, by name; lists are appended. Returns `target`."""
     for field, value in source.ListFields():
         if field.name not in target.DESCRIPTOR.fields_by_name:
             continue
@@ -262,13 +216,8 @@ def joined(method: Method[Response], answers: Sequence[Message]) -> Response:
 
 
 def described(kind: type[T], message: Any, /, **others: Any) -> T:
-    """A dataclass of the fields of a message: lists as tuples, and None for what is not set.
-
-    Args:
-        kind: The dataclass.
-        message: What has fields of the same names.
-        others: The values of all other fields.
-    """
+    """A dataclass of the fields of a message that have the same names, and of `others`: lists as
+    tuples, and None for what is not set."""
     for field in fields(kind):  # type: ignore[arg-type]  # T is a dataclass
         if field.name in others:
             continue

@@ -145,7 +145,6 @@ def truncate(
         The longest text that fits; all of it where it does.
     Raises:
         BudgetTooSmall: The text does not fit, and neither does the marker alone.
-        TokenizerError: See the tree in the documentation.
     """
     request = context_pb2.TruncateRequest(
         max_tokens=tokens("max_tokens", max_tokens),
@@ -175,8 +174,6 @@ def truncate_batch(
         texts: Any number of strings; read as requests are made.
     Returns:
         The longest text that fits, for each text in order; [] for no texts.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     return text_batch(
         BATCH_TRUNCATE,
@@ -217,7 +214,6 @@ def split(
         `text[chunk.start:chunk.end] == chunk.text` for each.
     Raises:
         BudgetTooSmall: A character has more than `max_tokens`.
-        TokenizerError: See the tree in the documentation.
     """
     request = context_pb2.SplitRequest(
         max_tokens=tokens("max_tokens", max_tokens),
@@ -283,8 +279,6 @@ def inspect(
         text: Any text that fits a request.
     Returns:
         What was found, with the count, and the tokens that no further text changes.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     request = context_pb2.InspectRequest(unit=CODE_POINT)
     set_encoding(request, defaults, **options)

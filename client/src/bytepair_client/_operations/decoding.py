@@ -61,7 +61,6 @@ def decode(
         The text; "" for no ids.
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
-        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.DecodeRequest(
         errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
@@ -89,7 +88,6 @@ def decode_bytes(
         The bytes; b"" for no ids.
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
-        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.DecodeRequest(as_bytes=True, skip_special_tokens=skip_special_tokens)
     set_encoding(request, defaults, **options)
@@ -127,8 +125,6 @@ def decode_batch(
         batch: The lists, each of any length; read as requests are made.
     Returns:
         The text of each list, in order; [] for no lists.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     of_batch, of_lists = batch_options(options)
     one: Callable[..., Call[Any, str]] = partial(decode, defaults, **of_lists)

@@ -139,8 +139,6 @@ def list_encodings(
         timeout: Seconds; None for no deadline.
     Returns:
         Sorted by name.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     return Call(
         LIST_ENCODINGS,
@@ -162,7 +160,6 @@ def get_encoding(
         Its description, under its canonical name.
     Raises:
         UnknownEncoding: The server has none of that name.
-        TokenizerError: See the tree in the documentation.
     """
     return Call(
         GET_ENCODING,
@@ -188,7 +185,6 @@ def get_token(
     Raises:
         UnknownTokenId: No token has this id.
         UnknownEncoding: The server has none of that name.
-        TokenizerError: See the tree in the documentation.
     """
     request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
     return Call(GET_TOKEN, request, chosen_timeout(defaults, timeout), _token_info)
@@ -203,8 +199,6 @@ def list_chat_formats(
         timeout: Seconds; None for no deadline.
     Returns:
         Sorted by name.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     return Call(
         LIST_CHAT_FORMATS,
@@ -227,7 +221,6 @@ def get_chat_format(
         timeout: Seconds; None for no deadline.
     Raises:
         UnknownChatFormat: The server has none of that name.
-        TokenizerError: See the tree in the documentation.
     """
     return Call(
         GET_CHAT_FORMAT,
@@ -250,7 +243,6 @@ def health(
         stops; "UNKNOWN" for any other state.
     Raises:
         RequestRefused: The server has no such service; `code` is "NOT_FOUND".
-        TokenizerError: See the tree in the documentation.
     """
     return Call(
         CHECK,

@@ -68,7 +68,6 @@ def encode(
         The ids in text order; [] for "" without a template.
     Raises:
         InvalidOption: An option is outside its domain; nothing was sent.
-        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.EncodeRequest()
     return text_call(
@@ -105,8 +104,6 @@ def encode_with_offsets(
         at 0 and never decrease. In bytes they are exact; in the other units a token that starts
         inside a character has the offset of that character. The template's tokens after the text
         have the text's length.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.EncodeRequest(
         offsets=enum_value("unit", unit, OffsetUnit, text_pb2.OffsetUnit)
@@ -160,8 +157,6 @@ def encode_batch(
             each request.
     Returns:
         The ids of each text, in order; [] for no texts.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     return text_batch(
         BATCH_ENCODE,
@@ -196,8 +191,6 @@ def count(
             `encode` does by default.
     Returns:
         The number of tokens, at most `limit` + 1; 0 for "" without a template.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     request = tokenizer_pb2.CountRequest(limit=checked_limit(limit))
     return text_call(
@@ -247,8 +240,6 @@ def count_batch(
         limit: As for `count`, for each text by itself.
     Returns:
         The number of tokens of each text, in order; [] for no texts.
-    Raises:
-        TokenizerError: See the tree in the documentation.
     """
     return text_batch(
         BATCH_COUNT,

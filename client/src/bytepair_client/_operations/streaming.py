@@ -178,7 +178,6 @@ def count_stream(
         The number of tokens, at most `limit` + 1; 0 for no text.
     Raises:
         InputTooLarge: As for `encode_stream`.
-        TokenizerError: See the tree in the documentation.
     """
     config = stream_pb2.CountStreamConfig(limit=checked_limit(limit))
     with_text_options(config, defaults, disallowed_special, **options)
