@@ -93,6 +93,8 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         if allowed != "all":
             raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
         return [_EVERY]
+    if not allowed:
+        return []
     if _EVERY in allowed:
         raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
     return sorted(utf8("allowed_special", token) for token in allowed)

@@ -75,12 +75,12 @@ def set_encoding(
     expected_fingerprint: Fingerprint = NOT_GIVEN,
 ) -> None:
     """Say in `request` which encoding is meant, and what it must be. Raises InvalidOption."""
-    request.encoding = named_encoding(defaults, encoding)
+    request.encoding = name = named_encoding(defaults, encoding)
     if expected_fingerprint is NOT_GIVEN:
         # The client's fingerprint is that of the client's encoding; of another it says nothing.
-        same = request.encoding == defaults.encoding
-        expected_fingerprint = defaults.expected_fingerprint if same else None
-    request.expected_fingerprint = utf8("expected_fingerprint", expected_fingerprint or "")
+        expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
+    if expected_fingerprint:
+        request.expected_fingerprint = utf8("expected_fingerprint", expected_fingerprint)
 
 
 def with_text_options(
