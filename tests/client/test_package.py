@@ -16,8 +16,10 @@ import bytepair_client
 import pytest
 from bytepair.v1 import chat_pb2, tokenizer_pb2
 from bytepair_client import (
+    NOT_GIVEN,
     AsyncRawResponses,
     AsyncTokenizerClient,
+    InvalidOption,
     RawResponses,
     TokenizerClient,
 )
@@ -153,5 +155,11 @@ def test_help_shows_every_option_of_a_method_by_its_name() -> None:
             assert not [each for each in others if each.kind is each.VAR_KEYWORD]
     shown = str(inspect.signature(TokenizerClient.count_batch))
     assert "disallowed_special" in shown
-    with pytest.raises(TypeError, match=r"count\(\) got an unexpected keyword argument 'model'"):
-        TokenizerClient("nowhere").count("a", model="gpt-4o")  # type: ignore[call-arg]
+    with TokenizerClient("nowhere") as client:
+        with pytest.raises(
+            TypeError, match=r"count\(\) got an unexpected keyword argument 'model'"
+        ):
+            client.count("a", model="gpt-4o")  # type: ignore[call-arg]
+        left_out: Any = NOT_GIVEN  # which help() shows as the default of an option
+        with pytest.raises(InvalidOption, match="encoding: must be given"):
+            client.count("a", limit=left_out, allowed_special=left_out, encoding=left_out)

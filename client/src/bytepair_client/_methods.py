@@ -30,10 +30,9 @@ def prepared(
     arguments: tuple[Any, ...],
     options: Mapping[str, Any],
 ) -> Made:
-    """The call that an operation makes of the arguments of its method.
+    """The call that an operation makes of the arguments of its method; NOT_GIVEN is left out.
 
-    Raises:
-        TypeError: More positional arguments than the method takes, or others that it does not.
+    Raises TypeError for more positional arguments than the method takes, or others than it does.
     """
     positional, names = _names(operation)
     if len(arguments) > len(positional):
@@ -42,10 +41,13 @@ def prepared(
             f"{operation.__name__}() takes {takes} without a name: write the others with their "
             'names, such as encoding="o200k_base"'
         )
-    for name in options:
+    given = {}
+    for name, value in options.items():
         if name not in names:
             raise TypeError(f"{operation.__name__}() got an unexpected keyword argument {name!r}")
-    return operation(defaults, *arguments, **options)
+        if value is not NOT_GIVEN:
+            given[name] = value
+    return operation(defaults, *arguments, **given)
 
 
 @cache
