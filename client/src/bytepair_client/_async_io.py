@@ -10,19 +10,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
+from bytepair_client import _call as calls
 from bytepair_client._async_stream import AsyncStream, is_being_cancelled
 from bytepair_client._base import BaseClient
-from bytepair_client._call import (
-    Collect,
-    Flow,
-    Prepared,
-    Probe,
-    RunAll,
-    Send,
-    Sleep,
-    Step,
-    StreamCall,
-)
 from bytepair_client._errors import TokenizerError
 from bytepair_client._methods import method_of, prepared
 from bytepair_client._options import Defaults
@@ -48,7 +38,7 @@ class AsyncClientIO(BaseClient):
             return grpc.aio.insecure_channel(self.target, arguments)
         return grpc.aio.secure_channel(self.target, self._credentials, arguments)
 
-    async def _run(self, flow: Flow[R]) -> R:
+    async def _run(self, flow: calls.Flow[R]) -> R:
         """Carry out a flow, step by step."""
         try:
             step = next(flow)
@@ -63,26 +53,26 @@ class AsyncClientIO(BaseClient):
             result: R = end.value
             return result
 
-    async def _do(self, step: Step) -> Any:
+    async def _do(self, step: calls.Step) -> Any:
         match step:
-            case Send():
+            case calls.Send():
                 rpc = self._rpc(step.method)
                 sent = rpc(step.payload, timeout=step.seconds, metadata=self._metadata)
                 return await self._wait(sent, step.timeout)
-            case Sleep():
+            case calls.Sleep():
                 await asyncio.sleep(step.seconds)
                 if self._closed.is_set():
                     raise self._closed_error()
                 return None
-            case Collect():
+            case calls.Collect():
                 async with AsyncStream(self, step.stream) as answers:
                     return [answer async for answer in answers]
-            case RunAll():
+            case calls.RunAll():
                 return await self._run_all(step)
-            case Probe():
+            case calls.Probe():
                 return await asyncio.to_thread(self._connection_fault)
 
-    async def _run_all(self, step: RunAll) -> None:
+    async def _run_all(self, step: calls.RunAll) -> None:
         under_way: deque[asyncio.Task[Any]] = deque()
 
         async def take() -> None:
@@ -122,7 +112,7 @@ class AsyncRawIO:
 
 
 def plain(
-    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], calls.Prepared[Response, Plain]],
 ) -> Callable[Concatenate[AsyncClientIO, P], Coroutine[Any, Any, Plain]]:
     """The method that runs `operation` and returns the plain value of its answer."""
 
@@ -134,7 +124,7 @@ def plain(
 
 
 def raw(
-    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
+    operation: Callable[Concatenate[Defaults, P], calls.Prepared[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawIO, P], Coroutine[Any, Any, Response]]:
     """The method that runs `operation` and returns its answer."""
 
@@ -148,7 +138,7 @@ def raw(
 
 
 def stream(
-    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], calls.StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[AsyncClientIO, P], AsyncStream[Response, Plain]]:
     """The method that streams `operation` and gives the plain value of each answer."""
 
@@ -162,7 +152,7 @@ def stream(
 
 
 def raw_stream(
-    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+    operation: Callable[Concatenate[Defaults, P], calls.StreamCall[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawIO, P], AsyncStream[Response, Response]]:
     """The method that streams `operation` and gives its answers."""
 

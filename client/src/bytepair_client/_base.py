@@ -10,15 +10,9 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client import _channel
+from bytepair_client import _errors as errors
 from bytepair_client import _options as options
 from bytepair_client._call import Call, Collect, Flow, Method, Probe, Send, Sleep
-from bytepair_client._errors import (
-    ClientClosed,
-    InputTooLarge,
-    InternalError,
-    TokenizerError,
-    Unavailable,
-)
 from bytepair_client._options import Defaults, Tls
 from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import FailedCall, from_call
@@ -75,7 +69,7 @@ class BaseClient(ABC):
                 no limit.
             max_unary_bytes: A larger text, or more ids than a fourth of this, is streamed
                 instead of sent in one request. Ideally the server's `max_input_bytes`.
-            max_request_bytes: A larger request is InputTooLarge before it is sent. The
+            max_request_bytes: A larger request is errors.InputTooLarge before it is sent. The
                 server has limits of its own.
             max_response_bytes: A larger answer is ResourceExhausted.
             keepalive: Seconds without traffic during a call after which the connection is
@@ -148,7 +142,7 @@ class BaseClient(ABC):
         if call.fallback is None or not call.is_large:
             try:
                 return (yield from self._unary_flow(call.method, call.request, call.timeout))
-            except InputTooLarge as refusal:
+            except errors.InputTooLarge as refusal:
                 if call.fallback is None or refusal.code is None:
                     raise
                 if refusal.field == "request":  # which the server refused as a message
@@ -161,7 +155,7 @@ class BaseClient(ABC):
         answers: list[Any] = yield Collect(fallback.stream)
         if not answers:
             message = f"{self.target}: the stream ended without an answer"
-            raise InternalError(message, code="OK")
+            raise errors.InternalError(message, code="OK")
         return fallback.join(answers)
 
     def _unary_flow(
@@ -176,7 +170,7 @@ class BaseClient(ABC):
                 yield Sleep(delay)
             try:
                 answer: Response = yield Send(method, payload, attempts.begin(), timeout)
-            except TokenizerError as failure:
+            except errors.TokenizerError as failure:
                 seconds = attempts.wait(failure)
                 if seconds is None:
                     yield from self._explain(failure)
@@ -185,9 +179,9 @@ class BaseClient(ABC):
             else:
                 return answer
 
-    def _explain(self, failure: TokenizerError) -> Flow[None]:
+    def _explain(self, failure: errors.TokenizerError) -> Flow[None]:
         """Add to a failure what is wrong with the connection, where gRPC does not say it."""
-        if not isinstance(failure, Unavailable) or failure.reason is not None:
+        if not isinstance(failure, errors.Unavailable) or failure.reason is not None:
             return
         fault = yield Probe()
         is_closed = fault is None and "Socket closed" in failure.message
@@ -204,7 +198,7 @@ class BaseClient(ABC):
         """The bytes of a request, if it may be sent."""
         payload = request.SerializeToString()
         if len(payload) > self._max_request_bytes:
-            raise InputTooLarge(
+            raise errors.InputTooLarge(
                 f"the request has {len(payload)} bytes; the client sends at most "
                 f"{self._max_request_bytes} (max_request_bytes)",
                 metadata={
@@ -225,8 +219,8 @@ class BaseClient(ABC):
             waits_for_quota=self._waits_for_quota,
         )
 
-    def _closed_error(self) -> ClientClosed:
-        return ClientClosed(f"the client of {self.target} is closed")
+    def _closed_error(self) -> errors.ClientClosed:
+        return errors.ClientClosed(f"the client of {self.target} is closed")
 
-    def _error(self, failed: FailedCall, timeout: float | None) -> TokenizerError:
+    def _error(self, failed: FailedCall, timeout: float | None) -> errors.TokenizerError:
         return from_call(failed, target=self.target, timeout=timeout)

@@ -11,19 +11,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
+from bytepair_client import _call as calls
 from bytepair_client._base import BaseClient
-from bytepair_client._call import (
-    Collect,
-    Flow,
-    Method,
-    Prepared,
-    Probe,
-    RunAll,
-    Send,
-    Sleep,
-    Step,
-    StreamCall,
-)
 from bytepair_client._errors import TokenizerError
 from bytepair_client._methods import method_of, prepared
 from bytepair_client._options import Defaults
@@ -50,7 +39,7 @@ class ClientIO(BaseClient):
             return grpc.insecure_channel(self.target, arguments)
         return grpc.secure_channel(self.target, self._credentials, arguments)
 
-    def _run(self, flow: Flow[R]) -> R:
+    def _run(self, flow: calls.Flow[R]) -> R:
         """Carry out a flow, step by step."""
         try:
             step = next(flow)
@@ -65,26 +54,26 @@ class ClientIO(BaseClient):
             result: R = end.value
             return result
 
-    def _do(self, step: Step) -> Any:
+    def _do(self, step: calls.Step) -> Any:
         match step:
-            case Send():
+            case calls.Send():
                 try:
                     return self._send(step.method, step.payload, step.seconds)
                 except grpc.RpcError as error:
                     raise self._error(cast(FailedCall, error), step.timeout) from error
-            case Sleep():
+            case calls.Sleep():
                 if self._closed.wait(step.seconds):
                     raise self._closed_error()
                 return None
-            case Collect():
+            case calls.Collect():
                 with Stream(self, step.stream) as answers:
                     return list(answers)
-            case RunAll():
+            case calls.RunAll():
                 return self._run_all(step)
-            case Probe():
+            case calls.Probe():
                 return self._connection_fault()
 
-    def _run_all(self, step: RunAll) -> None:
+    def _run_all(self, step: calls.RunAll) -> None:
         flows = iter(step.flows)
         first, second = next(flows), next(flows, None)
         if second is None:  # which needs no threads
@@ -102,7 +91,7 @@ class ClientIO(BaseClient):
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _send(self, method: Method[Any], request: object, timeout: float | None) -> Any:
+    def _send(self, method: calls.Method[Any], request: object, timeout: float | None) -> Any:
         rpc = self._rpc(method)
         try:
             return rpc(request, timeout=timeout, metadata=self._metadata)
@@ -120,7 +109,7 @@ class RawIO:
 
 
 def plain(
-    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], calls.Prepared[Response, Plain]],
 ) -> Callable[Concatenate[ClientIO, P], Plain]:
     """The method that runs `operation` and returns the plain value of its answer."""
 
@@ -132,7 +121,7 @@ def plain(
 
 
 def raw(
-    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
+    operation: Callable[Concatenate[Defaults, P], calls.Prepared[Response, Any]],
 ) -> Callable[Concatenate[RawIO, P], Response]:
     """The method that runs `operation` and returns its answer."""
 
@@ -145,7 +134,7 @@ def raw(
 
 
 def stream(
-    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], calls.StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[ClientIO, P], Stream[Response, Plain]]:
     """The method that streams `operation` and gives the plain value of each answer."""
 
@@ -157,7 +146,7 @@ def stream(
 
 
 def raw_stream(
-    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+    operation: Callable[Concatenate[Defaults, P], calls.StreamCall[Response, Any]],
 ) -> Callable[Concatenate[RawIO, P], Stream[Response, Response]]:
     """The method that streams `operation` and gives its answers."""
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bytepair_client import _errors as errors
 from bytepair_client._cli import extensions
 from bytepair_client._cli.commands import COMMANDS
 from bytepair_client._cli.output import CommandError, ExitStatus, in_options
@@ -19,16 +20,6 @@ from bytepair_client._cli.parser import (
     build_parser,
 )
 from bytepair_client._client import TokenizerClient
-from bytepair_client._errors import (
-    DeadlineExceeded,
-    InvalidOption,
-    Overloaded,
-    QuotaExceeded,
-    TokenizerError,
-    Unauthenticated,
-    Unavailable,
-    UnknownEncoding,
-)
 from bytepair_client._options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
 
 
@@ -48,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(arguments)
         with _connect(args, os.environ) as client:
             return COMMANDS[command](client, args)
-    except (CommandError, TokenizerError) as error:
+    except (CommandError, errors.TokenizerError) as error:
         message = in_options(str(error))
         sys.stderr.write(f"bytepair: {message}{_advice(error, message)}\n")
         return _status(error, command)
@@ -121,16 +112,16 @@ def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool
 def _advice(error: Exception, message: str) -> str:
     """What to do next, where the message does not say it."""
     match error:
-        case Unavailable() if "--tls" not in message:
+        case errors.Unavailable() if "--tls" not in message:
             return (
                 f"\nIs the server running? 'bytepair-server' starts one; --target or "
                 f"{TARGET_VARIABLE} names another."
             )
-        case DeadlineExceeded():
+        case errors.DeadlineExceeded():
             return "\nIs the target right? --timeout SECONDS gives it more time."
-        case UnknownEncoding() if "bytepair encodings" not in message:
+        case errors.UnknownEncoding() if "bytepair encodings" not in message:
             return "\n'bytepair encodings' lists what the server has."
-        case Unauthenticated():
+        case errors.Unauthenticated():
             return (
                 f"\nGive an API key by --api-key-file or {API_KEY_VARIABLE}, or a certificate by "
                 "--tls-cert and --tls-key."
@@ -142,10 +133,13 @@ def _status(error: Exception, command: str) -> ExitStatus:
     match error:
         case CommandError():
             return error.status
-        case Unavailable() | DeadlineExceeded() | Overloaded() | QuotaExceeded() if (
-            command != "health"
-        ):
+        case (
+            errors.Unavailable()
+            | errors.DeadlineExceeded()
+            | errors.Overloaded()
+            | errors.QuotaExceeded()
+        ) if command != "health":
             return ExitStatus.TRY_LATER
-        case InvalidOption(code=None):
+        case errors.InvalidOption(code=None):
             return ExitStatus.USAGE
     return ExitStatus.FAILED

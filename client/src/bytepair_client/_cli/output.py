@@ -15,16 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from bytepair_client._errors import (
-    InputTooLarge,
-    InvalidUtf8,
-    Overloaded,
-    QuotaExceeded,
-    ResourceExhausted,
-    SpecialTokenInText,
-    TokenizerError,
-    UnknownTokenId,
-)
+from bytepair_client import _errors as errors
 
 STANDARD_INPUT = "-"
 _STANDARD_OUTPUT = 1
@@ -90,9 +81,15 @@ def write_text(text: str) -> None:
     write(text.encode(errors="surrogateescape"))
 
 
-_TOO_LARGE = (InputTooLarge, ResourceExhausted)
+_TOO_LARGE = (errors.InputTooLarge, errors.ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
-_OF_ONE_INPUT = (InvalidUtf8, SpecialTokenInText, UnknownTokenId, *_TOO_LARGE, CommandError)
+_OF_ONE_INPUT = (
+    errors.InvalidUtf8,
+    errors.SpecialTokenInText,
+    errors.UnknownTokenId,
+    *_TOO_LARGE,
+    CommandError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +127,7 @@ class Results:
         """Report what is wrong with an input, and go on."""
         try:
             yield
-        except (Overloaded, QuotaExceeded):  # what the next input would meet too
+        except (errors.Overloaded, errors.QuotaExceeded):  # what the next input would meet too
             raise
         except _OF_ONE_INPUT as error:
             message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
@@ -138,7 +135,7 @@ class Results:
                 message += "; have the server's limit raised"
             message = in_options(message)
             self._status = ExitStatus.FAILED
-            reason = error.reason if isinstance(error, TokenizerError) else None
+            reason = error.reason if isinstance(error, errors.TokenizerError) else None
             fault = {"reason": reason, "message": message}
             self._files.append({"file": name, "error": fault})
             sys.stderr.write(f"bytepair: {message}\n")

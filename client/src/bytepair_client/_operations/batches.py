@@ -11,19 +11,8 @@ from typing import Any, Final, Protocol, TypedDict, TypeVar, cast
 from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
+from bytepair_client import _errors as errors
 from bytepair_client._call import Call, Flow, Method, Prepared, RunAll
-from bytepair_client._errors import (
-    InputTooLarge,
-    InternalError,
-    InvalidChat,
-    InvalidUtf8,
-    RequestRefused,
-    ResourceExhausted,
-    SpecialTokenInText,
-    TemplateLimit,
-    TokenizerError,
-    UnknownTokenId,
-)
 from bytepair_client._operations.common import AllTextOptions, copied, has_more_bytes
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
@@ -36,12 +25,12 @@ MAX_UNDER_WAY: Final = 4
 MAX_ITEMS: Final = 1024
 #: What can be wrong with one item alone.
 _OF_ONE_ITEM: Final = (
-    InputTooLarge,
-    InvalidChat,
-    InvalidUtf8,
-    SpecialTokenInText,
-    TemplateLimit,
-    UnknownTokenId,
+    errors.InputTooLarge,
+    errors.InvalidChat,
+    errors.InvalidUtf8,
+    errors.SpecialTokenInText,
+    errors.TemplateLimit,
+    errors.UnknownTokenId,
 )
 
 #: What answers say that is so for all items.
@@ -79,7 +68,7 @@ class Item:
     message: Message | None  # as it goes into a request, unless it is too large for any
     size: int  # bytes of text, or of the text that ids may stand for
     alone: Callable[..., Call[Any, Any]]  # makes the call for this item alone, with a `timeout`
-    error: TokenizerError | None = None  # if it cannot be sent; its size is then too large too
+    error: errors.TokenizerError | None = None  # why it cannot be sent; it is too large then
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +116,7 @@ class Batch(Prepared[Response, list[Plain]]):
     def answer(self, client: Any) -> Flow[Response]:
         yield from self._run(client, raises=False)
         for outcome in self._outcomes:
-            if isinstance(outcome, TokenizerError):
+            if isinstance(outcome, errors.TokenizerError):
                 self._answer.results.add(error=to_item(outcome))
             else:
                 self._answer.results.append(outcome)
@@ -146,7 +135,7 @@ class Batch(Prepared[Response, list[Plain]]):
         flows = (self._chunk_flow(client, chunk) for chunk in self._chunks(raises=raises))
         try:
             yield RunAll(flows, MAX_UNDER_WAY, partial(self._take, raises=raises))
-        except TokenizerError as failure:
+        except errors.TokenizerError as failure:
             if failure.item is None and self._outcomes:
                 failure.add_note(f"{len(self._outcomes)} items of the batch were done before.")
             raise
@@ -185,11 +174,11 @@ class Batch(Prepared[Response, list[Plain]]):
     def _chunk_flow(self, client: Any, chunk: list[Item]) -> Flow[Answered]:
         try:
             return (yield from self._send(client, chunk))
-        except TokenizerError as failure:
+        except errors.TokenizerError as failure:
             # What is refused or closed would be so for the requests that follow.
             if not self._return_exceptions or failure.code is None:
                 raise
-            if isinstance(failure, RequestRefused):
+            if isinstance(failure, errors.RequestRefused):
                 raise
             return Answered(None, [failure] * len(chunk))
 
@@ -202,13 +191,13 @@ class Batch(Prepared[Response, list[Plain]]):
         request.items.extend(item.message for item in chunk)
         try:
             answer = yield from client._unary_flow(self._method, request, self._seconds_left())
-        except (InputTooLarge, ResourceExhausted) as refusal:
+        except (errors.InputTooLarge, errors.ResourceExhausted) as refusal:
             if not chunk or "size" not in refusal.metadata:
                 raise  # not for its size
             self._learn(refusal)
         else:
             if len(answer.results) != len(chunk):
-                raise InternalError(
+                raise errors.InternalError(
                     f"{len(answer.results)} results for {len(chunk)} items", code="INTERNAL"
                 )
             return Answered(answer, list(answer.results))
@@ -230,7 +219,7 @@ class Batch(Prepared[Response, list[Plain]]):
         result: Any = copied(answer, type(self._answer)().results.add())
         return Answered(answer, [result])
 
-    def _learn(self, refusal: TokenizerError) -> None:
+    def _learn(self, refusal: errors.TokenizerError) -> None:
         """Make the requests that follow no larger than the server takes."""
         field, limit = refusal.metadata.get("field"), refusal.metadata.get("limit", "")
         if limit.isdecimal() and field == "items":
@@ -265,7 +254,7 @@ def items_of(
         alone = partial(one, value)
         try:
             message, size = measured(value)
-        except RequestRefused as error:
+        except errors.RequestRefused as error:
             error.item = index
             yield Item(None, defaults.max_unary_bytes + 1, alone, error)
         else:
@@ -305,7 +294,7 @@ def text_batch(
     )
 
 
-def error_of(result: BatchResult, item: int | None = None) -> TokenizerError | None:
+def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerError | None:
     """The error of one result of a batch, as an exception that is not raised.
 
     Args:
@@ -317,8 +306,8 @@ def error_of(result: BatchResult, item: int | None = None) -> TokenizerError | N
     return from_item(result.error, item) if result.HasField("error") else None
 
 
-def _error(outcome: Any, index: int) -> TokenizerError | None:
-    if not isinstance(outcome, TokenizerError):
+def _error(outcome: Any, index: int) -> errors.TokenizerError | None:
+    if not isinstance(outcome, errors.TokenizerError):
         return error_of(outcome, index)
     if isinstance(outcome, _OF_ONE_ITEM):
         outcome.item = index
