@@ -125,6 +125,8 @@ class Batch(Prepared[Response, list[Plain]]):
 
     def value(self, client: Any) -> Flow[list[Plain]]:
         yield from self._run(client, raises=not self._return_exceptions)
+        if not self._return_exceptions:
+            return list(map(self._plain, self._outcomes))
         return [
             cast(Plain, _error(outcome, index)) or self._plain(outcome)
             for index, outcome in enumerate(self._outcomes)
