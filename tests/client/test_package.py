@@ -156,9 +156,7 @@ def test_help_shows_every_option_of_a_method_by_its_name() -> None:
     shown = str(inspect.signature(TokenizerClient.count_batch))
     assert "disallowed_special" in shown
     with TokenizerClient("nowhere") as client:
-        with pytest.raises(
-            TypeError, match=r"count\(\) got an unexpected .* 'model'"
-        ):
+        with pytest.raises(TypeError, match=r"count\(\) got an unexpected .* 'model'"):
             client.count("a", model="gpt-4o")  # type: ignore[call-arg]
         left_out: Any = NOT_GIVEN  # which help() shows as the default of an option
         with pytest.raises(InvalidOption, match="encoding: must be given"):
