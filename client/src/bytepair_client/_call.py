@@ -66,7 +66,8 @@ class Call(Prepared[Response, Plain]):
     is_large: bool = False  # whether to stream at once; `request` is not complete then
 
     def answer(self, client: Any) -> Flow[Response]:
-        return client._call_flow(self)  # type: ignore[no-any-return]
+        flow: Flow[Response] = client._call_flow(self)
+        return flow
 
     def value(self, client: Any) -> Flow[Plain]:
         return self.plain((yield from client._call_flow(self)))

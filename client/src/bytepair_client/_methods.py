@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from inspect import Parameter, Signature, signature
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from bytepair_client._options import NOT_GIVEN
 
@@ -17,9 +17,9 @@ def method_of(operation: Callable[..., Any]) -> Callable[[Run], Run]:
     """As functools.wraps, but `help()` shows each option by its name, and `self`."""
 
     def decorate(run: Run) -> Run:
-        method: Any = wraps(operation)(run)
-        method.__signature__ = _signature(operation)
-        return method  # type: ignore[no-any-return]
+        method = cast(Run, wraps(operation)(run))
+        method.__signature__ = _signature(operation)  # type: ignore[attr-defined]
+        return method
 
     return decorate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
 from bytepair.v1 import text_pb2
@@ -132,7 +133,7 @@ def text_call(
         served = within(defaults, limit)
         seconds = timeout_for(served, timeout, len(text))
         streamed = stream(served, copied(request, config()), (text,), seconds)
-        return Fallback(streamed.with_messages(), join or (lambda all_: joined(method, all_)))
+        return Fallback(streamed.with_messages(), join or partial(joined, method))
 
     return Call(method, request, seconds, plain, fallback, is_large)
 
