@@ -84,11 +84,6 @@ class StreamState(Generic[Response, Plain]):
         return request
 
     @property
-    def first(self) -> Any:
-        """The first answer; None before there is one."""
-        return self._first
-
-    @property
     def can_continue(self) -> bool:
         """Whether the stream can go on, on another connection."""
         return not self.over and (self.buffer.can_rewind or self._read_again is not None)
