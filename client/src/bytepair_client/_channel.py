@@ -91,33 +91,22 @@ def _authority(target: str) -> str | None:
     return None
 
 
-def tls_fault(details: str, *, shows_certificate: bool) -> str | None:
-    """What is wrong with a TLS connection and its remedy, by the details of an UNAVAILABLE status;
-    None if they name nothing. `shows_certificate`: whether the client has one of its own."""
-    if "CERTIFICATE_VERIFY_FAILED" in details:
-        return (
-            "the server's certificate is not trusted: it is not issued by the given "
-            "authorities. Give those that issued it, by Tls(root_certificates=…)"
-        )
-    if "Hostname Verification Check failed" in details:
-        return (
-            "the server's certificate is for another name than the target's: give that name, by "
-            "Tls(server_name=…)"
-        )
-    if "WRONG_VERSION_NUMBER" in details:
-        return "the server does not speak TLS on this port: leave out tls"
-    if not shows_certificate and "Socket closed" in details:
-        return (
-            "the server closed the connection. If it asks for client certificates, give one by "
-            "Tls(client_certificate=…, client_key=…)"
-        )
-    return None
+def connection_fault(
+    target: str, context: ssl.SSLContext | None, server_name: str | None
+) -> str | None:
+    """Find out what is wrong with the connection to a target, by one more connection.
 
+    It takes at most a second. gRPC names the error of one address only: of `localhost` often that
+    of ::1, where nothing listens.
 
-def speaks_tls(target: str) -> bool:
-    """Whether TLS is spoken at a target. Asks by one connection, for at most a second.
-
-    False also where no server answers, and for a target that names no single host and port.
+    Args:
+        target: The client's target.
+        context: Trusts the client's authorities; without any, those of the system. None if the
+            client does not encrypt.
+        server_name: The expected name in the certificate; None for the target's host.
+    Returns:
+        The fault and its remedy; None if no server answers, if nothing is wrong, or if the target
+        is not a single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:
