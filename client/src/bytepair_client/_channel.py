@@ -105,8 +105,8 @@ def connection_fault(
             client does not encrypt.
         server_name: The expected name in the certificate; None for the target's host.
     Returns:
-        The fault and its remedy; None if no server answers, if nothing is wrong, or if the target
-        is not a single host and port.
+        The fault and its remedy; None if it is unknown, if nothing is wrong, or if the target is
+        not a single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:
@@ -134,5 +134,7 @@ def connection_fault(
         if context is None:
             return _SPEAKS_TLS if speaks else None
         return None if speaks else _NO_TLS
+    except ConnectionRefusedError:
+        return "nothing listens there: the connection was refused"
     except OSError:
         return None
