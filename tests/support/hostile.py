@@ -44,14 +44,14 @@ Going = Callable[[], bool]
 
 
 def going_for(seconds: float) -> Going:
-    """Until so much time is over."""
+    """True until this many seconds have passed."""
     until = monotonic() + seconds
     return lambda: monotonic() < until
 
 
-def swollen_headers(rpc: str, fields: int) -> bytes:
+def repeated_headers(rpc: str, fields: int) -> bytes:
     """The frames of a call's headers with this many more fields, each of one byte: a reference to
-    what was said before (RFC 7541, section 6.1)."""
+    an earlier field (RFC 7541, section 6.1)."""
     said = headers(rpc) + b"\x40\x01x\x01y" + b"\xbe" * fields
     parts = [said[start : start + 16_000] for start in range(0, len(said), 16_000)]
     kinds = [HEADERS] + [CONTINUATION] * (len(parts) - 1)
@@ -62,7 +62,7 @@ def swollen_headers(rpc: str, fields: int) -> bytes:
 
 
 def _drain(link: socket.socket) -> bytes:
-    """What has come."""
+    """The bytes that have arrived."""
     come = b""
     link.setblocking(False)
     try:
@@ -90,8 +90,8 @@ def _again(address: str, going: Going, attack: Callable[[socket.socket], int]) -
     return sent
 
 
-def silent(address: str, going: Going) -> int:
-    """Connects many times and says nothing."""
+def silent_connections(address: str, going: Going) -> int:
+    """Opens connections and sends nothing."""
     with ExitStack() as stack:
         for _ in range(200):
             stack.enter_context(connection(address, hello=b""))
@@ -100,7 +100,7 @@ def silent(address: str, going: Going) -> int:
     return 200
 
 
-def dribbling(address: str, going: Going) -> int:
+def slow_bytes(address: str, going: Going) -> int:
     """Sends a byte a second, on many connections."""
     said = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, headers("Count"))
     sent = 0
@@ -115,7 +115,7 @@ def dribbling(address: str, going: Going) -> int:
     return sent * len(links)
 
 
-def never_reading(address: str, going: Going) -> int:
+def unread_answers(address: str, going: Going) -> int:
     """Requests large answers with a flow-control window of 0."""
     no_room = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
     raw = message(
@@ -135,7 +135,7 @@ def never_reading(address: str, going: Going) -> int:
     return sent
 
 
-def never_whole(address: str, going: Going) -> int:
+def incomplete_messages(address: str, going: Going) -> int:
     """Begins a thousand calls on one connection, and sends the beginning of each message."""
     half = message(bytes(60_000), length=1_000_000)
     sent = 0
@@ -152,7 +152,9 @@ def never_whole(address: str, going: Going) -> int:
     return sent
 
 
-def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls: int = 100) -> int:
+def renewed_incomplete_messages(
+    address: str, going: Going, *, connections: int = 10, calls: int = 100
+) -> int:
     """Begins calls on several connections, sends the beginning of each message, and for each call
     that the server ends begins another."""
     half = message(bytes(3_000), length=1_000_000)
@@ -176,7 +178,7 @@ def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls
     return sent
 
 
-def hurrying(address: str, going: Going) -> int:
+def full_speed_streams(address: str, going: Going) -> int:
     """Sends a thousand streams single ids as fast as the connection takes them, and reads what
     comes back."""
     no_limits = (
@@ -223,7 +225,7 @@ def reset_calls(first: int, said: bytes) -> bytes:
     return b"".join(calls)
 
 
-def resetting(address: str, going: Going, *, connections: int = 1) -> int:
+def rapid_reset(address: str, going: Going, *, connections: int = 1) -> int:
     """Opens streams and resets them at once, for as long as its connections live
     (CVE-2023-44487)."""
     sent, said = 0, headers("Count")
@@ -240,7 +242,7 @@ def resetting(address: str, going: Going, *, connections: int = 1) -> int:
     return sent
 
 
-def flooding(address: str, going: Going) -> int:
+def new_connections(address: str, going: Going) -> int:
     """Opens connections as fast as it can, each for a hundred streams that it resets at once."""
     sent = 0
     said = PREFACE + frame(SETTINGS, 0, 0) + reset_calls(1, headers("Count"))
@@ -256,11 +258,11 @@ def _bomb() -> bytes:
 
 
 def prepare() -> None:
-    """Make beforehand what takes longer than some attacks."""
+    """Make the gzip bomb, which takes longer than some attacks."""
     _bomb()
 
 
-def bombing(address: str, going: Going) -> int:
+def gzip_bombs(address: str, going: Going) -> int:
     """Sends small messages that decompress to 64 MiB."""
     bomb = _bomb()
     sent = 0
@@ -279,10 +281,10 @@ def bombing(address: str, going: Going) -> int:
     return sent
 
 
-def swelling(address: str, going: Going) -> int:
+def large_headers(address: str, going: Going) -> int:
     """Sends 10 KB of headers that stand for 340 KB, and never acknowledges that this is too much:
     to such a client gRPC applies no limit of the server's, but one of 16 MiB."""
-    call = swollen_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
+    call = repeated_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
     sent = 0
     while going():
         with suppress(OSError), connection(address) as link:
@@ -313,8 +315,8 @@ def _one_call(body: bytes) -> Callable[[str, Going], int]:
     return attack
 
 
-def lying_about_lengths(address: str, going: Going) -> int:
-    """Messages that say they are longer or shorter than they are, and frames as well."""
+def wrong_lengths(address: str, going: Going) -> int:
+    """Sends messages and frames whose stated length is too long or too short."""
     raw = count()
     bodies = [
         message(raw, length=0xFFFFFFFF),
@@ -333,8 +335,8 @@ def lying_about_lengths(address: str, going: Going) -> int:
     return sent
 
 
-def babbling(address: str, going: Going) -> int:
-    """Random frames and random bytes."""
+def random_frames(address: str, going: Going) -> int:
+    """Sends random frames and random bytes."""
     rng = random.Random(1)
 
     def attack(link: socket.socket) -> int:
@@ -358,19 +360,19 @@ not_protobuf: Final = _one_call(message(b"\xff" * 64))
 not_utf8: Final = _one_call(message(b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"))
 
 ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
-    "200 connections that say nothing": silent,
-    "50 connections, a byte a second": dribbling,
-    "500 large answers never read": never_reading,
-    "1,000 messages that are never whole": never_whole,
-    "1,000 half messages on ten connections, renewed": never_whole_anew,
-    "1,000 streams at full speed": hurrying,
-    "streams opened and reset (rapid reset)": resetting,
-    "streams opened and reset on ten connections": partial(resetting, connections=10),
-    "a flood of new connections": flooding,
-    "gzip bombs of 64 MiB": bombing,
-    "10,000 headers in 10 KB": swelling,
-    "wrong lengths": lying_about_lengths,
-    "random frames": babbling,
+    "200 silent connections": silent_connections,
+    "50 connections, a byte a second": slow_bytes,
+    "500 large answers never read": unread_answers,
+    "1,000 incomplete messages": incomplete_messages,
+    "1,000 incomplete messages on ten connections, renewed": renewed_incomplete_messages,
+    "1,000 streams at full speed": full_speed_streams,
+    "streams opened and reset (rapid reset)": rapid_reset,
+    "streams opened and reset on ten connections": partial(rapid_reset, connections=10),
+    "a flood of new connections": new_connections,
+    "gzip bombs of 64 MiB": gzip_bombs,
+    "10,000 headers in 10 KB": large_headers,
+    "wrong lengths": wrong_lengths,
+    "random frames": random_frames,
     "invalid protobuf": not_protobuf,
     "invalid UTF-8": not_utf8,
 }
