@@ -17,7 +17,7 @@ from support.clients import Clients
 from support.hard_text import random_texts
 from support.oracle import oracle
 from support.serving import RunningServer, write_config
-from support.tokenizer_json import framed, judge, template
+from support.tokenizer_json import framed, oracle_of, template
 
 TEXT = "naïve 日本語 🙂🙂 삼겹살 e\u0301 don't\r\n  x " * 20
 NO_TOKEN = 4_000_000_000
@@ -181,7 +181,7 @@ def test_an_encoded_stream_goes_on_into_an_encoding_that_begins_a_text_in_its_ow
         ids = [token_id for some in stream for token_id in some]
     finally:
         replicas.close()
-    assert ids == judge(data).encode(text).ids
+    assert ids == oracle_of(data).encode(text).ids
 
 
 def test_a_count_goes_on_where_its_text_can_be_read_again(

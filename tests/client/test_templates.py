@@ -12,7 +12,7 @@ from bytepair_client import SpecialTokenNotPermitted
 from support.clients import Clients
 from support.serving import RunningServer, write_config
 from support.shell import Shell
-from support.tokenizer_json import framed, judge, template
+from support.tokenizer_json import framed, oracle_of, template
 
 DATA = framed("byte level", template("<s> $A </s>"))
 TEXT = "hello </s> world"
@@ -31,7 +31,7 @@ def framing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 
 def oracle(text: str) -> list[int]:
-    judged = judge(DATA)
+    judged = oracle_of(DATA)
     judged.encode_special_tokens = True  # those that the text contains stay text
     ids: list[int] = judged.encode(text).ids
     return ids

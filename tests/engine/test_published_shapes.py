@@ -11,7 +11,7 @@ import pytest
 from bytepair_engine import EncodingSpec, load_encoding
 from support.hard_text import random_texts
 from support.published_shapes import SHAPES, shaped
-from support.tokenizer_json import CORPUS, judge
+from support.tokenizer_json import CORPUS, oracle_of
 
 SEED = 20261121
 
@@ -33,7 +33,7 @@ def texts(model: str, tokens: list[bytes]) -> Iterator[str]:
 def test_ids_places_frames_and_text(model: str, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(shaped(model))
-    encoding, oracle = load_encoding(EncodingSpec(name="made", file=file)), judge(shaped(model))
+    encoding, oracle = load_encoding(EncodingSpec(name="made", file=file)), oracle_of(shaped(model))
     framing = oracle.post_processor
     assert encoding.backend == "native"
     for text in texts(model, [token.encode() for token in oracle.get_vocab()]):

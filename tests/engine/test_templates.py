@@ -21,7 +21,7 @@ from bytepair_engine import (
 )
 from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.backends.varint import pack
-from support.tokenizer_json import CORPUS, framed, judge, template
+from support.tokenizer_json import CORPUS, framed, oracle_of, template
 from tokenizers import processors
 
 RANKS, FORM = "byte level", "metaspace first, split"
@@ -57,7 +57,7 @@ def test_a_framed_text_is_that_of_tokenizers(
     backend: BackendName, kind: str, processor: str, tmp_path: Path
 ) -> None:
     data = framed(kind, PROCESSORS[processor])
-    encoding, oracle = load(data, tmp_path, backend), judge(data)
+    encoding, oracle = load(data, tmp_path, backend), oracle_of(data)
     assert (encoding.pipeline is None) == (kind == RANKS)
     oracle.encode_special_tokens = True  # those that the text contains stay text
     expected = [oracle.encode(text).ids for text in TEXTS]

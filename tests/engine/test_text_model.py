@@ -21,7 +21,7 @@ from bytepair_engine.pipeline.definition import AddedToken, Pipeline
 from bytepair_engine.pipeline.native import build
 from support.random_pipelines import LETTERS, random_merge_list, random_pipeline
 from support.sentencepiece_models import MODELS, edited, oracle, trained
-from support.tokenizer_json import judge
+from support.tokenizer_json import oracle_of
 from tokenizers import Tokenizer
 
 SEED = 20261122
@@ -192,7 +192,7 @@ def test_a_file_whose_model_makes_a_special_token(
 ) -> None:
     """`tokenizers` gives the special id for such text even where it is set to take special tokens
     as text, and for look-alikes that a normaliser makes it of."""
-    encoding, tokenizer = load_json(root), judge(json.dumps(root).encode())
+    encoding, tokenizer = load_json(root), oracle_of(json.dumps(root).encode())
     tokenizer.encode_special_tokens = True
     special = encoding.special_tokens["EOS"]
     assert special in tokenizer.encode("EOS").ids

@@ -22,7 +22,7 @@ from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hard_text import random_texts
-from support.tokenizer_json import ADDED, KINDS, SPECIAL, judge, made
+from support.tokenizer_json import ADDED, KINDS, SPECIAL, made, oracle_of
 
 SEED = 20261121
 
@@ -64,7 +64,7 @@ def test_ids_places_and_text_are_those_of_tokenizers(
     backend: BackendName, kind: str, tmp_path: Path
 ) -> None:
     data = made(kind)
-    encoding, oracle = load(data, tmp_path, backend), judge(data)
+    encoding, oracle = load(data, tmp_path, backend), oracle_of(data)
     for text in texts(kind, [token.encode() for token in oracle.get_vocab()]):
         for allowed in (False, True):
             oracle.encode_special_tokens = not allowed
@@ -95,7 +95,7 @@ def test_the_core_says_where_tokens_start_as_the_reference_does(kind: str, tmp_p
     reference, core = load(data, tmp_path, "reference"), load(data, tmp_path, "native")
     assert core.backend == "native"
     rng = random.Random(f"{SEED} {kind}")
-    tokens = [token.encode() for token in judge(data).get_vocab()]
+    tokens = [token.encode() for token in oracle_of(data).get_vocab()]
     for text in rng.sample(list(texts(kind, tokens)), 60):
         options: dict[str, Any] = {
             "allowed_special": rng.choice(["all", ()]),
@@ -114,7 +114,7 @@ def test_random_text_has_the_ids_of_tokenizers(
 ) -> None:
     data = made(kind)
     encoding = load(data, tmp_path_factory.mktemp("made"), "reference")
-    oracle = judge(data)
+    oracle = oracle_of(data)
     oracle.encode_special_tokens = True
     assert encoding.encode_ordinary(text) == oracle.encode(text, add_special_tokens=False).ids
 
@@ -138,7 +138,7 @@ def test_a_special_token_must_be_allowed_in_whatever_form_it_comes(
 def test_an_operator_may_make_added_tokens_special(backend: BackendName, tmp_path: Path) -> None:
     data = made("byte level")
     always = load(data, tmp_path, backend)
-    tool = judge(data).token_to_id("<tool>")
+    tool = oracle_of(data).token_to_id("<tool>")
     assert tool in always.encode("a <tool>")
     assert "<tool>" not in always.special_tokens
     guarded = load(data, tmp_path, backend, also_special=("<tool>",))
@@ -153,7 +153,7 @@ def test_a_vocabulary_without_merges_is_one(backend: BackendName, tmp_path: Path
     """Found by fuzzing: an array without items is at an address that the core refused."""
     data = b'{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
     ids = load(data, tmp_path, backend).encode("abba")
-    assert ids == judge(data).encode("abba").ids == [0, 1, 1, 0]
+    assert ids == oracle_of(data).encode("abba").ids == [0, 1, 1, 0]
 
 
 def test_one_large_id_allocates_nothing_for_the_ids_below_it(
@@ -184,7 +184,7 @@ def test_offsets_never_decrease_where_tokens_stand_in_another_order(
         {**first, "content": "\u2003", "id": added + 1, "lstrip": True},
     ]
     data = json.dumps(content).encode()
-    encoding, oracle = load(data, tmp_path, backend), judge(data)
+    encoding, oracle = load(data, tmp_path, backend), oracle_of(data)
     text = "a☃éab☃☃é é☃"
     ids, starts = encoding.encode_with_offsets(text)
     assert ids == oracle.encode(text, add_special_tokens=False).ids

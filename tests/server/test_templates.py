@@ -21,7 +21,7 @@ from support.streaming import (
     count_config,
     encode_config,
 )
-from support.tokenizer_json import framed, judge, template
+from support.tokenizer_json import framed, oracle_of, template
 from tokenizers import processors
 
 DATA = {"ranks": framed("byte level", template("<s> $A </s>"))}
@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def oracle(name: str, text: str) -> list[int]:
-    judged = judge(DATA[name])
+    judged = oracle_of(DATA[name])
     judged.encode_special_tokens = True  # those that the text contains stay text
     ids: list[int] = judged.encode(text).ids
     return ids

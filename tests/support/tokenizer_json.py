@@ -254,7 +254,7 @@ def trained(
     return tokenizer.to_str().encode()
 
 
-def judge(data: bytes) -> Tokenizer:
+def oracle_of(data: bytes) -> Tokenizer:
     """`tokenizers` itself, with the file."""
     return Tokenizer.from_str(data.decode())
 
