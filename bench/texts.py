@@ -1,4 +1,4 @@
-"""The texts of the benchmarks: files that the command names, or the texts of one folder.
+"""The texts of the benchmarks: files named on the command line, or the texts of a folder.
 
 The folder is `$BYTEPAIR_CORPORA`. Without it, texts are made in build/texts of what every clone
 has: the documentation and code of this repository, and of Python's standard library. The same
@@ -34,7 +34,7 @@ def english() -> bytes:
 
 
 def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[Path]]:
-    """The arguments of a command, and its texts; ends the command if there are none."""
+    """Parse the arguments of a command and read its texts; ends the command if there are none."""
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="UTF-8 texts")
     arguments = parser.parse_args()
     texts: list[Path] = arguments.files or corpora()
@@ -44,7 +44,7 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[Pa
 
 
 def _made() -> Path:
-    """Write the texts that every clone has; returns their folder."""
+    """Write the texts of a fresh clone; returns their folder."""
     _MADE.mkdir(parents=True, exist_ok=True)
     for name, files in {
         "english_docs": [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")],

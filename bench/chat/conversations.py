@@ -1,4 +1,4 @@
-"""Random conversations: texts that begin and end badly, and that spell control tokens."""
+"""Random conversations, whose texts have hard beginnings and ends and contain control tokens."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SCHEMAS: tuple[Any, ...] = (
 
 
 class Conversations:
-    """Makes them, from a seed.
+    """Makes random conversations from a seed.
 
     Attributes:
         with_special: Whether texts may contain special tokens.
@@ -68,12 +68,12 @@ class Conversations:
         return self.random.random() < share
 
     def text(self) -> str:
-        """Some text, now and then empty."""
+        """A random text, sometimes empty."""
         pool = PLAIN + SPELLINGS if self.with_special else PLAIN
         return "".join(self.random.choices(pool, k=self.random.randint(0, 4)))
 
     def said(self) -> str:
-        """Text that is more than white space."""
+        """A random text that is not only white space."""
         return f"{self.text()}word{self.text()}"
 
     def name(self) -> str:

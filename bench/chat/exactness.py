@@ -32,7 +32,7 @@ Compare = Callable[[int], bool]
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: gives for a seed whether both agree."""
+    """One comparison: a function from a seed to whether both results are equal."""
 
     format: str
     oracle: str
@@ -173,7 +173,7 @@ def llama_row() -> Row:
 
 @dataclass(frozen=True)
 class Template:
-    """How a format meets a published template."""
+    """A format and the published template that it is compared with."""
 
     format: str
     vocabulary: str

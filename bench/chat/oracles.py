@@ -1,4 +1,4 @@
-"""What publishers' own libraries make of a chat."""
+"""Chats rendered and encoded by the publishers' own libraries."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def template(name: str, text: str | None = None, which: str = "default") -> Call
 
 @cache
 def llama() -> Any:
-    """Meta's reference."""
+    """Meta's reference implementation."""
     from llama_models.llama3.chat_format import ChatFormat
     from llama_models.llama3.tokenizer import Tokenizer
 

@@ -18,7 +18,7 @@ from bench.formats.vocabularies import FOLDER
 
 @dataclass(frozen=True)
 class Published:
-    """A template, and how conversations reach it.
+    """A template and the conversations that it accepts.
 
     Attributes:
         config: The file of the template.
@@ -104,7 +104,7 @@ def _refuses(
 
 
 def _encoding(published: Published) -> Encoding:
-    """The encoding, in which every token that the template spells is a control token."""
+    """The encoding, with every token that occurs in the template as a special token."""
     config = json.loads((FOLDER / f"{published.config}.config.json").read_text())
     spelled = json.dumps(config["chat_template"], ensure_ascii=False)
     file = FOLDER / f"{published.vocabulary}.json"

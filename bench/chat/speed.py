@@ -66,7 +66,7 @@ Request = tokenizer_pb2.CountRequest | chat_pb2.CountChatRequest | chat_pb2.FitC
 
 
 def show(server: Server, base_name: str, base: Request, name: str, asked: Request) -> None:
-    """The CPU of two requests, alternately, and their ratio."""
+    """Measure the CPU time of two requests, alternately, and print it with the ratio."""
     found: dict[str, list[float]] = {base_name: [], name: []}
     for _ in range(ROUNDS):
         for each, request in ((base_name, base), (name, asked)):
@@ -83,7 +83,7 @@ def show(server: Server, base_name: str, base: Request, name: str, asked: Reques
 
 
 def show_hostile(server: Server) -> None:
-    """The CPU of chats whose cost is not in their text."""
+    """Measure chats that cost more than their text."""
     empty = [chat_pb2.ChatMessage(role="user")] * 1_000_000
     nested = "[" * 500_000 + "]" * 500_000
     deep = '{"name":"f","parameters":' + '{"properties":{"a":' * 20_000 + "{}" + "}}" * 20_000 + "}"
@@ -121,7 +121,7 @@ def show_hostile(server: Server) -> None:
 
 
 def show_spinning() -> None:
-    """The CPU of templates that would not end, until each is stopped."""
+    """Measure templates in endless loops until they are stopped."""
     encoding = get_encoding(ENCODING)
     chat_of_one = [{"role": "user", "content": "hello"}]
     found = []

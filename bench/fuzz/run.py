@@ -1,4 +1,4 @@
-"""Fuzzes one target by libFuzzer, guided by which lines of Python ran.
+"""Fuzz one target with libFuzzer, guided by coverage of Python lines.
 
     make fuzz-text SECONDS=3600
 
@@ -25,7 +25,7 @@ from support.streaming import DecodeRequest, EncodeRequest, decode_config, encod
 
 
 def seeds(target: str) -> list[bytes]:
-    """What to begin with."""
+    """The seed corpus of a target."""
     if target == "request":
         count = tokenizer_pb2.CountRequest(
             encoding="cl100k_base", text="héllo", allowed_special=["<|endoftext|>"], limit=3

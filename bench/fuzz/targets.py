@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes bytes, and raises where something is not as it must be."""
+"""The targets of the fuzzer: each takes bytes, and raises if a result is wrong."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _service() -> Service:
 
 
 def _expected(error: Exception) -> None:
-    """Raises the error again unless the table of failures knows it."""
+    """Raise the error again, unless it is one that the service maps to a status."""
     if failure_of(error) is None:
         raise error
 
 
 def request(data: bytes) -> None:
-    """Bytes as the request of an RPC, which the first byte chooses."""
+    """Parse the bytes as the request of an RPC, which the first byte selects."""
     if not data:
         return
     methods = sorted(METHODS)
@@ -51,7 +51,7 @@ def request(data: bytes) -> None:
 
 
 def stream(data: bytes) -> None:
-    """Bytes as the messages of a stream, each with its length before it."""
+    """Parse the bytes as the length-prefixed messages of a stream."""
     if not data:
         return
     sessions = sorted(SESSIONS)
@@ -86,7 +86,7 @@ def _twins() -> tuple[Encoding, Encoding, tiktoken.Encoding]:
 
 
 def text(data: bytes) -> None:
-    """Bytes as text and as ids, into the core, the reference and tiktoken."""
+    """Pass the bytes as text and as ids to the core, the reference and tiktoken."""
     native, reference, oracle = _twins()
     read = data.decode("utf-8", "ignore")
     ids = native.encode_ordinary(read)
@@ -108,7 +108,7 @@ def text(data: bytes) -> None:
 
 
 def vocabulary(data: bytes) -> None:
-    """Bytes as a vocabulary file, of every name that a format is known by."""
+    """Load the bytes as a vocabulary file of every format."""
     if not data:
         return
     names = ("x.tiktoken", "tokenizer.json", "tekken.json", "x.model", "x.bin")

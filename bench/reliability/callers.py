@@ -18,7 +18,7 @@ GIVES_WAY: Final = 10
 
 @contextmanager
 def on_cores(cores: Collection[int]) -> Iterator[None]:
-    """Start processes on some cores; on any if there are none."""
+    """Start processes on the given cores; on any if none are given."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores or before)
     try:
@@ -46,13 +46,13 @@ def start_load(
 
 
 def has_printed(load: subprocess.Popen[str]) -> bool:
-    """Whether its time is over."""
+    """Whether a load has finished."""
     assert load.stdout is not None
     return bool(select([load.stdout], [], [], 0)[0])
 
 
 def result_of(load: subprocess.Popen[str]) -> tuple[float, float, float]:
-    """Wait for a load. Returns the calls that were answered, refused and failed, by second."""
+    """Wait for a load. Returns its answered, refused and failed calls per second."""
     printed, _ = load.communicate(timeout=120)
     good, refused, failed = map(float, printed.split())
     return good, refused, failed

@@ -1,4 +1,4 @@
-"""The faults of the matrix: each causes one beside ordinary callers, and reports what it did."""
+"""The faults of the matrix: each causes one beside ordinary callers and returns its row."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TWO: Final = (*ONE, "--workers", "2")
 
 @dataclass
 class Row:
-    """One line of the table.
+    """One row of the table.
 
     Attributes:
         fault: What happened.
@@ -72,7 +72,7 @@ class Row:
 
 @contextmanager
 def served(*flags: str, cores: Collection[int] = ()) -> Iterator[tuple[RunningServer, Seen]]:
-    """A server, on some cores, and bystanders, on any."""
+    """A server on given cores, and bystanders on any."""
     with ExitStack() as stack:
         with on_cores(cores):
             server = stack.enter_context(RunningServer(*flags))
@@ -83,7 +83,7 @@ def served(*flags: str, cores: Collection[int] = ()) -> Iterator[tuple[RunningSe
 
 
 def nothing() -> Row:
-    """What the others compare with."""
+    """No fault: the baseline of the other rows."""
     with served(*TWO) as (_, seen):
         sleep(SECONDS)
     return Row("none", "–", seen)
@@ -104,7 +104,7 @@ def hostile(name: str, *flags: str) -> Row:
 
 
 def _still_held(server: RunningServer) -> float:
-    """Calls that hold a slot although those who made them are gone for seconds."""
+    """Number of slots held by calls whose callers disconnected seconds ago."""
     until = monotonic() + 5
     while (held := server.metric("bytepair_in_flight")) and monotonic() < until:
         sleep(0.05)
@@ -191,7 +191,7 @@ def _close(servers: list[RunningServer]) -> None:
 
 
 def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
-    """Streams of about a second: how many came whole, lost something, were refused."""
+    """Run streams of about a second; returns how many were complete, incomplete and refused."""
     whole = lost = drained = 0
     with TokenizerClient(target, encoding=ENCODING) as client:
         ids = client.encode(TEXT[:670])
@@ -218,7 +218,7 @@ def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
 
 
 def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
-    """Streams without an end: how many came whole until they were stopped, and lost something."""
+    """Run endless streams; returns how many were complete until stopped, and incomplete."""
     whole = lost = 0
     with TokenizerClient(target, encoding=ENCODING, timeout=None) as client:
         ids = client.encode(TEXT)
@@ -244,7 +244,7 @@ def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
 
 
 def large_inputs() -> Row:
-    """1 MiB texts as fast as one client can send them, beside what small ones took before."""
+    """1 MiB texts as fast as one client can send them, beside small calls."""
     with served(*TWO) as (server, seen):
         sleep(SECONDS)
         median, p99 = seen.percentile_ms(50), seen.percentile_ms(99)
@@ -282,7 +282,7 @@ def overload(text_bytes: int) -> Row:
 
 
 def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
-    """Ask for health some fifty times a second, at least once."""
+    """Call health some fifty times a second, at least once."""
     health: Any = health_pb2_grpc.HealthStub(server.channel)
     checks = Seen()
     while True:
@@ -295,7 +295,7 @@ def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
 
 
 def cancelled_work() -> Row:
-    """Texts of many megabytes whose calls are cancelled."""
+    """Cancelled calls with texts of many megabytes."""
     text = "".join(chr(0x4E00 + i * 7919 % 20000) for i in range(30 * MIB))
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
     given_up, freed = 0, 0.0
@@ -330,7 +330,7 @@ def _cpu(pid: int) -> float:
 
 
 def no_descriptors() -> Row:
-    """More connections than the server may have open files."""
+    """More connections than the server has file descriptors."""
     with served(*ONE, "--workers", "1") as (server, seen):
         limit = descriptors_of(server.pid) + 8
         before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
@@ -351,7 +351,7 @@ def no_descriptors() -> Row:
 
 
 def full_disk() -> Row:
-    """Where the log goes is full; nothing else is ever written."""
+    """A full disk under the log."""
     address = free_port()
     command = [sys.executable, "-m", "bytepair_server.cli", *ONE, "--grpc-address", address]
     with Path("/dev/full").open("w", encoding="utf-8") as full:

@@ -1,4 +1,4 @@
-"""The fault matrix: faults, and what ordinary callers see of them.
+"""The fault matrix: faults, and their effect on ordinary callers.
 
     make reliability
 

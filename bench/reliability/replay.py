@@ -41,7 +41,7 @@ POLICY: Final = {
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Answers each message with itself; new streams are refused once it drains."""
+    """Echoes each message; refuses new streams while it drains."""
 
     def __init__(self) -> None:
         self.draining = False
@@ -70,7 +70,7 @@ async def serve(port: int) -> None:
 
 
 def call(channel: grpc.Channel) -> str:
-    """One stream. Returns how it ended."""
+    """Run one stream. Returns how it ended."""
     numbers = range(random.choice([10, 40]))
 
     def messages() -> Iterator[bytes]:

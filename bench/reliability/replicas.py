@@ -1,4 +1,4 @@
-"""Streams while their replicas are killed all the time: how many break, or give another text.
+"""Streams while replicas are killed: how many break, or give another text.
 
     PYTHONPATH=tests:. python -m bench.reliability.replicas [STREAMS]
 
@@ -48,7 +48,7 @@ class Replicas:
         self.pids = [server.pid for server in self._running]
 
     def kill_until(self, over: threading.Event) -> None:
-        """Kill one after another, and start it again."""
+        """Kill and restart one replica after another."""
         while not over.is_set():
             index = self.kills % 3
             os.kill(self._running[index].pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ class Replicas:
             sleep(0.2)
 
     def close(self) -> None:
-        """Stop them."""
+        """Stop all replicas."""
         for server in self._running:
             server.close()
 
@@ -80,7 +80,7 @@ def killed_in_turn() -> Iterator[Replicas]:
 
 
 def outcome(client: TokenizerClient, ids: list[int], text: str) -> str:
-    """What becomes of one stream."""
+    """Run one stream; returns its outcome."""
 
     def slowly() -> Iterator[int]:
         for token_id in ids:
@@ -95,7 +95,7 @@ def outcome(client: TokenizerClient, ids: list[int], text: str) -> str:
 
 
 def stream(target: str, streams: int) -> Counter[str]:
-    """The outcomes of a number of streams, some of them at one time."""
+    """Run a number of streams, some at once; returns their outcomes."""
     with TokenizerClient(target, encoding=ENCODING) as client:
         ids = client.encode(TEXT)[:IDS]
         text = client.decode(ids)

@@ -1,4 +1,4 @@
-"""Mixed load with faults for an hour: does memory, or anything else, grow?
+"""Mixed load with faults for an hour: do memory, threads or descriptors grow?
 
     make soak                 an hour
     make soak MINUTES=15
@@ -47,7 +47,7 @@ MOST_MIB = 512
 
 
 def mixed(target: str, over: threading.Event, seed: int) -> None:
-    """Calls of every kind and size, some cancelled, some streams left in the middle."""
+    """Make calls of every kind and size; cancel some, and abandon some streams."""
     rng = random.Random(seed)
     with TokenizerClient(target, encoding=ENCODING, timeout=20) as client:
         while not over.is_set():

@@ -1,4 +1,4 @@
-"""Ordinary callers, and what a fault does to them."""
+"""Ordinary callers (bystanders), and the effect of a fault on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAUSE_SECONDS: Final = 0.01
 
 @dataclass
 class Seen:
-    """What the bystanders saw.
+    """The latencies and failures of the bystanders.
 
     Attributes:
         calls: Calls that were answered.
@@ -44,13 +44,13 @@ class Seen:
         return 1000 * max(self.latencies, default=0.0)
 
     def percentile_ms(self, percent: float) -> float:
-        """Of the calls so far; 0 before the first."""
+        """A percentile of the calls so far; 0 before the first."""
         ordered = sorted(self.latencies)
         return 1000 * ordered[int(percent / 100 * (len(ordered) - 1))] if ordered else 0.0
 
 
 def tree(pid: int) -> list[int]:
-    """A process and its children."""
+    """The ids of a process and its children."""
     with suppress(OSError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [pid, *(each for child in children for each in tree(int(child)))]
@@ -58,7 +58,7 @@ def tree(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Resident bytes of a server's processes; what they share is counted once (PSS).
+    """Resident bytes of a server's processes; shared memory is counted once (PSS).
 
     Code and tables in files are left out: some 10 to 20 MiB, of which the share of these
     processes changes with what else runs on the machine.
@@ -90,7 +90,7 @@ def descriptors_of(pid: int) -> int:
 
 @contextmanager
 def bystanders(target: str, pids: list[int], number: int = 2) -> Iterator[Seen]:
-    """Callers of Count of 1 KiB, one call after the other, as long as the block runs.
+    """Run callers that count 1 KiB in a loop while the block runs.
 
     Args:
         target: Where they call.
@@ -133,6 +133,6 @@ def bystanders(target: str, pids: list[int], number: int = 2) -> Iterator[Seen]:
 
 
 def free_port() -> str:
-    """An address of loopback that was free just now."""
+    """A loopback address with a free port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""The picture of a curve: its panels side by side, as SVG that is the same for the same figures."""
+"""The chart of a curve: its panels side by side, as SVG that depends on the figures alone."""
 
 from __future__ import annotations
 

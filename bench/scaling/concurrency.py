@@ -1,4 +1,4 @@
-"""What calls cost and how long they take, against how many are under way at once."""
+"""Cost and latency of calls against the number of calls in flight."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(quick: bool) -> list[Row]:
 
 
 def one(server: Server, size: int, in_flight: int) -> Row:
-    """A number of calls in flight, for some time."""
+    """Measure one number of calls in flight."""
     before = server.ended()
     found = measure(
         server,

@@ -1,4 +1,4 @@
-"""A curve: what is measured against what, as rows, and how they are shown and drawn."""
+"""A curve: its rows of measurements, its table and its panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Column:
     style: str = ",.0f"
 
     def cell(self, row: Row) -> str:
-        """What stands in this column for a row."""
+        """The cell of this column in a row."""
         value = row.get(self.key)
         if value is None:
             return "–"
@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing.
+    """One panel of a chart.
 
     Attributes:
         title: What goes up, with the unit.
@@ -66,7 +66,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Curve:
-    """What is measured against what.
+    """A measurement against a variable.
 
     Attributes:
         name: The stem of its picture.
@@ -97,7 +97,7 @@ class Curve:
 
 
 def medians(rounds: Sequence[Sequence[Row]]) -> list[Row]:
-    """The rows of several rounds as one: the median of each figure, and the words as they are."""
+    """The rows of several rounds as one: the median of each figure; words are kept."""
     return [
         {key: _median([row[key] for row in same]) for key in same[0]}
         for same in zip(*rounds, strict=True)

@@ -23,14 +23,14 @@ ROUNDS, SECONDS = 5, 0.5
 
 
 def rows(quick: bool) -> list[Row]:
-    """Measure; the numbers take turns."""
+    """Measure the numbers of encodings alternately."""
     numbers = range(1, len(ENCODINGS) + 1)
     with on_core():
         return medians([[one(number) for number in numbers] for _ in range(2 if quick else ROUNDS)])
 
 
 def one(number: int) -> Row:
-    """A server with the first encodings, and what one more worker adds to two."""
+    """Measure a server with the first `number` encodings, and the memory of one more worker."""
     names = ENCODINGS[:number]
     began = time.perf_counter()
     with service(1, SERVER_CORE, encodings=names) as server:
@@ -54,7 +54,7 @@ def one(number: int) -> Row:
 
 
 def counting(server: Server, names: tuple[str, ...]) -> float:
-    """The median time of Counts of different texts by all encodings in turns, microseconds."""
+    """The median time of Counts of different texts, over all encodings, in microseconds."""
     requests = itertools.cycle(
         tokenizer_pb2.CountRequest(
             encoding=names[index % len(names)], text=prose(TEXT_BYTES, start=index * TEXT_BYTES)

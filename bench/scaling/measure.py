@@ -1,4 +1,4 @@
-"""How does the service grow? Measures its curves, prints them as tables and draws them.
+"""Measure how the service scales: print its curves as tables and draw them.
 
     make bench-scaling                       all of them: half an hour on two cores, nothing beside
     make bench-scaling CURVES=concurrency    one of them
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def measure(curve: Curve, quick: bool) -> None:
-    """Measure a curve, and keep its figures."""
+    """Measure a curve and save its figures."""
     about = (
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
         f"grpcio {grpc.__version__}, {os.cpu_count()} cores, "
@@ -58,7 +58,7 @@ def measure(curve: Curve, quick: bool) -> None:
 
 
 def show(curve: Curve) -> None:
-    """Print and draw what was last measured of a curve."""
+    """Print and draw the saved figures of a curve."""
     kept = json.loads((FIGURES / f"{curve.name}.json").read_text())
     print(f"\n{curve.title} ({kept['about']})\n{curve.table(kept['rows'])}", flush=True)
     if curve.panels:

@@ -25,13 +25,13 @@ MESSAGE = stream_pb2.DecodeStreamRequest(ids=[9906]).SerializeToString()
 
 
 def rows(quick: bool) -> list[Row]:
-    """Measure, each number on a server of its own: memory that is free is not all given back."""
+    """Measure each number on a server of its own, because freed memory is not all returned."""
     with on_core():
         return medians([[one(number) for number in STREAMS] for _ in range(1 if quick else ROUNDS)])
 
 
 def one(number: int) -> Row:
-    """A number of streams: idle, then busy."""
+    """Measure a number of streams, idle and then busy."""
     with service(1, SERVER_CORE) as server:
         warm = Connection(server.port)
         open_streams(warm, WARM_STREAMS)
@@ -71,7 +71,7 @@ def beside(server: Server) -> float:
 
 
 def exchange(server: Server, opened: list[tuple[Connection, list[int]]]) -> tuple[float, float]:
-    """One id under way on each stream; messages a second, and microseconds of CPU for each."""
+    """Keep one id in flight on each stream. Returns messages a second, and CPU µs of each."""
     for connection, streams in opened:
         give_one_id(connection, streams)
     before, began = server.cpu_seconds(), time.perf_counter()

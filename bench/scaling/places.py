@@ -1,4 +1,4 @@
-"""Where things run: the server on one core, the load and what is measured beside it on another."""
+"""Cores: the server on one, the load and the peers on another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.service.load import LOAD_CORE, Server
 
 @contextmanager
 def on_core(core: int = LOAD_CORE) -> Iterator[None]:
-    """Keep this thread, and what it starts, on a core while the block runs."""
+    """Pin this thread, and the processes that it starts, to a core while the block runs."""
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -26,7 +26,7 @@ def on_core(core: int = LOAD_CORE) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a server's processes together, in bytes.
+    """Total memory of a server's processes, in bytes.
 
     Attributes:
         resident: As each process sees it: what they share counts for each.
@@ -50,7 +50,7 @@ def memory(server: Server) -> Memory:
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls one after the other; times in microseconds.
+    """The times of consecutive calls, in microseconds.
 
     Attributes:
         median: Of how long they took.
@@ -64,7 +64,7 @@ class Calls:
 
 
 def calls(server: Server, call: Callable[[], object], seconds: float) -> Calls:
-    """Call, one after the other, and at least once.
+    """Make consecutive calls, at least one.
 
     Args:
         server: What is called.

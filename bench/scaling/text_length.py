@@ -1,4 +1,4 @@
-"""The cost of a Count against the length of its text: as one call, and as a stream."""
+"""The cost of a Count against the length of its text, as one call and as a stream."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ CALL, STREAM = "call", "stream"
 
 
 def count_of(size: int) -> Shape:
-    """A Count of this many bytes."""
+    """A Count request with this many bytes."""
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=prose(size))
     return Shape(f"Count {size:,} B", "Count", request.SerializeToString(), b"", None)
 
 
 def rows(quick: bool) -> list[Row]:
-    """Measure: by calls, then by streams."""
+    """Measure calls, then streams."""
     with on_core():
         return medians([one_round() for _ in range(1 if quick else ROUNDS)])
 
 
 def one_round() -> list[Row]:
-    """On a server of its own."""
+    """Measure one round on a new server."""
     with service(1, SERVER_CORE) as server:
         found = [by_call(server, size) for size in CALL_BYTES]
         with TokenizerClient(f"127.0.0.1:{server.port}", encoding=ENCODING) as client:
@@ -45,7 +45,7 @@ def one_round() -> list[Row]:
 
 
 def by_call(server: Server, size: int) -> Row:
-    """As one request, sent by h2load."""
+    """Measure one request, sent by h2load."""
     shape = count_of(size)
     busy = measure(server, shape, IN_FLIGHT, SECONDS, connections=1, core=LOAD_CORE)
     alone = measure(server, shape, 1, SECONDS, connections=1, core=LOAD_CORE)
@@ -60,7 +60,7 @@ def by_call(server: Server, size: int) -> Row:
 
 
 def by_stream(server: Server, client: TokenizerClient, size: int) -> Row:
-    """In pieces, sent by the project's client."""
+    """Measure a stream, sent by the project's client."""
     text = prose(size)
     found = calls(server, lambda: client.count_stream([text]), SECONDS)
     return {
@@ -73,7 +73,7 @@ def by_stream(server: Server, client: TokenizerClient, size: int) -> Row:
 
 
 def engine(size: int) -> Row:
-    """Microseconds of the engine alone, here: the same text again, and another each time."""
+    """Microseconds of the engine alone, in this process: of a repeated text, and of new texts."""
     encoding = bytepair_engine.get_encoding(ENCODING, threads=1)
     same = prose(size)
     offsets = itertools.cycle(range(0, WINDOW, size))
@@ -86,7 +86,7 @@ def engine(size: int) -> Row:
 
 
 def timed(text: Callable[[], str], count: Callable[[str], int]) -> float:
-    """Microseconds of CPU time for one count, in the mean over a tenth of a second."""
+    """CPU microseconds of one count: the mean over a tenth of a second."""
     spent, done = 0.0, 0
     while spent < 0.1:
         made = text()

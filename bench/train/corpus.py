@@ -1,4 +1,4 @@
-"""Mixed text of any size, made of the corpora by a seed: documents of some thousand characters.
+"""A corpus of any size: documents of some thousand characters, cut from the texts by a seed.
 
 What exceeds the size of the corpora is made of them again, with words that are new: in each further
 pass one long word in eight gets the second half of another one. So pre-tokens go on growing with
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def documents(megabytes: int) -> list[str]:
-    """Documents of this many megabytes of UTF-8 together, from build/ if they were made before."""
+    """Documents with this many megabytes of UTF-8 in all; kept in build/."""
     file = REPOSITORY / "build" / "bench-train" / f"{megabytes}.txt"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How fast is training beside its peers, and in how much memory?
+"""Time and memory of training beside its peers.
 
     make bench-train                            10 and 100 MB, 8k and 32k: an hour
     python -m bench.train.measure --sizes 10    a smaller run
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def cell(megabytes: int, vocabulary: int, names: list[str], rounds: int, limit: int) -> None:
-    """Measure one size of text and of vocabulary, and print it."""
+    """Measure and print one size of text and vocabulary."""
     results: dict[str, list[Found]] = {name: [] for name in names}
     for number in range(rounds):
         for name in names:
@@ -78,7 +78,7 @@ def cell(megabytes: int, vocabulary: int, names: list[str], rounds: int, limit: 
 
 
 def run(name: str, megabytes: int, vocabulary: int, limit: int) -> Found | None:
-    """Train once in a process of its own; None if that fails or takes too long."""
+    """Train once in a new process; None if that fails or takes too long."""
     command = [sys.executable, "-m", "bench.train.measure"]
     try:
         done = subprocess.run(

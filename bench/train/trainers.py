@@ -1,4 +1,4 @@
-"""The trainers that are measured, each as one function from documents to tokens in order."""
+"""The trainers to measure, each as a function from documents to tokens in order."""
 
 from __future__ import annotations
 
