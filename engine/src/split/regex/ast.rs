@@ -1,22 +1,22 @@
-//! What a pattern says, as a tree.
+//! The syntax tree of a pattern.
 
 use regex_syntax::hir::ClassUnicode;
 
-/// How a repeat chooses its number.
+/// The order in which a repeat tries its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greed {
     Greedy,
     Lazy,
-    /// Greedy, and never reconsidered.
+    /// Greedy, without backtracking.
     Possessive,
 }
 
-/// What holds between two characters, or does not.
+/// A condition on a position between two characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assertion {
     Start,
     End,
-    /// At the end, or before a line feed that ends the text.
+    /// The end of the text, or the position before a line feed that ends the text.
     EndOrLastNewline,
     LineStart,
     LineEnd,
@@ -30,24 +30,24 @@ pub enum Node {
     /// One character of the set.
     Class(ClassUnicode),
     Concat(Vec<Node>),
-    /// The leftmost that leads to a match.
+    /// The leftmost branch that leads to a match.
     Alternation(Vec<Node>),
     Repeat {
         node: Box<Node>,
         min: u32,
-        /// None: any number.
+        /// None for no upper bound.
         max: Option<u32>,
         greed: Greed,
-        /// Of the quantifier in the pattern, in characters.
+        /// Position of the quantifier in the pattern, in characters.
         position: usize,
     },
-    /// The first match of the body, never reconsidered.
+    /// The first match of the body, without backtracking into it.
     Atomic(Box<Node>),
     Ahead {
         node: Box<Node>,
         negative: bool,
     },
-    /// Some sequence of single characters ends here.
+    /// One of the sequences of single characters ends here.
     Behind {
         sequences: Vec<Vec<ClassUnicode>>,
         negative: bool,
@@ -56,7 +56,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// Whether some match of it is empty.
+    /// Returns whether the node can match the empty string.
     pub fn is_nullable(&self) -> bool {
         match self {
             Node::Empty | Node::Ahead { .. } | Node::Behind { .. } | Node::Assertion(_) => true,
@@ -68,8 +68,8 @@ impl Node {
         }
     }
 
-    /// The sets of which one holds the first character that it matches or looks at; except for
-    /// alternatives that all start with one character, as (?i:'s|'t).
+    /// Collects the sets that the first character matched or looked at belongs to. Alternatives
+    /// that all start with the same character, as in `(?i:'s|'t)`, are left out.
     pub fn starts<'a>(&'a self, out: &mut Vec<&'a ClassUnicode>) {
         match self {
             Node::Class(class) => out.push(class),
@@ -106,14 +106,14 @@ fn share_first_character(nodes: &[Node]) -> bool {
     nodes.len() > 1 && shared.is_some() && nodes.iter().all(|node| first(node) == shared)
 }
 
-/// The only character of `class`.
+/// Returns the character of `class` if it has exactly one.
 pub fn single_of(class: &ClassUnicode) -> Option<char> {
     let mut ranges = class.iter();
     let range = ranges.next()?;
     (range.start() == range.end() && ranges.next().is_none()).then(|| range.start())
 }
 
-/// `nodes` one after the other.
+/// Matches `nodes` one after the other.
 pub fn concat(mut nodes: Vec<Node>) -> Node {
     nodes.retain(|node| *node != Node::Empty);
     match nodes.len() {
@@ -123,7 +123,7 @@ pub fn concat(mut nodes: Vec<Node>) -> Node {
     }
 }
 
-/// The first of `nodes` that leads to a match.
+/// Matches the first of `nodes` that leads to a match.
 pub fn alternation(mut nodes: Vec<Node>) -> Node {
     match nodes.len() {
         1 => nodes.remove(0),

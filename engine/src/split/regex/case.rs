@@ -1,5 +1,5 @@
-//! Sets under (?i) and beside it: what they hold, and the mixtures of them that the package `regex`
-//! misreads, which are refused.
+//! Sets under `(?i)` and outside of it, and the combinations of both that the package `regex`
+//! misreads. Those are rejected.
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -7,22 +7,22 @@ use super::ast::{Node, single_of};
 use super::parser::Flags;
 use super::property::case_closure;
 
-/// The sets of a pattern to which case matters.
+/// The sets of a pattern that depend on case.
 #[derive(Default)]
 pub struct CasedSets {
-    /// The sets and characters under (?i).
+    /// Sets and characters under `(?i)`.
     folded: Vec<ClassUnicode>,
-    /// Negated sets outside of (?i) that (?i) would narrow.
+    /// Negated sets outside of `(?i)` that `(?i)` would narrow.
     narrowable: Vec<ClassUnicode>,
 }
 
 impl CasedSets {
-    /// How many sets and characters so far are under (?i).
+    /// Returns the number of sets and characters under `(?i)` so far.
     pub fn count_folded(&self) -> usize {
         self.folded.len()
     }
 
-    /// Note a set that is written as what it does not hold.
+    /// Records a negated set.
     pub fn note_negated(&mut self, class: &ClassUnicode, flags: Flags) {
         let mut complement = class.clone();
         complement.negate();
@@ -31,14 +31,14 @@ impl CasedSets {
         }
     }
 
-    /// Note a set under (?i).
+    /// Records a set under `(?i)`.
     pub fn note_folded(&mut self, class: &ClassUnicode, flags: Flags) {
         if flags.ignore_case {
             self.folded.push(class.clone());
         }
     }
 
-    /// `class`, under (?i) if that is set.
+    /// Returns `class`, closed under case if `(?i)` is set.
     pub fn folded(&mut self, class: ClassUnicode, flags: Flags) -> ClassUnicode {
         if !flags.ignore_case {
             return class;
@@ -48,9 +48,10 @@ impl CasedSets {
         closure
     }
 
-    /// Why `regex` would not find every match of `node`, the whole pattern, if so. It looks for a
-    /// start by one set of all that a match can start with, and applies (?i) to all of it if to
-    /// any: (?i:c)|[^ab] does not match A.
+    /// Returns why `regex` would miss matches of `node`, the whole pattern; None if it finds all.
+    ///
+    /// `regex` searches for a start with one set of all first characters, and applies `(?i)` to the
+    /// whole set if any part is under it: `(?i:c)|[^ab]` does not match A.
     pub fn misread_starts(&self, node: &Node) -> Option<&'static str> {
         let mut starts = Vec::new();
         node.starts(&mut starts);
@@ -62,8 +63,10 @@ impl CasedSets {
     }
 }
 
-/// Why `regex` would not take the branches of an alternation one by one, if so: of those that are
-/// one character it makes one set. `folded` says of each branch whether (?i) is in it.
+/// Returns why `regex` would misread an alternation; None if it does not.
+///
+/// `regex` merges the branches of one character into one set. `folded` has whether `(?i)` occurs in
+/// each branch.
 pub fn misread_branches(nodes: &[Node], folded: &[bool]) -> Option<&'static str> {
     let mut all = Vec::new();
     let (mut with, mut without) = (false, false);
@@ -74,18 +77,18 @@ pub fn misread_branches(nodes: &[Node], folded: &[bool]) -> Option<&'static str>
             *if folded { &mut with } else { &mut without } = true;
         }
     }
-    // It applies (?i) to too many of them: (?i:c)|[b]|[^a] does not match A.
+    // `regex` applies (?i) to all of them: (?i:c)|[b]|[^a] does not match A.
     if with && without {
         return Some("branches of one character each, some under (?i) and some not");
     }
-    // And of these it makes one that lacks both: [^a]|[^b] does not match a.
+    // The merged set lacks both characters: [^a]|[^b] does not match a.
     let mut lacked: Vec<char> = all.into_iter().filter_map(lacking).collect();
     lacked.dedup();
     (lacked.len() > 1)
         .then_some("two branches of one character each that match all but one character")
 }
 
-/// The sets of `node` if it is one character, or of such branches of an alternation, however deep.
+/// Collects the sets of the branches of one character, in nested alternations too.
 fn single_branches<'a>(node: &'a Node, out: &mut Vec<&'a ClassUnicode>) {
     match node {
         Node::Class(class) => out.push(class),
@@ -94,7 +97,7 @@ fn single_branches<'a>(node: &'a Node, out: &mut Vec<&'a ClassUnicode>) {
     }
 }
 
-/// The character that `class` alone lacks.
+/// Returns the only character that is not in `class`; None if there is not exactly one.
 fn lacking(class: &ClassUnicode) -> Option<char> {
     let mut complement = class.clone();
     complement.negate();

@@ -1,8 +1,8 @@
-//! Sets of characters for the matcher: looked up by byte where a byte decides.
+//! Sets of characters for the matcher. The first byte of a character decides where it can.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-/// What the first byte of a character says about it.
+/// What the first byte of a character says: not in the set, in the set, or undecided.
 const OUT: u8 = 0;
 const IN: u8 = 1;
 const ASK: u8 = 2;
@@ -13,7 +13,7 @@ const ROW: usize = 128;
 /// A set of characters.
 pub struct CharSet {
     by_first_byte: [u8; 256],
-    /// Which of `rows` holds the 128 code points from 128 × the index.
+    /// Index into `rows` of the 128 code points from 128 × the position.
     index: Vec<u16>,
     rows: Vec<u128>,
 }
@@ -50,8 +50,7 @@ impl CharSet {
         set
     }
 
-    /// The set of the characters in these ranges of code points, both ends included; what is no
-    /// character is left out.
+    /// Makes a set of inclusive ranges of code points. Surrogates are left out.
     pub fn of_ranges(ranges: &[(u32, u32)]) -> Self {
         let end = |code_point, other| char::from_u32(code_point).unwrap_or(other);
         let ranges = ranges.iter().map(|&(start, last)| {
@@ -60,7 +59,7 @@ impl CharSet {
         Self::new(&ClassUnicode::new(ranges))
     }
 
-    /// Whether it has the character of this code point, which is below 0x110000.
+    /// Returns whether the set has this code point, which must be below 0x110000.
     pub fn contains(&self, code_point: u32) -> bool {
         self.has(code_point)
     }
@@ -70,7 +69,7 @@ impl CharSet {
         row >> (code_point as usize % ROW) & 1 == 1
     }
 
-    /// The length of the character at `at` if there is one in the set, or else 0.
+    /// Returns the length in bytes of the character at `at`; 0 if it is not in the set.
     #[inline(always)]
     pub fn step(&self, text: &[u8], at: usize) -> usize {
         match text.get(at) {
@@ -89,8 +88,8 @@ impl CharSet {
         if self.has(code_point) { len } else { 0 }
     }
 
-    /// Where the longest run of at most `max` characters of the set from `at` ends, and how many
-    /// they are.
+    /// Returns the end of the longest run from `at` of at most `max` characters of the set, and the
+    /// number of characters.
     #[inline(always)]
     pub fn run(&self, text: &[u8], mut at: usize, max: u32) -> (usize, u32) {
         let mut count = 0;
@@ -105,8 +104,8 @@ impl CharSet {
         (at, count)
     }
 
-    /// Where the run of characters of the set from `at` ends, or `stop` if that is nearer, which
-    /// is between two characters.
+    /// Returns the end of the run of characters of the set from `at`, or `stop` if that comes
+    /// first. `stop` must be a character boundary.
     #[inline(always)]
     pub fn run_until(&self, text: &[u8], mut at: usize, stop: usize) -> usize {
         while at < stop {
@@ -133,7 +132,7 @@ fn fill(bits: &mut [u128], start: usize, end: usize) {
     }
 }
 
-/// The first bytes that the characters of `class` have.
+/// Returns which bytes start a character of `class`.
 pub fn first_bytes(class: &ClassUnicode) -> [bool; 256] {
     let first = |character: char| {
         let mut encoded = [0; 4];
@@ -147,7 +146,7 @@ pub fn first_bytes(class: &ClassUnicode) -> [bool; 256] {
     bytes
 }
 
-/// The character at `at` of valid UTF-8, which is not its end, and its length.
+/// Returns the code point at `at`, which must be inside valid UTF-8, and its length in bytes.
 pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
     let low = |k: usize| text[at + k] as u32 & 0x3f;
     let first = text[at] as u32;
@@ -162,7 +161,7 @@ pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
     }
 }
 
-/// The start of the character that ends at `at`, which is not 0.
+/// Returns the start of the character that ends at `at`, which must not be 0.
 #[inline]
 pub fn before(text: &[u8], mut at: usize) -> usize {
     at -= 1;

@@ -1,4 +1,4 @@
-//! Sets in brackets, and escapes.
+//! Bracketed sets and escapes.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -6,17 +6,17 @@ use super::parser::{Flags, Parser};
 use super::property::{case_closure, is_cased, perl, property, single};
 use crate::split::PatternFault;
 
-/// What an escape stands for.
+/// The meaning of an escape.
 pub enum Escape {
     Character(char),
     Class {
         set: ClassUnicode,
-        /// (?i) would change it.
+        /// Whether `(?i)` would change the set.
         cased: bool,
     },
 }
 
-/// The escape whose backslash is at `start` and has been read.
+/// Parses the escape whose backslash, at `start`, has been consumed.
 pub fn escape(parser: &mut Parser, start: usize) -> Result<Escape, PatternFault> {
     let Some(letter) = parser.peek() else {
         return Err(parser.fault(start, "a backslash ends the pattern"));
@@ -87,7 +87,7 @@ fn named(parser: &mut Parser, start: usize, negate: bool) -> Result<Escape, Patt
     Ok(Escape::Class { set, cased })
 }
 
-/// The set whose bracket has been read.
+/// Parses the set whose opening bracket has been consumed.
 pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFault> {
     let start = parser.at - 1;
     let negative = parser.eat("^");
@@ -102,8 +102,8 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
         }
         match member(parser, at, at == first)? {
             Escape::Class { set, .. } => {
-                // `regex` widens a set with a class in it by the case of that class's members,
-                // except for a set of that class alone.
+                // `regex` widens a set that contains a class by the case variants of the class,
+                // unless the class is the only member.
                 if flags.ignore_case && case_closure(&set) != set {
                     return Err(parser.fault(at, "a class that is not closed under case, in (?i)"));
                 }
@@ -162,7 +162,7 @@ fn member(parser: &mut Parser, at: usize, is_first: bool) -> Result<Escape, Patt
         '-' | '&' | '|' | '~' if next == Some(character) => {
             Err(parser.fault(at, "an operator between sets: escape the character"))
         }
-        // `regex` takes it for itself at either end alone.
+        // `regex` reads it as a literal only at either end of the set.
         '-' if !is_first && next != Some(']') => {
             Err(parser.fault(at, "a hyphen that may be a range: write \\-"))
         }

@@ -1,10 +1,10 @@
-//! What the matcher asks of a place without moving: assertions, and what stands before it.
+//! Conditions that the matcher checks without moving: assertions and lookbehinds.
 
 use super::ast::Assertion;
 use super::char_set::before;
 use super::matcher::Subject;
 
-/// Whether a sequence of single characters ends at `at`.
+/// Returns whether a sequence of single characters ends at `at`.
 pub fn ends_at(subject: &Subject, sequence: &[u32], mut at: usize) -> bool {
     sequence.iter().rev().all(|&set| {
         at > 0 && {
@@ -14,7 +14,7 @@ pub fn ends_at(subject: &Subject, sequence: &[u32], mut at: usize) -> bool {
     })
 }
 
-/// Whether what an assertion says is so at `at`.
+/// Returns whether an assertion holds at `at`.
 pub fn holds(subject: &Subject, assertion: Assertion, at: usize) -> bool {
     let text = subject.text;
     let newline_at = |at: usize| text.get(at) == Some(&b'\n');

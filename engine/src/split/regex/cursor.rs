@@ -1,10 +1,10 @@
-//! Walks a text: which pre-token comes next.
+//! Iterates over the pre-tokens of a text.
 
 use super::Regex;
 use super::matcher::Matcher;
 use super::program::Program;
 
-/// Where one text is, in each of the splits in sequence; remembers what matching it has shown.
+/// The position in one text in each of the sequential splits, and the memory of their matchers.
 #[derive(Default)]
 pub struct Cursor {
     stages: Vec<Stage>,
@@ -12,13 +12,13 @@ pub struct Cursor {
     at: usize,
 }
 
-/// One split: the piece that it splits, and how far it is.
+/// One split: its current piece, and the position in it.
 #[derive(Default)]
 struct Stage {
     start: usize,
     end: usize,
     at: usize,
-    /// A match that was found behind a stretch that no match covers: it is next.
+    /// End of a match that was found behind unmatched text, which comes first.
     found: Option<usize>,
     matcher: Matcher,
 }
@@ -28,7 +28,7 @@ impl Cursor {
         Self::default()
     }
 
-    /// Begin a text.
+    /// Starts a text.
     pub fn reset(&mut self, regex: &Regex) {
         self.stages.resize_with(regex.lines.len(), Stage::default);
         for stage in &mut self.stages {
@@ -37,17 +37,17 @@ impl Cursor {
         self.at = 0;
     }
 
-    /// The end of the last pre-token.
+    /// Returns the end of the last pre-token.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Steps that the matchers took for the pieces that they are in.
+    /// Returns the number of steps that the matchers took in their current pieces.
     pub fn steps(&self) -> u64 {
         self.stages.iter().map(|stage| stage.matcher.steps).sum()
     }
 
-    /// Remember from the first step on.
+    /// Remembers from the first step on.
     #[cfg(test)]
     pub fn always_remember(&mut self) {
         for stage in &mut self.stages {
@@ -55,7 +55,8 @@ impl Cursor {
         }
     }
 
-    /// The end of the next pre-token of `text`, which is the text since `reset`.
+    /// Returns the end of the next pre-token; None at the end. `text` must be the same since
+    /// `reset`.
     #[inline]
     pub fn next_end(&mut self, regex: &Regex, text: &[u8]) -> Option<usize> {
         if self.at == text.len() {
@@ -66,7 +67,8 @@ impl Cursor {
     }
 }
 
-/// The end of the piece of the last of `lines` that starts at `from`, which is not the end.
+/// Returns the end of the piece of the last of `lines` that starts at `from`, which must be before
+/// the end of the text.
 fn next_end(stages: &mut [Stage], lines: &[Program], text: &[u8], from: usize) -> usize {
     let (Some((stage, earlier)), Some((program, before))) =
         (stages.split_last_mut(), lines.split_last())
@@ -86,7 +88,7 @@ impl Stage {
         self.matcher.reset();
     }
 
-    /// The end of the next piece of this stage's own piece.
+    /// Returns the end of the next part of this stage's piece.
     #[inline]
     fn next(&mut self, program: &Program, text: &[u8]) -> usize {
         if let Some(end) = self.found.take() {
@@ -107,7 +109,7 @@ impl Stage {
     }
 }
 
-/// The start and the end of the first match at or after `from`.
+/// Returns the start and the end of the first match at or after `from`.
 #[inline]
 fn first_match(
     matcher: &mut Matcher,
@@ -128,14 +130,15 @@ fn first_match(
     None
 }
 
-/// Finds the successive matches of a pattern of one line in one piece.
+/// Finds successive matches of a pattern of one line in one piece.
 #[derive(Default)]
 pub struct Searcher {
     matcher: Matcher,
 }
 
 impl Searcher {
-    /// The start and the end of the first match at or after `from`, which never falls.
+    /// Returns the start and the end of the first match at or after `from`, which must not
+    /// decrease.
     pub fn next(&mut self, regex: &Regex, piece: &[u8], from: usize) -> Option<(usize, usize)> {
         first_match(&mut self.matcher, regex.lines.first()?, piece, from)
     }

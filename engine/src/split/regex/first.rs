@@ -1,5 +1,5 @@
-//! What a match can start with: branches that the next byte rules out are never tried, and runs
-//! that would never be shortened are never remembered.
+//! First-byte analysis. Branches that the next byte rules out are not tried, and runs that are
+//! never shortened are not remembered.
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -7,7 +7,7 @@ use super::ast::Assertion;
 use super::char_set;
 use super::program::{Instruction, Pc};
 
-/// Where a match from some instruction can start, at least.
+/// The bytes that a match from some instruction can start with, or more.
 #[derive(Clone, PartialEq)]
 pub struct First {
     pub bytes: [bool; 256],
@@ -33,7 +33,7 @@ impl First {
     }
 }
 
-/// For each instruction, by the least fixed point.
+/// Computes the first bytes of each instruction, as the least fixed point.
 pub fn first_bytes(instructions: &[Instruction], sets: &[ClassUnicode]) -> Vec<First> {
     let of_sets: Vec<[bool; 256]> = sets.iter().map(char_set::first_bytes).collect();
     let mut firsts = vec![NOWHERE; instructions.len()];
@@ -99,7 +99,7 @@ fn first_of(instruction: &Instruction, firsts: &[First], sets: &[[bool; 256]]) -
             first.bytes[b'\n' as usize] = at(*next).bytes[b'\n' as usize];
             first
         }
-        // A body that can be empty starts anywhere: its end accepts.
+        // A body that can be empty can start with any byte, because its end accepts.
         Instruction::Atomic { body, .. } => at(*body).clone(),
         Instruction::Ahead { next, .. }
         | Instruction::AheadClass { next, .. }
@@ -108,7 +108,7 @@ fn first_of(instruction: &Instruction, firsts: &[First], sets: &[[bool; 256]]) -
     }
 }
 
-/// Fill the masks of every choice.
+/// Fills the masks of every choice.
 pub fn fill_choices(instructions: &mut [Instruction], firsts: &[First]) {
     for pc in 0..instructions.len() {
         let certain: Vec<bool> = match &instructions[pc] {
@@ -133,8 +133,8 @@ pub fn fill_choices(instructions: &mut [Instruction], firsts: &[First]) {
     }
 }
 
-/// Whether the rest of the program or of the body matches from `pc` whatever the text is, if
-/// something has been matched before; looked into for `depth` instructions.
+/// Returns whether the rest of the program or body matches from `pc` on any text, provided that
+/// something has been matched before. Follows at most `depth` instructions.
 fn is_certain(instructions: &[Instruction], pc: Pc, depth: usize) -> bool {
     if depth == 0 {
         return false;
@@ -150,7 +150,7 @@ fn is_certain(instructions: &[Instruction], pc: Pc, depth: usize) -> bool {
     }
 }
 
-/// Make a run possessive where a shorter one would not match either, or would never be tried.
+/// Makes a run possessive if a shorter one would not match either, or would never be tried.
 pub fn make_possessive(instructions: &mut [Instruction], sets: &[ClassUnicode]) {
     for pc in 0..instructions.len() {
         let Instruction::Run { set, next, .. } = instructions[pc] else {
@@ -165,7 +165,7 @@ pub fn make_possessive(instructions: &mut [Instruction], sets: &[ClassUnicode]) 
     }
 }
 
-/// Whether nothing that matches from `pc` starts with a character of `class`.
+/// Returns whether no match from `pc` starts with a character of `class`.
 fn excludes(
     instructions: &[Instruction],
     sets: &[ClassUnicode],

@@ -1,15 +1,16 @@
-//! Groups of every kind, and the flags that some of them set.
+//! Groups of every kind, and inline flags.
 
 use super::ast::Node;
 use super::lookbehind;
 use super::parser::{Flags, Parser};
 use crate::split::PatternFault;
 
-/// Groups in groups.
+/// Maximum depth of nested groups.
 const MAX_DEPTH: usize = 50;
 
 impl Parser<'_> {
-    /// `(?i)` at the very start; elsewhere version 0 would apply it to the whole pattern.
+    /// Parses flags at the very start, as in `(?i)`. Elsewhere version 0 would apply them to the
+    /// whole pattern.
     pub fn leading_flags(&mut self) -> Result<Flags, PatternFault> {
         let mut flags = Flags::default();
         if !self.pattern.starts_with(&['(', '?']) {
@@ -28,7 +29,7 @@ impl Parser<'_> {
         Ok(flags)
     }
 
-    /// The letters up to `:` or `)`, which is left.
+    /// Parses flag letters up to `:` or `)`, which is not consumed.
     fn set_flags(&mut self, flags: &mut Flags) -> Result<(), PatternFault> {
         let mut on = true;
         loop {
@@ -44,7 +45,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands in parentheses, the first of which was read.
+    /// Parses a group whose opening parenthesis has been consumed.
     pub fn group(&mut self, mut flags: Flags) -> Result<Node, PatternFault> {
         let start = self.at - 1;
         if self.depth == MAX_DEPTH {

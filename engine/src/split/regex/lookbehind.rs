@@ -1,6 +1,7 @@
 //! The bodies of lookbehinds: lists of sequences of single characters.
 //!
-//! Whether one of them ends at a place does not depend on the order in which they are tried.
+//! The order of the sequences does not matter: a lookbehind holds if any of them ends at the
+//! position.
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -9,7 +10,8 @@ use super::ast::{Greed, Node};
 const MAX_SEQUENCES: usize = 64;
 const MAX_LENGTH: usize = 64;
 
-/// Every sequence that `node` matches; None if they are not few and short.
+/// Returns every sequence that `node` matches; None if there are too many, or one is too long or of
+/// variable length.
 pub fn sequences(node: &Node) -> Option<Vec<Vec<ClassUnicode>>> {
     let found = match node {
         Node::Empty => vec![Vec::new()],

@@ -1,87 +1,88 @@
-//! Runs a program over a text: backtracking that remembers what it has tried.
+//! Runs a program over a text by backtracking with memoization.
 //!
-//! As long as it advances it remembers nothing; once it has spent more steps than the text it
-//! has covered allows, it remembers for each choice and place how it ended. Why the result is
-//! that of plain backtracking and why the time is bounded is proven below.
+//! The matcher remembers nothing as long as it advances. After too many steps for the text covered
+//! so far, it records the result of each choice at each position. The sections below prove that the
+//! result equals that of plain backtracking and that the time is bounded.
 //!
 //! # Why the answer is the definition's
 //!
-//! Matching is backtracking: a program of instructions, each naming its successor, of which two
-//! kinds have a choice. A *choice* has branches in order of preference. A *run*, one set repeated,
-//! ends after the most characters that it can and is shortened one by one. All else either goes on
-//! in one way or fails, and a failure takes the next way at the latest choice.
+//! Matching is backtracking over a program of instructions, each of which names its successor. Two
+//! kinds of instruction have alternatives. A *choice* has branches in order of preference. A *run*,
+//! one set repeated, takes as many characters as it can and is then shortened one by one. Every
+//! other instruction continues in one way or fails. After a failure the latest instruction with an
+//! alternative left takes its next one.
 //!
 //! **Matches are never empty.** `regex` finds the successive matches from left to right. After an
-//! empty match it looks again at the same place for one that is not. An empty match isolates
-//! nothing, so at each place what counts is the first match, in order of preference, that is not
-//! empty; if there is none, the next place is tried. The engine takes an end only if it is beyond
-//! the start.
+//! empty match it searches the same position for a match that is not empty. An empty match isolates
+//! nothing. So the match at a position is the first one, in order of preference, that is not empty;
+//! if there is none, the next position is tried. The engine accepts an end only if it is beyond the
+//! start.
 //!
-//! **Repeats of the empty.** Let a body be empty only as its last resort and unconditionally. Then
-//! its matches in order are those that are not empty, and last the empty one. After an empty round
-//! the rest is tried from where it would also have been tried without that round, and fails or
-//! matches alike. So the repeat of the body is the repeat, from zero on, of its matches that are not
-//! empty, and that is what is compiled. Hence no instruction is reached twice at one place without a
-//! choice being made anew, and every path ends.
+//! **Repeats of bodies that can be empty.** Let a body be empty only as its last alternative and
+//! unconditionally. Then its matches in order are the non-empty ones, followed by the empty one.
+//! After an empty round the rest is tried from a position where it is also tried without that
+//! round, with the same result. So the repeat of the body equals the repeat, from zero on, of its
+//! non-empty matches, and that is what is compiled. Hence no instruction is reached twice at one
+//! position without a new choice in between, and every path ends.
 //!
-//! **Branches that cannot match** are left out by the next byte: each branch has the set of bytes
-//! with which its matches can start, a least fixed point over the program. **Runs that would not be
-//! shortened** with profit give up their shorter forms: where what follows cannot start with a
-//! character of the set (a shorter form is followed by one), and where what follows always matches.
+//! **Branches that cannot match** are ruled out by the next byte: each branch has the set of bytes
+//! that its matches can start with, a least fixed point over the program. **Runs that are not worth
+//! shortening** lose their shorter forms. This is so if the rest cannot start with a character of
+//! the set (a shorter form is followed by one), and if the rest always matches.
 //!
 //! # Why time is bounded
 //!
-//! Write a *state* as an instruction and a place in the text, (p, i).
+//! Let a *state* be an instruction and a position in the text, (p, i).
 //!
-//! **Lemma 1.** There are no references, so what follows from a state depends on the state and on
-//! the text, and not on how it was reached. For the body of a lookaround or an atomic group, the end
-//! of its first match from a state, or that there is none, is a function of the state. For the whole
-//! program there is one more condition, that the end is beyond the start s. Let a state (p, i) fail
-//! for the start s. If i > s, the condition did not matter, and the state fails for every start. If
-//! i = s, later starts are beyond i and never ask for it. So a failure holds for all that follows in
+//! **Lemma 1.** There are no back-references, so the continuation from a state depends on the state
+//! and the text only, not on the path to it. For the body of a lookaround or an atomic group, the
+//! end of its first match from a state, if any, is a function of the state. For the whole program
+//! there is one more condition: the end is beyond the start s. Let a state (p, i) fail for the
+//! start s. If i > s, the condition did not matter, and the state fails for every start. If i = s,
+//! later starts are beyond i and never reach the state. So a recorded failure holds for the rest of
 //! this text.
 //!
-//! **Remembering.** A match that has spent more than 2048 steps and 16 for each byte before its
-//! start begins to remember:
+//! **Memoization.** A match that has spent more than 2048 steps, plus 16 for each byte before its
+//! start, begins to record:
 //!
-//! - for each choice, and each run with an upper bound, the places at which it failed (a bit each),
-//!   and in bodies the places at which it matched, with the end of the match;
-//! - for each run without an upper bound, and each end that its longest form has had, the place from
-//!   which on all its forms have failed, and in bodies the longest one that matched;
-//! - for each set, the runs of it of 64 bytes and more that have been walked over.
+//! - for each choice, and each run with an upper bound: the positions where it failed (one bit
+//!   each), and in bodies the positions where it matched, with the end of the match;
+//! - for each run without an upper bound and each end of its longest form: the position from which
+//!   on all forms have failed, and in bodies the longest form that matched;
+//! - for each set: the runs of 64 bytes or more that have been scanned.
 //!
-//! **Lemma 2.** The forms of a run without an upper bound that share the end of their longest form
-//! lie in one maximal run of the set; what follows a form depends on its end alone (Lemma 1). They
-//! are tried from the longest to the shortest. So one number says which are known to fail, whatever
-//! the places were at which the run was entered.
+//! **Lemma 2.** The forms of an unbounded run that share the end of their longest form lie in one
+//! maximal run of the set, and the continuation of a form depends on its end alone (Lemma 1). Forms
+//! are tried from the longest to the shortest. So one number tells which forms are known to fail,
+//! wherever the run was entered.
 //!
-//! **Theorem.** While remembering, each branch of each choice is taken at most once per place, and
-//! each form of each run tried at most once per place; a run with an upper bound of k costs at most
-//! k forms per place. Between two of these lie at most as many instructions as the program has,
-//! since only a choice leads back. Going over runs costs one step per character and set, and at most
-//! 64 for each run entered, besides a search among the runs known. With n bytes of text and a
-//! pattern of size m (its instructions and the bounds of its repeats), that is O(m² n log n) steps
-//! at worst, and far fewer where branches share little; nothing is exponential in m or quadratic in
-//! n.
+//! **Theorem.** With memoization, each branch of each choice is taken at most once per position,
+//! and each form of each run is tried at most once per position; a run with an upper bound of k
+//! costs at most k forms per position. Between two of these events the matcher executes at most as
+//! many instructions as the program has, since only a choice leads back. Scanning runs costs one
+//! step per character and set, plus at most 64 steps for each run entered, and a search among the
+//! known runs. With n bytes of text and a pattern of size m (its instructions and the bounds of its
+//! repeats), that is O(m² n log n) steps in the worst case, and far fewer if branches share little.
+//! Nothing is exponential in m or quadratic in n.
 //!
-//! *Proof.* A choice is left by failing or as part of a match. If it fails, the bit is set, and the
-//! next visit fails at once. It cannot be visited again before it has failed, as every way back to
-//! it takes up characters. If it is part of a body's match, the end is kept, and the next visit
-//! gives it at once. If it is part of the whole match, which ends at e, the next start is e: earlier
-//! places are not visited again, and states at or beyond e that were visited and are not part of
-//! the match have failed. By Lemma 2 the same holds for the forms of runs. Bodies have instructions
-//! of their own, so that the argument applies to each of them with its own states. ∎
+//! *Proof.* A choice is left by failing or as part of a match. If it fails, its bit is set, and the
+//! next visit fails at once. It cannot be visited again before it has failed, because every way
+//! back to it consumes characters. If it is part of a body's match, the end is recorded, and the
+//! next visit returns it at once. If it is part of the whole match, which ends at e, the next start
+//! is e: earlier positions are not visited again, and visited states at or beyond e that are not
+//! part of the match have failed. By Lemma 2 the same holds for the forms of runs. Bodies have
+//! instructions of their own, so the argument applies to each of them with its own states. ∎
 //!
-//! **What is not remembered** is bounded too: a match without memory goes on only as long as its
-//! steps are within the allowance, or up to the next failure or body after it, which is one way
-//! through the text; and an allowance that is used up is not there again before the start has come a
-//! sixteenth of that way further.
+//! **Matching without memoization** is bounded too. It continues only while its steps are within
+//! the allowance, or up to the next failure or body after that, which is one pass through the text.
+//! A used-up allowance is available again only after the start has moved forward by a sixteenth of
+//! that pass.
 //!
-//! **Space.** A bit for each choice and run, for each byte between the start of the match and the
-//! furthest place looked at, in blocks of 4096; some 50 bytes for each choice of a body on the way
-//! of its match; 32 bytes for each choice that can still be changed. All of it is given back as the
-//! start passes by, and at the end of the text. What remembers nothing, as the published patterns on
-//! ordinary text, takes nothing.
+//! **Space.** One bit for each choice and run and each byte between the start of the match and the
+//! furthest position visited, in blocks of 4096; about 50 bytes for each choice of a body in its
+//! match; 32 bytes for each open choice. The memory is freed as the start moves forward, and at the
+//! end of the text. A text without memoization, such as ordinary text under the published patterns,
+//! allocates none of it.
 
 use super::char_set::before;
 use super::condition::{ends_at, holds};
@@ -89,45 +90,45 @@ use super::memo::Memo;
 use super::program::{Instruction, Pc, Program};
 use super::run::Entered;
 
-/// Steps that a text may take before anything is remembered, and for each byte of it.
+/// Steps before memoization starts: a fixed number, plus a number per byte before the match.
 const FREE_STEPS: u64 = 2048;
 const FREE_STEPS_PER_BYTE: u64 = 16;
 
-/// A choice, or a run's length, that can still be changed.
+/// A choice with branches left, or a run that can be shortened.
 pub struct Frame {
     pub pc: Pc,
-    /// Where the choice is made; where the run ends now.
+    /// The position of the choice; the current end of the run.
     pub at: usize,
-    /// The branches that have not been tried; the least end of the run.
+    /// The branches not tried yet, as a mask; the smallest end of the run.
     pub rest: u64,
-    /// The run's name in the memo: the end of its longest form if it has no upper bound, or else
-    /// its start.
+    /// The run's key in the memo: the end of its longest form if it is unbounded, or else its
+    /// start.
     pub key: usize,
 }
 
-/// What one text has needed so far.
+/// The state of matching one text.
 #[derive(Default)]
 pub struct Matcher {
     pub frames: Vec<Frame>,
     pub memo: Memo,
     pub remembering: bool,
-    /// Instructions executed, and bytes that runs went over.
+    /// Instructions executed, plus the length of scanned runs.
     pub steps: u64,
     free_steps: u64,
-    /// Where the match that is being looked for starts.
+    /// Start of the current match.
     start: usize,
     #[cfg(test)]
     pub always_remembers: bool,
 }
 
-/// What is run, and over what.
+/// The program and the text of one match.
 pub struct Subject<'a> {
     pub program: &'a Program,
     pub text: &'a [u8],
 }
 
 impl Matcher {
-    /// Begin another text.
+    /// Starts another text.
     pub fn reset(&mut self) {
         self.frames.clear();
         self.memo.clear();
@@ -136,9 +137,9 @@ impl Matcher {
         self.start = 0;
     }
 
-    /// The end of the first match from `start` that is not empty.
+    /// Returns the end of the first match from `start` that is not empty.
     ///
-    /// Between two calls of `reset` the text is the same and `start` never falls.
+    /// Between two calls of `reset` the text must be the same, and `start` must not decrease.
     #[inline]
     pub fn match_at(&mut self, program: &Program, text: &[u8], start: usize) -> Option<usize> {
         if !program.can_start[text[start] as usize] {
@@ -158,7 +159,7 @@ impl Matcher {
         self.run::<true>(&subject, program.start, start)
     }
 
-    /// Run the whole program (`WHOLE`) or a body from `pc`: the end of its first match.
+    /// Returns the end of the first match from `pc` of the whole program (`WHOLE`) or of a body.
     fn run<const WHOLE: bool>(
         &mut self,
         subject: &Subject,
@@ -240,7 +241,7 @@ impl Matcher {
                         let first = branches.trailing_zeros();
                         let rest = branches & (branches - 1);
                         if rest != 0 || self.remembering {
-                            // One of the rest matches for certain: nothing below is reached.
+                            // One of the rest is certain to match: frames below are never reached.
                             if WHOLE && rest & choice.certain != 0 && at > self.start {
                                 self.frames.truncate(base);
                             }
@@ -297,7 +298,7 @@ impl Matcher {
         }
     }
 
-    /// The next way to go on, above `base`.
+    /// Returns the next alternative among the frames above `base`; None if there is none.
     fn backtrack(&mut self, subject: &Subject, base: usize) -> Option<(Pc, usize)> {
         self.remembering |= self.steps > self.free_steps;
         while self.frames.len() > base {
@@ -344,7 +345,7 @@ impl Matcher {
         None
     }
 
-    /// Remember what the frames above `base` led to, and drop them.
+    /// Records the results of the frames above `base`, and pops them.
     #[inline(always)]
     fn succeed<const WHOLE: bool>(&mut self, subject: &Subject, base: usize, end: usize) {
         if self.remembering {
@@ -361,7 +362,7 @@ impl Matcher {
                     self.memo.win(choice.slot, frame.at, end);
                 }
                 Instruction::Run { max, slot, .. } if *max == u32::MAX => {
-                    // The longer forms have failed.
+                    // All longer forms have failed.
                     let longer = following(subject.text, frame.at);
                     self.memo.shorten(*slot, frame.key, longer);
                     if !WHOLE {
@@ -374,7 +375,7 @@ impl Matcher {
     }
 }
 
-/// The end of the character at `at`, or one past the text's end.
+/// Returns the end of the character at `at`; past the end of the text, `at` + 1.
 fn following(text: &[u8], at: usize) -> usize {
     let mut next = at + 1;
     while next < text.len() && text[next] & 0xc0 == 0x80 {

@@ -1,4 +1,4 @@
-//! What the matcher remembers of one text, so that nothing is done twice; see `matcher`.
+//! The results that the matcher records for one text; see `matcher`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,32 +6,32 @@ const BLOCK: usize = 4096;
 
 type Bits = Option<Box<[u64; BLOCK / 64]>>;
 
-/// The end of a body's match, for a choice or a run on its way.
+/// End of a body's match that a choice or a run is part of.
 type End = usize;
 
-/// Of a run of characters without an upper bound, what was found for its shorter forms.
+/// The known results for the shorter forms of an unbounded run.
 #[derive(Clone, Copy)]
 pub struct Shortened {
-    /// Nothing matches after the forms that end here or later.
+    /// All forms that end here or later have failed.
     pub failed_from: usize,
-    /// The longest form that something matches after, and where that ends.
+    /// End of the longest form that matched, and end of that match.
     pub won: Option<(usize, End)>,
 }
 
 #[derive(Default)]
 pub struct Memo {
     failed: Vec<VecDeque<Bits>>,
-    /// The block of the first of each of `failed`.
+    /// Block number of the first block of each of `failed`.
     first_block: usize,
     won: HashMap<(u32, usize), End>,
     shortened: HashMap<(u32, usize), Shortened>,
-    /// For each set, where maximal runs of it end, by a place from which on all is in the set.
+    /// For each set, the known parts of its runs: start to end. The end is that of the maximal run.
     runs: HashMap<u32, BTreeMap<usize, usize>>,
     entries_kept: usize,
 }
 
 impl Memo {
-    /// Forget all that is before `at`: nothing before it will be looked up again.
+    /// Drops all entries before `at`, which are not looked up again.
     pub fn forget_before(&mut self, at: usize) {
         let block = at / BLOCK;
         if block > self.first_block {
@@ -40,7 +40,7 @@ impl Memo {
             }
             self.first_block = block;
         }
-        // Rarely, so that it costs no more than what it forgets took to find.
+        // Done rarely, so that it costs no more than the work that made the entries.
         if self.won.len() + self.shortened.len() > 2 * self.entries_kept + 1024 {
             self.won.retain(|&(_, place), _| place >= at);
             self.shortened.retain(|&(_, end), _| end >= at);
@@ -96,7 +96,7 @@ impl Memo {
         self.shortened.get(&(slot, run_end)).copied()
     }
 
-    /// Nothing matches after the run's forms that end at `from` or later.
+    /// Records that the run's forms that end at `from` or later have failed.
     pub fn shorten(&mut self, slot: u32, run_end: usize, from: usize) {
         let fresh = Shortened {
             failed_from: from,
@@ -106,7 +106,8 @@ impl Memo {
         known.failed_from = known.failed_from.min(from);
     }
 
-    /// As `shorten`, and what follows the form that ends at `place` ends at `end`.
+    /// Records that the form that ends at `place` is part of a match that ends at `end`. Needs a
+    /// call of `shorten` for the same run before.
     pub fn win_shortened(&mut self, slot: u32, run_end: usize, place: usize, end: End) {
         let known = self.shortened.get_mut(&(slot, run_end));
         if let Some(known) = known {
@@ -114,7 +115,8 @@ impl Memo {
         }
     }
 
-    /// Where the run of `set` through `at` ends, if that is known; or else from where on it is.
+    /// Returns the end of the run of `set` through `at`, if known; and else the position from which
+    /// on it is known.
     pub fn run_end(&self, set: u32, at: usize) -> (Option<usize>, usize) {
         let Some(runs) = self.runs.get(&set) else {
             return (None, usize::MAX);
@@ -129,7 +131,8 @@ impl Memo {
         }
     }
 
-    /// The run of `set` through `at` ends at `end`; it joins with the one known from `known`.
+    /// Records that the run of `set` from `at` ends at `end`, and joins it with a known run from
+    /// `end`.
     pub fn keep_run(&mut self, set: u32, at: usize, end: usize) {
         let runs = self.runs.entry(set).or_default();
         let end = runs.remove(&end).unwrap_or(end);

@@ -1,8 +1,8 @@
-//! Split patterns that have no scanner of their own: any pattern, in bounded time.
+//! Regular expressions for split patterns without a scanner of their own, in bounded time.
 //!
-//! `parser` makes a tree (`ast`) of a pattern's line, `simplify` an equal tree that `program`
-//! compiles, and `matcher` runs; `Cursor` walks a text by them. docs/patterns.md says which syntax
-//! is supported and proves the bound.
+//! `parser` parses a line of a pattern into a tree (`ast`), `simplify` rewrites the tree, `program`
+//! compiles it, `matcher` runs the program, and `Cursor` iterates over a text. docs/patterns.md
+//! describes the supported syntax; `matcher` proves the bound.
 
 mod ast;
 mod case;
@@ -38,13 +38,13 @@ pub struct Regex {
     may_match_nothing: bool,
 }
 
-/// The set of what `\w` matches.
+/// Returns the set of `\w`.
 pub fn word_characters() -> ClassUnicode {
     property::perl('w')
 }
 
 impl Regex {
-    /// Compile `pattern`, in the syntax of the package `regex`.
+    /// Compiles `pattern`, in the syntax of the package `regex`.
     pub fn new(pattern: &str) -> Result<Self, PatternFault> {
         let mut offset = 0;
         let mut lines = Vec::new();
@@ -63,7 +63,7 @@ impl Regex {
         })
     }
 
-    /// Whether an empty string matches somewhere, which isolates nothing.
+    /// Returns whether the pattern can match the empty string, which isolates nothing.
     pub fn may_match_nothing(&self) -> bool {
         self.may_match_nothing
     }

@@ -1,6 +1,6 @@
-//! A pattern's text to a tree, in the syntax of the package `regex` (version 0).
+//! Parses patterns in the syntax of the package `regex` (version 0).
 //!
-//! What is not certain to mean here what it means there is refused.
+//! Syntax that is not certain to mean the same here is rejected.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -20,14 +20,14 @@ pub struct Flags {
 pub struct Parser<'a> {
     pub pattern: &'a [char],
     pub at: usize,
-    /// Of the first character in the whole pattern.
+    /// Position of the line's first character in the whole pattern, in characters.
     pub offset: usize,
-    /// How many groups are open.
+    /// Number of open groups.
     pub depth: usize,
     pub sets: CasedSets,
 }
 
-/// Parse one line of a pattern; `offset` is where it starts, in characters.
+/// Parses one line of a pattern. `offset` is its start in the pattern, in characters.
 pub fn parse(line: &[char], offset: usize) -> Result<Node, PatternFault> {
     let mut parser = Parser {
         pattern: line,
@@ -72,7 +72,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Branches up to the end or to a parenthesis that closes.
+    /// Parses branches up to the end of the line or a closing parenthesis.
     pub fn alternatives(&mut self, flags: Flags) -> Result<Node, PatternFault> {
         let (mut nodes, mut folded) = (Vec::new(), Vec::new());
         let start = self.at;

@@ -1,4 +1,4 @@
-//! A tree to a program: instructions that each name what follows.
+//! Compiles a tree to a program: instructions that each name their successor.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use super::char_set::CharSet;
 use super::first;
 use crate::split::PatternFault;
 
-/// Where an instruction is.
+/// Index of an instruction.
 pub type Pc = u32;
 
-/// Instructions, and the bounds of repeats, together.
+/// Maximum number of instructions plus the bounds of repeats.
 const MAX_SIZE: usize = 10_000;
 
-/// Branches of one instruction: the bits of its masks.
+/// Maximum number of branches of one choice, limited by the bits of its masks.
 const MAX_BRANCHES: usize = 60;
 
 pub enum Instruction {
-    /// The pattern has matched, unless what it matched is empty.
+    /// The pattern has matched, unless the match is empty.
     Accept,
     /// The body of a lookaround or an atomic group has matched.
     BodyAccept,
@@ -32,7 +32,7 @@ pub enum Instruction {
         set: u32,
         next: Pc,
     },
-    /// From `min` to `max` characters of a set, as many as can be; fewer when what follows fails,
+    /// As many characters of a set as possible, from `min` to `max`. Fewer if the rest fails,
     /// unless `possessive`.
     Run {
         set: u32,
@@ -49,7 +49,7 @@ pub enum Instruction {
         negative: bool,
         next: Pc,
     },
-    /// A lookahead of one character.
+    /// A lookahead for one character.
     AheadClass {
         set: u32,
         negative: bool,
@@ -72,27 +72,28 @@ pub enum Instruction {
 
 pub struct Choice {
     pub branches: Vec<Pc>,
-    /// For each first byte, which branches it does not rule out.
+    /// For each first byte, the mask of the branches that it does not rule out.
     pub by_byte: [u64; 256],
-    /// The same, at the end of the text.
+    /// The same mask for the end of the text.
     pub at_end: u64,
-    /// Branches that match whatever follows, if something has been matched before.
+    /// Mask of the branches that match any continuation, provided that something has been matched
+    /// before.
     pub certain: u64,
     pub slot: u32,
 }
 
-/// One line of a pattern, to be run by the matcher.
+/// One compiled line of a pattern.
 pub struct Program {
     pub instructions: Vec<Instruction>,
     pub sets: Vec<CharSet>,
     pub start: Pc,
-    /// First bytes at which no match starts are false.
+    /// Whether a match can start with each byte.
     pub can_start: [bool; 256],
-    /// `\w`.
+    /// Index of the set of `\w`.
     pub word: u32,
 }
 
-/// Compile a simplified tree; `offset` is where its line starts in the pattern.
+/// Compiles a simplified tree. `offset` is the start of its line in the pattern, in characters.
 pub fn compile(node: &Node, offset: usize) -> Result<Program, PatternFault> {
     let mut compiler = Compiler {
         instructions: vec![Instruction::Accept, Instruction::BodyAccept],
@@ -120,7 +121,7 @@ pub fn compile(node: &Node, offset: usize) -> Result<Program, PatternFault> {
     })
 }
 
-/// Name the choice points for the memo.
+/// Numbers the choices and runs for the memo.
 fn number_slots(instructions: &mut [Instruction]) {
     let mut slots = 0;
     for instruction in instructions {
@@ -175,7 +176,7 @@ impl Compiler {
         })
     }
 
-    /// The instructions of `node`, followed by `next`: where they start.
+    /// Emits the instructions of `node` with the successor `next`. Returns their start.
     fn emit(&mut self, node: &Node, next: Pc) -> Result<Pc, PatternFault> {
         match node {
             Node::Empty => Ok(next),
@@ -241,7 +242,7 @@ impl Compiler {
         }
     }
 
-    /// From the last to the first; single characters in a row as one literal.
+    /// Emits from the last node to the first; consecutive single characters become one literal.
     fn emit_sequence(&mut self, nodes: &[Node], mut next: Pc) -> Result<Pc, PatternFault> {
         let mut rest = nodes;
         while let Some((last, before)) = rest.split_last() {

@@ -1,10 +1,9 @@
-//! Named sets of characters, as the package `regex` understands their names.
+//! Named sets of characters, with the meaning that the package `regex` gives their names.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// The properties that a pattern may name, in this spelling. Each holds the same characters in
-/// `regex` and here (a test asks for every code point), which is not so of every property that
-/// both know by one name.
+/// The names of properties that a pattern may use, in this spelling. Each holds the same characters
+/// in `regex` and here (a test compares every code point). Other properties differ under one name.
 const CATEGORIES: &[&str] = &[
     "L",
     "Lu",
@@ -231,7 +230,7 @@ const SCRIPTS: &[&str] = &[
     "Zanabazar_Square",
 ];
 
-/// Those that (?i) widens.
+/// The properties that `(?i)` widens.
 const CASED: &[&str] = &[
     "Lu",
     "Ll",
@@ -243,18 +242,18 @@ const CASED: &[&str] = &[
     "Lowercase",
 ];
 
-/// What `\p{name}` matches; None for a name that is not supported.
+/// Returns the set of `\p{name}`; None if the name is not supported.
 pub fn property(name: &str) -> Option<ClassUnicode> {
     let known = CATEGORIES.contains(&name) || SCRIPTS.contains(&name);
     known.then(|| parsed(&format!(r"\p{{{name}}}")))
 }
 
-/// Whether `\p{name}` matches more under (?i).
+/// Returns whether `\p{name}` matches more under `(?i)`.
 pub fn is_cased(name: &str) -> bool {
     CASED.contains(&name)
 }
 
-/// What `\s`, `\d` or `\w` matches.
+/// Returns the set of `\s`, `\d` or `\w`.
 pub fn perl(letter: char) -> ClassUnicode {
     parsed(&format!("\\{letter}"))
 }
@@ -281,10 +280,11 @@ pub fn single(character: char) -> ClassUnicode {
     ClassUnicode::new([ClassUnicodeRange::new(character, character)])
 }
 
-/// The characters that match one of `set` under (?i): its own, and their simple case variants.
+/// Returns the characters that match a member of `set` under `(?i)`: the members and their simple
+/// case variants.
 ///
-/// `regex` adds to Unicode's simple folding that i matches İ, and I matches ı, each the other way
-/// round too, but not ı and İ or i and ı.
+/// In `regex`, besides Unicode's simple folding, i and İ match each other, and so do I and ı; but
+/// not ı and İ, nor i and ı.
 pub fn case_closure(set: &ClassUnicode) -> ClassUnicode {
     let mut closure = set.clone();
     closure

@@ -1,14 +1,15 @@
-//! How often something is repeated: `?`, `*`, `+` and braces, and what may come after them.
+//! Quantifiers: `?`, `*`, `+` and braces, with their lazy and possessive forms.
 
 use super::ast::{Greed, Node};
 use super::parser::Parser;
 use crate::split::PatternFault;
 
-/// The largest number in braces.
+/// Largest number in braces.
 const MAX_REPEAT: u32 = 1000;
 
 impl Parser<'_> {
-    /// `node`, which starts at `start`, as often as what follows it says.
+    /// Parses a quantifier after `node`, which starts at `start`. Returns `node` itself if there is
+    /// none.
     pub fn repeated(&mut self, node: Node, start: usize) -> Result<Node, PatternFault> {
         let position = self.at;
         let Some((min, max)) = self.quantifier()? else {
@@ -39,7 +40,7 @@ impl Parser<'_> {
         })
     }
 
-    /// How often what came before is repeated, if that is said.
+    /// Parses the bounds of a quantifier; None if there is none.
     fn quantifier(&mut self) -> Result<Option<(u32, Option<u32>)>, PatternFault> {
         let bounds = match self.peek() {
             Some('?') => (0, Some(1)),
@@ -52,7 +53,7 @@ impl Parser<'_> {
         Ok(Some(bounds))
     }
 
-    /// `{n}`, `{n,}` or `{n,m}`: all else in braces is fuzzy matching, or text, to `regex`.
+    /// Parses `{n}`, `{n,}` or `{n,m}`. Other braces are fuzzy matching or text to `regex`.
     fn braces(&mut self) -> Result<(u32, Option<u32>), PatternFault> {
         let start = self.at;
         self.at += 1;

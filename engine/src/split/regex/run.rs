@@ -1,22 +1,22 @@
-//! Runs of characters of one set, as the matcher goes through them: the longest form first.
+//! Runs of characters of one set in the matcher, the longest form first.
 
 use super::char_set::before;
 use super::matcher::{Frame, Matcher, Subject};
 use super::program::Pc;
 
-/// Runs of at least this many bytes are remembered.
+/// Minimum length in bytes of runs that are recorded.
 const LONG_RUN: usize = 64;
 
-/// How a run began.
+/// The result of entering a run.
 pub enum Entered {
     At(usize),
     Failed,
-    /// The body's match, known from before, ends here.
+    /// A known match of the body ends here.
     Won(usize),
 }
 
 impl Matcher {
-    /// Match the longest form of a run, and note that it can be shortened.
+    /// Matches the longest form of a run, and pushes a frame if it can be shortened.
     #[inline(always)]
     pub fn enter_run(
         &mut self,
@@ -95,7 +95,7 @@ impl Matcher {
         Entered::At(end)
     }
 
-    /// As `run_until`, but never twice over the same long run.
+    /// Returns the same as `run_until`, without scanning a long run twice.
     fn remembered_run(&mut self, subject: &Subject, set: u32, at: usize) -> usize {
         let chars = &subject.program.sets[set as usize];
         let text = subject.text;

@@ -1,7 +1,7 @@
-//! A tree to an equal one that the compiler can take.
+//! Rewrites a tree to an equivalent one that the compiler supports.
 //!
-//! Afterwards no repeat of any number, and none of more than one, has a body that can be empty,
-//! and a possessive repeat is one of a single character.
+//! Afterwards no body of a repeat with a bound above one, or without a bound, can be empty, and
+//! every possessive repeat is one of a single character.
 
 use super::ast::{Greed, Node, alternation, concat};
 use crate::split::PatternFault;
@@ -32,8 +32,8 @@ pub fn simplify(node: Node) -> Result<Node, PatternFault> {
     })
 }
 
-/// Neighbouring branches of one character each as one set: whichever matches, the rest of the
-/// pattern is the same.
+/// Merges neighbouring branches of one character into one set: the rest of the pattern is the same
+/// for all of them.
 fn united(nodes: Vec<Node>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -63,7 +63,7 @@ fn repeat(
         });
     }
     if node.is_nullable() && max != Some(1) {
-        // What follows an empty round could as well have followed without it.
+        // The continuation after an empty round is also tried without that round.
         let fuller = if greed == Greed::Lazy {
             None
         } else {
@@ -108,9 +108,9 @@ fn atomic(mut node: Node) -> Node {
     }
 }
 
-/// The matches of a simplified `node` that are not empty, in the same order.
+/// Returns the non-empty matches of a simplified `node`, in the same order.
 ///
-/// None if `node` can be empty otherwise than as its last resort and without a condition.
+/// None if `node` can be empty other than as its last alternative and unconditionally.
 fn nonempty(node: &Node) -> Option<Node> {
     if !node.is_nullable() {
         return Some(node.clone());

@@ -5,7 +5,7 @@ fn pieces(pattern: &str, text: &str) -> Vec<String> {
     walked(pattern, text).0
 }
 
-/// The pieces, and the most steps seen.
+/// Returns the pieces, and the largest number of steps.
 fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
     let regex = Regex::new(pattern).expect("a supported pattern");
     let mut cursor = Cursor::new();
@@ -20,7 +20,7 @@ fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn stretches_that_no_match_covers_are_pieces() {
+fn unmatched_text_is_a_piece() {
     assert_eq!(pieces("[a-z]+", "ab, cd!"), ["ab", ", ", "cd", "!"]);
     assert_eq!(pieces("x", "é中"), ["é中"]);
     assert!(pieces("x", "").is_empty());
@@ -34,7 +34,7 @@ fn the_first_branch_wins_unless_it_is_empty() {
 }
 
 #[test]
-fn what_is_possessive_is_not_reconsidered() {
+fn possessive_repeats_do_not_backtrack() {
     assert_eq!(pieces("a++ab|b", "aab"), ["aa", "b"]);
     assert_eq!(pieces("(?>a|ab)c|b", "abc"), ["a", "b", "c"]);
     assert_eq!(pieces("a{1,2}+ab", "aab"), ["aab"]);
@@ -56,7 +56,7 @@ fn assertions_see_their_own_piece() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_where_it_stands() {
+fn unsupported_syntax_is_rejected_with_its_position() {
     for (pattern, position) in [
         (r"ab\1", 2),
         (r"(a)\g<1>", 3),
@@ -89,8 +89,7 @@ fn what_is_not_supported_is_refused_where_it_stands() {
     assert!(Regex::new(&"(".repeat(100_000)).is_err());
 }
 
-/// Patterns that take exponential or quadratic time where nothing is remembered, and what to
-/// repeat to see it.
+/// Patterns that take exponential or quadratic time without memoization, and the text to repeat.
 const HOSTILE: &[(&str, &str, &str)] = &[
     ("(a+)+$", "a", "b"),
     ("(a|a)*b", "a", ""),
@@ -141,7 +140,7 @@ fn twice_the_text_takes_twice_the_steps() {
 }
 
 #[test]
-fn what_is_remembered_changes_nothing() {
+fn memoization_does_not_change_the_pieces() {
     let units = [
         "a",
         "b",
