@@ -1,18 +1,18 @@
-//! The class of a character: all that a split pattern can ask about it.
+//! Character classes: everything that a split pattern can distinguish.
 
-/// The version of the Unicode Character Database behind the classes: that of `regex-syntax`.
+/// The version of the Unicode Character Database that `regex-syntax` and the classes come from.
 pub const UNICODE_VERSION: &str = "16.0.0";
 
-/// Which row of `BLOCKS` holds the 128 code points from 128 × the index.
+/// Row of `BLOCKS` for the 128 code points from 128 × the index.
 static INDEX: [u8; 0x110000 / 128] = *include_bytes!(concat!(env!("OUT_DIR"), "/class_index"));
 
-/// Class numbers, 128 to a row.
+/// Class numbers in rows of 128.
 static BLOCKS: [u8; 256 * 128] = *include_bytes!(concat!(env!("OUT_DIR"), "/class_blocks"));
 
-/// A number, as `build.rs` has them too; lower than 16, so that a set of classes is a `u16`.
+/// A class number, as in `build.rs`. Below 16, so that a set of classes fits in a `u16`.
 pub type Class = u8;
 
-// Class 0 is the rest: controls, formats, unassigned. No pattern asks for it by itself.
+// Class 0 is the rest: controls, formats, unassigned. No pattern names it.
 
 /// Lu and Lt.
 pub const UPPER: Class = 1;
@@ -33,7 +33,7 @@ pub const SPACE: Class = 8;
 /// Line feed and carriage return.
 pub const NEWLINE: Class = 9;
 
-/// A set of classes, one bit each.
+/// A set of classes, with one bit each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ClassSet(u16);
 
@@ -65,28 +65,28 @@ pub const WHITESPACE: ClassSet = ClassSet::of(&[SPACE, NEWLINE]);
 /// `[^\s\p{L}\p{N}]`.
 pub const NEITHER: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, NUMBER, SPACE, NEWLINE]).not();
 
-/// The class of any code point.
+/// Returns the class of a code point.
 #[inline]
 pub fn class_of(code_point: u32) -> Class {
     let block = INDEX[(code_point >> 7) as usize] as usize;
     BLOCKS[block << 7 | (code_point & 127) as usize]
 }
 
-/// Whether a character is a letter, `\p{L}`.
+/// Returns whether a character is a letter, `\p{L}`.
 pub fn is_letter(character: char) -> bool {
     LETTERS.has(class_of(u32::from(character)))
 }
 
-/// A character of a text: what a scanner looks at.
+/// A decoded character of a text.
 #[derive(Clone, Copy)]
 pub struct Seen {
     pub class: Class,
-    /// Bytes of its UTF-8.
+    /// Length in bytes of UTF-8.
     pub len: usize,
     pub code_point: u32,
 }
 
-/// The character that starts at byte `i` of valid UTF-8; None at the end.
+/// Returns the character that starts at byte `i` of valid UTF-8; None at the end.
 #[inline(always)]
 pub fn char_at(text: &[u8], i: usize) -> Option<Seen> {
     let &first = text.get(i)?;
@@ -122,11 +122,12 @@ fn wide_char_at(text: &[u8], i: usize, first: u8) -> Seen {
     }
 }
 
-/// Where the longest run of characters of `set` from byte `i` ends.
+/// Returns the end of the longest run of characters of `set` from byte `i`.
 #[inline]
 pub fn run_end(text: &[u8], mut i: usize, set: ClassSet) -> usize {
     loop {
-        // Most wide characters have three bytes: where the next one starts waits for no memory.
+        // Most non-ASCII characters have three bytes. With a fixed step the next position does not
+        // wait for the table.
         while let Some(&[first @ 0xe0..0xf0, second, third]) = text[i..].first_chunk() {
             let high = (first as u32 & 0x0f) << 12 | (second as u32 & 0x3f) << 6;
             if !set.has(class_of(high | third as u32 & 0x3f)) {
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_classes_are_those_of_the_version_that_is_stated() {
-        // Both are upper-case letters: the first since Unicode 16, the second since 17.
+        // Both are uppercase letters, since Unicode 16 and since Unicode 17.
         assert_eq!(UNICODE_VERSION, "16.0.0");
         assert_eq!([class_of(0x1c89), class_of(0xa7ce)], [UPPER, 0]);
     }

@@ -1,7 +1,7 @@
-//! DeepSeek-V3's pre-tokenizer: three splits, one after the other.
+//! DeepSeek-V3's pre-tokenizer: three splits in sequence.
 //!
-//! Each split cuts every piece of the one before it, and what no alternative matches stays a
-//! piece. Numbers and runs of Han and Kana are therefore segments of their own, and the third
+//! Each split applies to every piece of the split before it, and text that no alternative matches
+//! stays a piece. So numbers and runs of Han and Kana are segments of their own, and the third
 //! pattern sees the end of its segment as the end of the text.
 
 use super::class::*;
@@ -28,7 +28,7 @@ fn kind(seen: Seen) -> Kind {
     }
 }
 
-/// A text as far as the segment of one kind reaches.
+/// A view of a text that ends at the first character of another kind.
 struct Segment<'a> {
     text: &'a [u8],
     kind: Kind,
@@ -46,7 +46,7 @@ impl Segment<'_> {
         i
     }
 
-    /// Where the third pattern's match at `start` ends.
+    /// Returns the end of the third pattern's match at `start`; None if it does not match there.
     fn match_end(&self, start: usize) -> Option<usize> {
         let first = self.at(start)?;
         let after = start + first.len;
@@ -76,7 +76,7 @@ impl Segment<'_> {
         self.whitespace_end(start)
     }
 
-    /// `\s*[\r\n]+|\s+(?!\S)|\s+`.
+    /// Matches `\s*[\r\n]+|\s+(?!\S)|\s+`.
     fn whitespace_end(&self, start: usize) -> Option<usize> {
         let (mut end, mut last, mut after_newline) = (start, start, start);
         while let Some(seen) = self.at(end).filter(|seen| WHITESPACE.has(seen.class)) {
@@ -98,7 +98,7 @@ impl Segment<'_> {
     }
 }
 
-/// Where the pre-token that starts at byte `start` of `text` ends; see `piece::piece_end`.
+/// Returns the end of the pre-token that starts at byte `start` of `text`; see `piece::piece_end`.
 pub fn piece_end(text: &[u8], start: usize) -> usize {
     let Some(first) = char_at(text, start) else {
         return start;

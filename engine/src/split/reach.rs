@@ -1,14 +1,15 @@
-//! How far the published patterns look at a text to find where a pre-token ends.
+//! The part of a text that the published patterns examine to find the end of a pre-token.
 
 use super::class::*;
 
 const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 
-/// At least as far as any alternative looks from `start`, except for three characters beyond.
+/// Returns an upper bound of the end of the text that any alternative examines from `start`, except
+/// for up to three characters beyond.
 ///
-/// The alternatives are those of `docs/patterns.md`: a word, which the character before it may
-/// belong to; a number, of three digits unless `long_numbers`; a run of anything else, which a space
-/// may stand before, and the line ends and slashes behind it; white space.
+/// The alternatives are those of `docs/patterns.md`: a word with an optional character before it; a
+/// number, of at most three digits unless `long_numbers`; a run of other characters with an
+/// optional space before it and line ends and slashes after it; white space.
 pub fn reach(text: &[u8], start: usize, long_numbers: bool) -> usize {
     let Some(first) = char_at(text, start) else {
         return start;
@@ -41,7 +42,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn what_follows_the_reach_changes_no_pre_token() {
+    fn text_beyond_the_reach_does_not_change_the_pre_token() {
         let splitters = [
             Splitter::Gpt2,
             Splitter::Cl100k,
@@ -61,7 +62,7 @@ mod tests {
                 let Some(first) = splitter.pieces(&text).first().map(|piece| piece.len()) else {
                     continue;
                 };
-                // Three characters more, and then anything else.
+                // Three more characters, followed by arbitrary text.
                 let mut seen = splitter.reach(text.as_bytes(), 0).max(first);
                 for _ in 0..3 {
                     seen += char_at(text.as_bytes(), seen).map_or(0, |seen| seen.len);

@@ -4,28 +4,28 @@
 //! word, number, everything else, white space. They differ in a few points, which are the
 //! fields of `Rules`; a new pattern of the family is a new constant.
 
-/// Where `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` and `'d` are split off.
+/// How the suffixes `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` and `'d` are split off.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Contraction {
     None,
     /// The first alternative, lower case only.
     LeadingExact,
-    /// The first alternative, in either case.
+    /// The first alternative, upper or lower case.
     Leading,
-    /// The optional end of a word, in either case.
+    /// The optional end of a word, upper or lower case.
     Trailing,
 }
 
-/// What may stand in front of a word and belong to it.
+/// The optional first character of a word that is not a letter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
-    /// `\x20?`, in front of numbers too.
+    /// `\x20?`, which may also precede numbers.
     Space,
     /// `[^\r\n\p{L}\p{N}]?`.
     NeitherLetterNorNumber,
 }
 
-/// What a word is.
+/// The alternative for words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// `\p{L}+`.
@@ -35,7 +35,7 @@ pub enum Word {
     Cased,
 }
 
-/// What follows a run of characters that are neither space nor letter nor number.
+/// The optional end of a run of characters that are neither white space, letters nor numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     None,
@@ -50,16 +50,17 @@ pub struct Rules {
     pub contraction: Contraction,
     pub prefix: Prefix,
     pub word: Word,
-    /// The most characters of a number; 0 for no bound.
+    /// Maximum number of characters of a number; 0 for no maximum.
     pub digits: usize,
     pub tail: Tail,
-    /// Whether `\s*[\r\n]+` comes before the other alternatives of white space.
+    /// Whether `\s*[\r\n]+` comes before the other white space alternatives.
     pub newlines: bool,
-    /// Whether white space up to the end of the text is one piece before `newlines` is tried.
+    /// Whether white space up to the end of the text is one piece, which is tried before
+    /// `newlines`.
     pub whole_end: bool,
 }
 
-/// One pattern of the family, as a type, so that the scanner is compiled for it.
+/// A pattern of the family as a type, so that the scanner is compiled for it.
 pub trait Family {
     const RULES: Rules;
 }

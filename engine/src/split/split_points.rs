@@ -1,13 +1,14 @@
-//! Where ordinary text can be cut so that its parts split as the whole does.
+//! Positions where ordinary text can be cut so that the parts split as the whole does.
 //!
-//! The rules are those that the published patterns have in common, of the local ones that the
-//! Python package's `streaming/split_points.py` proves: each looks at two characters alone.
+//! The rules are the local ones that all published patterns share. Each looks at two characters
+//! only. The Python package's `streaming/split_points.py` has the proofs.
 
 use super::class::*;
 
 const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 
-/// The first safe split point of any published pattern at or after byte `from` and inside `text`.
+/// Returns the first safe split point of all published patterns at or after byte `from` and inside
+/// `text`; None if there is none.
 pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
     let mut at = from.saturating_sub(1).min(text.len());
     while !text.is_char_boundary(at) {
@@ -24,7 +25,8 @@ pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
     }
 }
 
-/// Whether `at`, a character border inside `text`, is a safe split point of any published pattern.
+/// Returns whether `at`, a character boundary inside `text`, is a safe split point of all published
+/// patterns.
 pub fn is_split_point(text: &str, at: usize) -> bool {
     let Some(mut before) = at.checked_sub(1) else {
         return false;
@@ -41,13 +43,13 @@ pub fn is_split_point(text: &str, at: usize) -> bool {
     }
 }
 
-/// Whether no match of a published pattern holds the two characters one after the other, and
-/// none that ends between them has looked ahead.
+/// Returns whether no match of a published pattern contains both characters in sequence, and no
+/// match that ends between them has looked ahead.
 fn is_border(behind: Seen, ahead: Seen) -> bool {
     match behind.class {
         SPACE | NEWLINE => false,
         NUMBER => ahead.class != NUMBER,
-        // The apostrophe may begin the suffix of a word.
+        // The apostrophe may start the suffix of a word.
         UPPER | LOWER | CASELESS => {
             !LETTERS_AND_MARKS.has(ahead.class) && ahead.code_point != u32::from(b'\'')
         }
@@ -71,7 +73,7 @@ mod tests {
         Splitter::DeepSeekV3,
     ];
 
-    /// Cut `text` at each of its split points; how many there are.
+    /// Cuts `text` at each of its split points, and returns their number.
     fn check(text: &str) -> usize {
         let mut found = 0;
         let mut from = 0;
@@ -89,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn every_text_of_a_few_hard_characters_can_be_cut_at_its_borders() {
-        // One for each thing that a pattern can tell apart.
+    fn every_short_text_of_hard_characters_can_be_cut_at_its_split_points() {
+        // One character for each case that a pattern can distinguish.
         const ALPHABET: &[&str] = &[
             "a", "A", "r", "あ", "\u{301}", "1", " ", "\n", "'", "/", ".", "\0", "・",
         ];
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn random_hard_texts_can_be_cut_at_their_borders() {
+    fn random_hard_texts_can_be_cut_at_their_split_points() {
         let mut random = Random::new(20_261_121);
         for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
             let parts = 2 + random.below(30);
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_border_is_at_or_after_the_place_asked_for_and_inside_the_text() {
+    fn the_next_split_point_is_at_or_after_from_and_inside_the_text() {
         for (text, from, expected) in [
             ("", 0, None),
             ("a", 0, None),
