@@ -1,11 +1,11 @@
-//! Where graphemes, words and sentences end, by Unicode Standard Annex 29.
+//! The ends of graphemes, words and sentences, as Unicode Standard Annex 29 defines them.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The version of Unicode that decides where they end, as three numbers.
+/// The version of Unicode that defines the ends: major, minor and update.
 pub const UNICODE_VERSION: (u64, u64, u64) = unicode_segmentation::UNICODE_VERSION;
 
-/// What a text is made of.
+/// The parts that a text is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Grapheme,
@@ -13,7 +13,7 @@ pub enum Level {
     Sentence,
 }
 
-/// The ends of all parts of `text`, in code points; empty for "".
+/// Returns the ends of all parts of `text`, in code points; empty for "".
 pub fn ends(text: &str, level: Level) -> Vec<usize> {
     match level {
         Level::Grapheme => joined(text.graphemes(true)),
@@ -22,7 +22,7 @@ pub fn ends(text: &str, level: Level) -> Vec<usize> {
     }
 }
 
-/// As `ends`, in bytes.
+/// Returns the same as `ends`, in bytes.
 pub fn ends_in_bytes(text: &str, level: Level) -> Vec<usize> {
     let end = |(start, part): (usize, &str)| start + part.len();
     match level {

@@ -1,27 +1,28 @@
-//! A text in chunks that can be encoded one by one: cut at safe split points and at special tokens.
+//! Splits a text into chunks that can be encoded separately: cut at safe split points and at
+//! special tokens.
 
 use std::ops::Range;
 
 use crate::split::next_split_point;
 use crate::vocabulary::special::SpecialSet;
 
-/// The chunks in order, found one after the other; none is empty, and joined they are the text.
+/// An iterator over the chunks of a text in order. No chunk is empty; joined they are the text.
 ///
-/// Ordinary text between two allowed special tokens is split by itself, so that it may be cut
-/// wherever it has a split point; a special token in it is never cut.
+/// Ordinary text between two allowed special tokens is split on its own, so it may be cut at each
+/// of its split points. A special token is never cut.
 pub struct Chunks<'a> {
     text: &'a str,
     allowed: &'a SpecialSet,
     least: usize,
-    /// Where the next chunk starts.
+    /// Start of the next chunk.
     at: usize,
-    /// The ordinary text at `at` or after it, and where what it is followed by ends.
+    /// The ordinary text at or after `at`, and the end of the special token that follows it.
     ordinary: Range<usize>,
     after: usize,
 }
 
 impl<'a> Chunks<'a> {
-    /// Chunks of at least `least` bytes, except for the last.
+    /// Makes chunks of at least `least` bytes, except for the last.
     pub fn new(text: &'a str, allowed: &'a SpecialSet, least: usize) -> Self {
         let mut chunks = Chunks {
             text,
@@ -35,7 +36,7 @@ impl<'a> Chunks<'a> {
         chunks
     }
 
-    /// To the ordinary text after the special token.
+    /// Moves to the ordinary text after the special token.
     fn go_on(&mut self) {
         let start = self.after;
         (self.ordinary, self.after) = match self.allowed.next_known(self.text, start) {
@@ -44,7 +45,7 @@ impl<'a> Chunks<'a> {
         };
     }
 
-    /// The first place at or after `target` where the text can be cut.
+    /// Returns the first position at or after `target` where the text can be cut.
     fn next_cut(&mut self, target: usize) -> usize {
         loop {
             let ordinary = &self.text[self.ordinary.clone()];
@@ -79,7 +80,7 @@ impl Iterator for Chunks<'_> {
     }
 }
 
-/// Consecutive texts in groups of at least `least` bytes, except for the last.
+/// Groups consecutive texts so that each group has at least `least` bytes, except for the last.
 pub fn groups<'a>(texts: &'a [&'a str], least: usize) -> impl Iterator<Item = &'a [&'a str]> {
     let mut rest = texts;
     std::iter::from_fn(move || {
@@ -111,7 +112,7 @@ mod tests {
         r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
     );
 
-    /// Every byte, and a few merges.
+    /// An encoding with all bytes and a few merges.
     fn toy(pattern: &str, sharing: Sharing) -> Bpe {
         let bytes = (0..=255).map(|byte| vec![byte]);
         let merged = [&b" t"[..], b"he", b" the", b"\n\n", b"..", b"ab", b"  "];
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn on_several_threads_the_answers_are_those_of_one() {
+    fn several_threads_return_the_same_as_one() {
         let several = toy(CL100K, Sharing::of_small(3, 0, 1));
         let one = toy(CL100K, Sharing::among(1));
         let mut random = Random::new(20_261_121);
@@ -163,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn many_texts_on_several_threads_have_the_answers_of_one() {
-        // The second pattern has no scanner, so that nothing is known of its split points.
+    fn many_texts_on_several_threads_return_the_same_as_on_one() {
+        // The second pattern has no scanner, so its split points are not known.
         for pattern in [CL100K, r"\w+|\W"] {
             let several = toy(pattern, Sharing::of_small(3, 500, 7));
             let none = several.special_set(vec![]);
@@ -179,7 +180,7 @@ mod tests {
                 .map(|text| encode(text).expect("ids"))
                 .collect();
             assert_eq!(several.on_each(&texts, encode), Ok(expected));
-            // The first of two that fail, in the order of the texts.
+            // Of two texts that fail, the first one in order counts.
             let fail = |text: &str| -> Result<(), SpecialFound> {
                 let at = texts.iter().position(|&one| one.as_ptr() == text.as_ptr());
                 match at {
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_at_borders_and_after_special_tokens_but_never_in_one() {
+    fn text_is_cut_at_split_points_and_after_special_tokens_but_never_in_one() {
         for (text, allowed, least, expected) in [
             ("", &[][..], 1, &[][..]),
             ("one two three", &[], 1, &["one", " two", " three"]),

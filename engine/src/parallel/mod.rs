@@ -1,4 +1,4 @@
-//! Work on one large input, shared out over threads.
+//! Parallel work on one large input.
 
 pub mod chunks;
 
@@ -8,17 +8,17 @@ use std::thread;
 
 use crate::cancel;
 
-/// Inputs of fewer bytes are worked on by the thread that asks: starting others, and joining what
-/// they did, costs some 6 % more CPU time for a text of this size, and the more the smaller it is.
+/// Minimum size in bytes of an input that is shared between threads. At this size, starting and
+/// joining threads costs some 6 % more CPU time; for smaller inputs, more.
 const SHARED_FROM: usize = 512 * 1024;
 
-/// The least that a thread takes at once.
+/// Minimum size of a chunk, in bytes.
 const LEAST_PART: usize = 64 * 1024;
 
-/// The most of it, so that no thread waits long for the one that took the last.
+/// Maximum size of a chunk, in bytes, which bounds the wait for the last chunk.
 const MOST_PART: usize = 1024 * 1024;
 
-/// How the work on one input is shared out.
+/// Settings for sharing one input between threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
     threads: usize,
@@ -27,8 +27,8 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Up to `threads` threads, the caller's among them; 0 for one for each core that the
-    /// process may use.
+    /// Uses up to `threads` threads, including the caller's; 0 for one per core that the process
+    /// may use.
     pub fn among(threads: usize) -> Self {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         Sharing {
@@ -38,8 +38,8 @@ impl Sharing {
         }
     }
 
-    /// For inputs from `from` bytes on, in chunks of at least `least_chunk`: so that a test meets
-    /// what only large inputs meet otherwise.
+    /// Shares inputs of at least `from` bytes, in chunks of at least `least_chunk` bytes, so that
+    /// tests need no large inputs.
     #[cfg(test)]
     pub fn of_small(threads: usize, from: usize, least_chunk: usize) -> Self {
         Sharing {
@@ -49,7 +49,7 @@ impl Sharing {
         }
     }
 
-    /// How many threads an input of this many bytes is worth.
+    /// Returns the number of threads to use for an input of `bytes` bytes.
     pub fn threads_for(self, bytes: usize) -> usize {
         if self.threads == 1 || bytes < self.from {
             return 1;
@@ -57,21 +57,22 @@ impl Sharing {
         self.threads.min(bytes / self.least_chunk).max(1)
     }
 
-    /// How many bytes a chunk should have: a few chunks for each thread, as some take longer.
+    /// Returns the size of chunks, in bytes: a few chunks for each thread, because some take
+    /// longer.
     pub fn part_for(self, bytes: usize) -> usize {
         (bytes / (4 * self.threads)).clamp(self.least_chunk, MOST_PART.max(self.least_chunk))
     }
 }
 
-/// What `work` makes of each item, in order, on up to `threads` threads: whichever is free takes
-/// the next item. Fewer where the system refuses to start more.
+/// Applies `work` to each item on up to `threads` threads, and returns the results in order. An
+/// idle thread takes the next item. Uses fewer threads if the system refuses to start more.
 pub fn map<T: Send, R: Send>(
     threads: usize,
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
     let items = Mutex::new(items.enumerate());
-    // A panic elsewhere ends all of it soon; the items are as good as before.
+    // A panic in another thread soon ends the whole call; the iterator itself is intact.
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
     let run = || {
         let mut done = Vec::new();
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_threads_work_as_were_asked_for() {
+    fn the_requested_number_of_threads_work() {
         let all_here = Barrier::new(3);
         let threads = map(3, 0..3, |_| {
             all_here.wait();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn small_inputs_are_worked_on_by_the_caller() {
+    fn small_inputs_stay_on_the_calling_thread() {
         let sharing = Sharing::among(8);
         assert_eq!(sharing.threads_for(SHARED_FROM - 1), 1);
         assert_eq!(sharing.threads_for(SHARED_FROM), 8);

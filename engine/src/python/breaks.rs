@@ -8,7 +8,7 @@ use super::guard::released;
 use super::text::utf8;
 use crate::breaks::{self, Level};
 
-/// Where the parts of `text` end, in code points.
+/// Returns the ends of the parts of `text`, in code points.
 #[pyfunction]
 pub(super) fn break_ends(text: &Bound<'_, PyString>, level: &str) -> PyResult<Vec<usize>> {
     let level = match level {
@@ -21,7 +21,7 @@ pub(super) fn break_ends(text: &Bound<'_, PyString>, level: &str) -> PyResult<Ve
     released(text.py(), utf8.len(), || breaks::ends(utf8, level))
 }
 
-/// The version of Unicode behind `break_ends`.
+/// Returns the version of Unicode behind `break_ends`.
 pub(super) fn unicode_version() -> String {
     let (major, minor, update) = breaks::UNICODE_VERSION;
     format!("{major}.{minor}.{update}")

@@ -1,5 +1,5 @@
-//! How work runs on behalf of Python: its errors become Python's, a panic an ordinary
-//! exception, and the interpreter's lock is released around work that is worth it.
+//! Runs work for Python: converts its errors, turns a panic into an ordinary exception, and
+//! releases the interpreter's lock if that pays.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use crate::cancel;
 use crate::split::PatternFault;
 
-/// Texts of fewer bytes are encoded without releasing the lock: it would cost more.
+/// Minimum size in bytes of work that releases the interpreter's lock; for less, releasing costs
+/// more than it gains.
 const RELEASE_FROM: usize = 8 * 1024;
 
-/// A class of the engine's Python part, raised with these arguments.
+/// Makes an exception of a class of the engine's Python part, with these arguments.
 pub(super) fn raise<'py>(
     py: Python<'py>,
     module: &str,
@@ -28,7 +29,7 @@ pub(super) fn raise<'py>(
 
 pub(super) const ERRORS: &str = "bytepair_engine.errors";
 
-/// The error for a pattern that the core does not run.
+/// Makes the error for a pattern that the core does not support.
 pub(super) fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
     let problem = format!("at character {}: {}", fault.position, fault.problem);
     let remedy = "write the pattern without it, or use one of the named patterns";
@@ -40,7 +41,7 @@ pub(super) fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
     )
 }
 
-/// `work` panicked.
+/// A panic in `work`.
 struct Panicked;
 
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
@@ -51,20 +52,19 @@ fn internal_error(py: Python<'_>) -> PyErr {
     raise(py, ERRORS, "InternalError", ())
 }
 
-/// Run `work`; a panic in it is an exception that `except Exception` catches, unlike the one that
-/// PyO3 would make of it.
+/// Runs `work`. A panic becomes an exception that `except Exception` catches, unlike PyO3's.
 pub(super) fn guarded<T>(py: Python<'_>, work: impl FnOnce() -> T) -> PyResult<T> {
     caught(work).map_err(|Panicked| internal_error(py))
 }
 
-/// As `guarded`, without the interpreter's lock.
+/// Runs `work` as `guarded` does, without the interpreter's lock.
 pub(super) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| caught(work))
         .map_err(|Panicked| internal_error(py))
 }
 
-/// As `guarded`, without the interpreter's lock when there is much to do; an error where the
-/// work was cancelled before or meanwhile, and may have ended early.
+/// Runs `work` as `guarded` does, without the interpreter's lock if there is much to do. Returns an
+/// error if the work was cancelled before or during the run, since it may have ended early.
 pub(super) fn released<T: Send>(
     py: Python<'_>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! Python's text as UTF-8, and work on it.
+//! Python strings as UTF-8, and work on them.
 
 use std::str::Utf8Error;
 
@@ -11,13 +11,13 @@ use super::ids::{Integers, token_ids};
 use crate::bpe;
 use crate::output::offsets::OffsetUnit;
 
-/// The text's UTF-8, without a copy where CPython has it.
+/// Returns the text's UTF-8, without a copy if CPython has it.
 pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str()
         .map_err(|error| lone_surrogate(text).unwrap_or(error))
 }
 
-/// The error for a text that has no UTF-8.
+/// Returns the error for a text with a lone surrogate.
 fn lone_surrogate(text: &Bound<'_, PyString>) -> Option<PyErr> {
     let py = text.py();
     let encoded = text
@@ -42,7 +42,7 @@ fn special_found(py: Python<'_>, error: bpe::SpecialFound) -> PyErr {
     )
 }
 
-/// Run `work` on the text's UTF-8.
+/// Runs `work` on the text's UTF-8.
 pub(super) fn on_text<T: Send>(
     text: &Bound<'_, PyString>,
     work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
@@ -51,7 +51,7 @@ pub(super) fn on_text<T: Send>(
     released(text.py(), utf8.len(), || work(utf8))?.map_err(|error| special_found(text.py(), error))
 }
 
-/// As `on_text`, for a text that may also come as its UTF-8, in `bytes`.
+/// Runs `work` as `on_text` does, on a text that may also be given as UTF-8 in `bytes`.
 pub(super) fn on_utf8<T: Send>(
     text: &Bound<'_, PyAny>,
     work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
@@ -71,7 +71,7 @@ fn not_utf8(py: Python<'_>, error: Utf8Error) -> PyErr {
     raise(py, ERRORS, "InvalidUnicode", args)
 }
 
-/// Run `work` on each text's UTF-8; a text may also come as that, in `bytes`.
+/// Runs `work` on the UTF-8 of each text, which may also be given as UTF-8 in `bytes`.
 pub(super) fn on_texts<T: Send>(
     py: Python<'_>,
     core: &bpe::Bpe,
@@ -89,7 +89,7 @@ pub(super) fn on_texts<T: Send>(
     released(py, bytes, || core.on_each(&texts, work))?.map_err(|error| special_found(py, error))
 }
 
-/// What `encode_with_offsets` gives: the ids of a text, and where their tokens start.
+/// Returns the result of `encode_with_offsets`: the ids of a text, and the starts of their tokens.
 pub(super) fn located<'py>(
     text: &Bound<'py, PyString>,
     unit: &str,
@@ -105,7 +105,7 @@ pub(super) fn located<'py>(
     Ok((integers.list(text.py(), &ids)?, offsets))
 }
 
-/// Names of special tokens as the core takes them: one with a lone surrogate is in no text.
+/// Converts names of special tokens. A name with a lone surrogate occurs in no text and is dropped.
 pub(super) fn names_in_text(names: &Bound<'_, PyFrozenSet>) -> PyResult<Vec<String>> {
     let mut strings = Vec::with_capacity(names.len());
     for name in names {
@@ -116,7 +116,7 @@ pub(super) fn names_in_text(names: &Bound<'_, PyFrozenSet>) -> PyResult<Vec<Stri
     Ok(strings)
 }
 
-/// What `decode` gives for Python's ids, or the error for the first one that has no token.
+/// Returns the result of `decode`, or the error for the first id that has no token.
 pub(super) fn decoded(
     ids: &Bound<'_, PyAny>,
     decode: impl FnOnce(&[u32]) -> Result<Vec<u8>, bpe::UnknownId> + Send,
@@ -125,7 +125,7 @@ pub(super) fn decoded(
     let (known, stranger) = token_ids(ids)?;
     let bytes = released(py, known.len(), || decode(&known))?;
     let unknown = match (&bytes, stranger) {
-        // The first one counts, and all before the stranger came before it.
+        // The first unknown id is reported: all of `known` comes before `stranger`.
         (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
         (Ok(_), Some(id)) => Some((id, known.len())),
         (Ok(_), None) => None,
@@ -136,7 +136,7 @@ pub(super) fn decoded(
     }
 }
 
-/// Bytes as Python's text; `errors` is what `Encoding.decode` takes.
+/// Decodes bytes to a Python string. `errors` is the argument of `Encoding.decode`.
 pub(super) fn python_text<'py>(
     py: Python<'py>,
     bytes: &[u8],
@@ -147,7 +147,7 @@ pub(super) fn python_text<'py>(
     {
         return Err(not_utf8(py, error));
     }
-    // Python's own notion of what one replacement character stands for.
+    // Python decides how many bytes one replacement character stands for.
     // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;
     // the result is a new reference or null with an error.
     unsafe {

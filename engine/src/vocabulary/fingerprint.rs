@@ -1,10 +1,10 @@
-//! The fingerprint: a hash of everything that decides ids.
+//! The fingerprint of an encoding: a hash of everything that decides ids.
 
 use sha2::{Digest, Sha256};
 
 use crate::vocabulary::rank_table::RankTable;
 
-/// `sha256:` and the hash of the content; the layout is that of `fingerprint.py`.
+/// Returns `sha256:` and the hash of the content. `fingerprint.py` defines the layout.
 pub fn fingerprint(table: &RankTable, pattern: &str, specials: &[(String, u32)]) -> String {
     let mut content = Vec::with_capacity(16 * table.len());
     content.extend_from_slice(b"bytepair fingerprint 1\n");
@@ -27,7 +27,7 @@ pub fn fingerprint(table: &RankTable, pattern: &str, specials: &[(String, u32)])
     format!("sha256:{hex}")
 }
 
-/// The number of tokens, and each with its id, in id order.
+/// Appends the number of tokens, and then each token with its id, in id order.
 fn push_tokens(content: &mut Vec<u8>, table: &RankTable) {
     content.extend_from_slice(&(table.len() as u64).to_le_bytes());
     for (token, id) in table.iter() {

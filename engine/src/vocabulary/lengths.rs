@@ -1,8 +1,9 @@
-//! How long tokens are, so that few are looked up that there are not.
+//! Token lengths, to avoid looking up byte strings that cannot be tokens.
 
 use crate::vocabulary::rank_table::RankTable;
 
-/// The most bytes of tokens: of all, and of those that begin, or end, with two bytes.
+/// Maximum length in bytes of all tokens, and of the tokens that begin, or end, with two given
+/// bytes.
 pub struct Lengths {
     longest: usize,
     from: Box<[u32]>,
@@ -24,12 +25,12 @@ impl Lengths {
         Lengths { longest, from, to }
     }
 
-    /// Of any token.
+    /// Returns the maximum length of a token.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// No token in `bytes` is longer; at least 1.
+    /// Returns an upper bound of the length of tokens inside `bytes`; at least 1.
     pub fn longest_in(&self, bytes: &[u8]) -> usize {
         let pairs = bytes
             .windows(2)
@@ -37,13 +38,13 @@ impl Lengths {
         pairs.max().map_or(1, |most| most as usize)
     }
 
-    /// No token that `bytes` begin with is longer.
+    /// Returns an upper bound of the length of tokens that `bytes` start with.
     pub fn longest_from(&self, bytes: &[u8]) -> usize {
         let most = bytes.first_chunk().map_or(1, |&two| self.from[pair(two)]);
         bytes.len().min(most as usize)
     }
 
-    /// No token that `bytes` end with is longer.
+    /// Returns an upper bound of the length of tokens that `bytes` end with.
     pub fn longest_to(&self, bytes: &[u8]) -> usize {
         let most = bytes.last_chunk().map_or(1, |&two| self.to[pair(two)]);
         bytes.len().min(most as usize)

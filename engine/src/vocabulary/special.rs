@@ -1,14 +1,14 @@
-//! Special tokens in text: the leftmost match of a set, the longest of those at one place.
+//! Search for special tokens in text: the leftmost match of a set, and the longest at one position.
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 use memchr::memmem::Finder;
 
-/// A set of strings to look for, compiled.
+/// A compiled set of strings to search for.
 #[derive(Debug)]
 pub struct SpecialSet {
     names: Vec<String>,
     search: Option<Search>,
-    /// For the members that are special tokens of the encoding: their ids.
+    /// The members that are special tokens of the encoding; None if there are none.
     known: Option<Known>,
 }
 
@@ -18,7 +18,7 @@ struct Known {
     search: Search,
 }
 
-/// Where a member was found.
+/// The position of a member in a text, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub start: usize,
@@ -27,7 +27,7 @@ pub struct Found {
 }
 
 impl SpecialSet {
-    /// Compile `names`; `id_of` says which of them are special tokens.
+    /// Compiles `names`. `id_of` returns the id of a special token and None for other strings.
     pub fn new(mut names: Vec<String>, id_of: impl Fn(&str) -> Option<u32>) -> Self {
         names.sort();
         names.dedup();
@@ -49,24 +49,24 @@ impl SpecialSet {
         }
     }
 
-    /// The first member of the set in `text`, and where.
+    /// Returns the first member of the set in `text` and its start in bytes; None if there is none.
     pub fn first(&self, text: &str) -> Option<(&str, usize)> {
         let found = self.search.as_ref()?.find(text.as_bytes(), 0)?;
         Some((&self.names[found.index], found.start))
     }
 
-    /// Whether a member stands in bytes, which may be text that is cut anywhere.
+    /// Returns whether a member occurs in `data`, which may be text cut at any byte.
     pub fn is_in(&self, data: &[u8]) -> bool {
         let search = self.search.as_ref();
         search.is_some_and(|search| search.find(data, 0).is_some())
     }
 
-    /// Whether no member is a special token of the encoding.
+    /// Returns whether no member is a special token of the encoding.
     pub fn allows_nothing(&self) -> bool {
         self.known.is_none()
     }
 
-    /// The first special token at or after byte `from`, and its id.
+    /// Returns the first special token at or after byte `from`, and its id; None if there is none.
     pub fn next_known(&self, text: &str, from: usize) -> Option<(Found, u32)> {
         let known = self.known.as_ref()?;
         let found = known.search.find(text.as_bytes(), from)?;
@@ -74,11 +74,12 @@ impl SpecialSet {
     }
 }
 
-/// An automaton, and the prefix that all members share.
+/// An automaton, and the common prefix of all members.
 #[derive(Debug)]
 struct Search {
     automaton: AhoCorasick,
-    /// Looking for the prefix costs a fraction of running the automaton over all of the text.
+    /// None if the prefix is empty. Searching for it costs a fraction of running the automaton over
+    /// the whole text.
     prefix: Option<Finder<'static>>,
 }
 
@@ -96,7 +97,7 @@ impl Search {
             .match_kind(MatchKind::LeftmostLongest)
             .start_kind(StartKind::Both)
             .build(names)
-            // Going on without would let every one of them through.
+            // An encoding without the automaton would let every special token through.
             .expect("strings of fewer states than 32 bits count");
         let prefix = (shared > 0).then(|| Finder::new(&first[..shared]).into_owned());
         Some(Search { automaton, prefix })
