@@ -1,25 +1,26 @@
-//! Many pre-tokens at once: where they start, from bit masks over 64 bytes.
+//! Finds many pre-tokens at once, from bit masks over 64 bytes.
 //!
-//! A block begins at a byte where a pre-token is known to start, so that nothing before it matters.
-//! One bit mask says for each of the 64 bytes whether it is a letter (L), a number (N), a blank (S:
-//! white space except CR and LF; SP where it is U+0020), a newline (R) or none of these (P). For
-//! cl100k and its kin the pattern then says where pre-tokens start:
+//! A block begins at the start of a pre-token, so the text before it does not matter. Bit masks
+//! tell for each of the 64 bytes whether it is a letter (L), a number (N), a blank (S: white space
+//! except CR and LF; SP is U+0020), a newline (R) or anything else (P). For cl100k and related
+//! patterns, pre-tokens start:
 //!
-//! - at the first letter of a run, unless the character before it is its prefix: a blank, or a P
-//!   that stands alone and that no SP precedes. Then at that prefix.
-//! - at the first P of a run, or at the SP before it. Newlines after it belong to it.
-//! - at the first and at every third number of a run (at every one where the pattern is `\p{N}`).
+//! - at the first letter of a run, or at its prefix if it has one. A prefix is a blank, or a single
+//!   P that no SP precedes.
+//! - at the first P of a run, or at the SP before it. Newlines after the run belong to it.
+//! - at the first number of a run and at every third one after it (at every number if the pattern
+//!   is `\p{N}`).
 //! - at the first newline of a run, unless a blank or a P precedes it.
 //! - at the first blank of a run, and at its last one unless a newline follows.
-//! - in o200k and Tekken, at an upper-case letter after a lower-case one.
-//! - contractions move the start of what follows them; there are few, and they are looked at one by
+//! - in o200k and Tekken, at an uppercase letter after a lowercase one.
+//! - after contractions, which move the start of what follows. They are rare and handled one by
 //!   one.
 //!
 //! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
-//! decide all 64. Wide characters are put into the masks one by one. What depends on more than
-//! neighbours ends the block early and is left to `piece_end`: wide numbers and spaces, blanks
-//! between newlines, an upper-case letter after a caseless one, a mark after P, `/` after a
-//! newline, a pre-token as long as a block, and the last one of the text.
+//! decide all 64 bytes. Non-ASCII characters are added to the masks one by one. Cases that depend
+//! on more than neighbours end the block early and are left to `piece_end`: non-ASCII numbers and
+//! spaces, blanks between newlines, an uppercase letter after a caseless one, a mark after P, `/`
+//! after a newline, a pre-token as long as a block, and the last pre-token of the text.
 
 use super::Ends;
 #[cfg(target_arch = "x86_64")]
@@ -31,11 +32,11 @@ use super::class::{
 use super::piece::piece_end;
 use super::rules::*;
 
-/// Replace `ends` by the ends of the next pre-tokens from byte `start`.
+/// Replaces `ends` by the ends of the next pre-tokens from byte `start`.
 pub fn fill<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
     #[cfg(target_arch = "x86_64")]
     if has_avx2() {
-        // SAFETY: the processor has what it asks for.
+        // SAFETY: the processor has the instructions, as `has_avx2` returned true.
         return unsafe { fill_avx2::<F>(text, start, ends) };
     }
     fill_by::<F, Plain>(text, start, ends);
@@ -52,7 +53,8 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
     ends.clear();
     let mut at = start;
     while at < text.len() && ends.room() >= BLOCK {
-        // Runs of wide characters are read one by one anyway: a block would be in vain.
+        // Non-ASCII characters are read one by one anyway, so a block does not pay for runs of
+        // them.
         let rest = &text[at..];
         let narrow = rest.len() > 8 && rest[0] < 0x80 && rest[1] < 0x80;
         if narrow {
@@ -68,7 +70,7 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
                 start,
                 is_cut_short,
             } = next;
-            // The pre-token that the block ends in is the first of the next one.
+            // The last pre-token of a block is not complete; the next block starts with it.
             if start > at && !is_cut_short {
                 at = start;
                 continue;
@@ -83,22 +85,22 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
 /// Letters, and marks as part of words.
 const CASED_LETTERS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 
-/// Wide ones of these end what a block decides.
+/// Classes that end the decided part of a block at a non-ASCII character.
 const UNDECIDED: ClassSet = ClassSet::of(&[NUMBER, SPACE, NEWLINE]);
 
-/// The bits below `count`.
+/// Returns a mask of the lowest `count` bits.
 #[inline(always)]
 fn low_bits(count: usize) -> u64 {
     if count >= 64 { !0 } else { (1 << count) - 1 }
 }
 
-/// The classes of a block's characters, as far as they are known: up to byte `known`.
+/// The classes of a block's characters up to byte `known`.
 struct Block {
     upper: u64,
     lower: u64,
-    /// Letters in neither case; marks too where they are part of words.
+    /// Letters without case, and marks if the pattern counts them as part of words.
     caseless: u64,
-    /// The marks among them.
+    /// The marks in `caseless`.
     mark: u64,
     number: u64,
     space: u64,
@@ -106,7 +108,7 @@ struct Block {
     newline: u64,
     apostrophe: u64,
     slash: u64,
-    /// After each wide one of the rest that stands alone and that no space precedes.
+    /// The bytes after each non-ASCII P that is a run of its own and that no space precedes.
     glued: u64,
     known: usize,
 }
@@ -151,18 +153,18 @@ impl Block {
         block
     }
 
-    /// Whether a pre-token starts at byte `i`, or at any after it, is not certain.
+    /// Leaves the starts of pre-tokens from byte `i` on undecided.
     #[inline(always)]
     fn forget_from(&mut self, i: usize) {
         self.known = self.known.min(i + 1);
     }
 
-    /// Put wide characters into the masks; the first number or space ends what is known.
+    /// Adds non-ASCII characters to the masks. The first number or space ends the known part.
     #[inline(always)]
     fn add_wide<F: Family>(&mut self, text: &[u8], at: usize, wide: u64, trailing: u64) {
         let is_cased = F::RULES.word == Word::Cased;
         let letters = if is_cased { CASED_LETTERS } else { LETTERS };
-        // By their first bytes alone; none waits for the one before it.
+        // Marks first bytes only, so that no iteration depends on the one before it.
         let (mut letter, mut upper, mut lower, mut mark) = (0, 0, 0, 0);
         let mut firsts = wide & !trailing & low_bits(self.known);
         while firsts != 0 {
@@ -183,14 +185,14 @@ impl Block {
             }
             firsts &= firsts - 1;
         }
-        // A carry runs through the bytes of each, and lands after it.
+        // The carry runs through the trailing bytes of each character and ends after it.
         let past = |firsts: u64| trailing.wrapping_add(firsts << 1);
         let whole = |firsts: u64| firsts | trailing & !past(firsts);
         self.upper |= whole(upper);
         self.lower |= whole(lower);
         self.mark = whole(mark);
         self.caseless = whole(letter & !(upper | lower));
-        // One of the rest stands alone after these, or where the block begins.
+        // A P is a run of its own after these, or at the start of the block.
         let other = self.upper | self.lower | self.caseless | self.number;
         let before = other | self.newline | self.blank & !self.space;
         let alone = wide & !trailing & !letter & (before << 1 | 1);
@@ -198,15 +200,15 @@ impl Block {
     }
 }
 
-/// What a block leaves undecided.
+/// The position after the decided part of a block.
 struct Next {
-    /// Where the first undecided pre-token starts.
+    /// Start of the first undecided pre-token.
     start: usize,
-    /// Whether a block from there would decide no more.
+    /// Whether a block from there would not decide more.
     is_cut_short: bool,
 }
 
-/// Push the ends that the block decides.
+/// Pushes the ends that the block decides.
 #[inline(always)]
 fn fill_block<F: Family, I: InstructionSet>(
     text: &[u8],
@@ -220,17 +222,18 @@ fn fill_block<F: Family, I: InstructionSet>(
         Prefix::Space => space_prefix_starts::<F>(&mut block, bytes),
         Prefix::NeitherLetterNorNumber => any_prefix_starts::<F>(&mut block, bytes),
     };
-    // A start is certain where the next byte is known; byte 0 is the start that we are at.
+    // A start is certain if the next byte is known. Byte 0 is the start of the block.
     starts &= low_bits(block.known.saturating_sub(1)) & !1;
     ends.push_bits(at, starts);
     Next {
         start: at + (starts | 1).ilog2() as usize,
-        // By more than a character that reaches beyond it.
+        // Not merely because a character extends beyond the block.
         is_cut_short: block.known < BLOCK - 3,
     }
 }
 
-/// Starts of numbers: where a run starts and after every `digits` characters of it.
+/// Returns the starts of numbers: the start of each run, and the position after every `digits`
+/// characters of it.
 #[inline(always)]
 fn number_starts<F: Family>(number: u64) -> u64 {
     let mut starts = number & !(number << 1);
@@ -253,7 +256,7 @@ fn number_starts<F: Family>(number: u64) -> u64 {
     }
 }
 
-/// GPT-2: only a space is a prefix, of words, numbers and the rest alike.
+/// GPT-2: the only prefix is a space, for words, numbers and other characters alike.
 #[inline(always)]
 fn space_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     let letter = block.upper | block.lower | block.caseless;
@@ -262,14 +265,14 @@ fn space_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64
     let runs = |mask: u64| mask & !(mask << 1);
     let firsts = runs(letter) | runs(rest) | runs(block.number);
     let mut starts = (firsts & !(block.space << 1)) | (firsts >> 1 & block.space);
-    // White space before anything else: all but its last character, and that one.
+    // White space before other characters: a start at the run and at its last character.
     starts |= runs(white) | (white & !(white >> 1));
     let alone = rest & !(rest << 1) & !(block.space << 1);
     let candidates = alone & block.apostrophe & letter >> 1;
     starts ^ leading_contractions::<F>(block, bytes, candidates, letter)
 }
 
-/// cl100k and its kin: one character that is neither letter nor number may precede a word.
+/// cl100k and related patterns: a character that is neither letter nor number may precede a word.
 #[inline(always)]
 fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     let mut starts = 0;
@@ -286,22 +289,22 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     } = *block;
     let rest = !(letter | number | blank | newline);
     let words = letter & !(letter << 1 | block.glued);
-    // A prefix is a blank, or one of the rest that stands alone and that no space precedes.
+    // A prefix is a blank, or a P that is a run of its own and that no space precedes.
     let alone = rest & !(rest << 1) & !(space << 1);
     let prefix = blank | alone;
     starts |= (words & !(prefix << 1)) | (words >> 1 & prefix);
     if F::RULES.word == Word::Cased {
         starts |= block.upper & block.lower << 1;
-        // After a caseless letter an upper-case one belongs to the word only if a lower-case
-        // one follows at some distance.
-        // A mark after one of the rest may belong to either.
+        // After a caseless letter, an uppercase one belongs to the word only if a lowercase letter
+        // follows later in the run.
+        // A mark after a P may belong to either.
         let unclear = block.upper & block.caseless << 1 | block.mark & rest << 1;
         block.forget_from(unclear.trailing_zeros() as usize);
     }
     starts |= number_starts::<F>(number);
     let rests = rest & !(rest << 1);
     starts |= (rests & !(space << 1)) | (rests >> 1 & space);
-    // Newlines after the rest belong to it.
+    // Newlines after a run of P belong to it.
     starts |= newline & !((newline | blank | rest) << 1);
     if F::RULES.tail == Tail::NewlinesAndSlashes {
         let unclear = block.slash & newline << 1;
@@ -311,8 +314,8 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     starts |= blanks & !(newline << 1);
     let after_newline = blanks & newline << 1;
     if after_newline != 0 {
-        // Blanks between newlines belong to the piece of the newlines before them, unless
-        // those belong to the rest; blanks before anything else start a piece.
+        // Blanks between newlines belong to the piece of the newlines before them, unless those
+        // belong to a run of P. Blanks before other characters start a piece.
         block.forget_from(unclear_blanks(after_newline, blank, newline, block.known));
         starts |= after_newline;
     }
@@ -327,7 +330,8 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     starts
 }
 
-/// The first run of blanks after a newline that newlines follow, or whose end is not known.
+/// Returns the start of the first run of blanks after a newline that is followed by a newline or
+/// whose end is not known.
 #[inline(never)]
 fn unclear_blanks(mut after_newline: u64, blank: u64, newline: u64, known: usize) -> usize {
     while after_newline != 0 {
@@ -341,7 +345,8 @@ fn unclear_blanks(mut after_newline: u64, blank: u64, newline: u64, known: usize
     known
 }
 
-/// Letters of a contraction after an apostrophe at `i`: 1 or 2, 0 for none, None if unknown.
+/// Returns the number of letters of a contraction after an apostrophe at `i`: 1 or 2; 0 for no
+/// contraction; None if it is not known.
 #[inline(always)]
 fn contraction_letters(bytes: &[u8; BLOCK], i: usize, known: usize, exact: bool) -> Option<usize> {
     if i + 2 >= known {
@@ -351,14 +356,14 @@ fn contraction_letters(bytes: &[u8; BLOCK], i: usize, known: usize, exact: bool)
     match (bytes[i + 1] | fold, bytes[i + 2] | fold) {
         (b's' | b'd' | b'm' | b't', _) => Some(1),
         (b'l', b'l') | (b'v', b'e') | (b'r', b'e') => Some(2),
-        // U+017F, the long s, whose first byte folds to 0xe5.
+        // U+017F, the long s; its first byte may have been folded to 0xe5.
         (0xc5 | 0xe5, _) if !exact => None,
         _ => Some(0),
     }
 }
 
-/// What changes in the starts after an apostrophe at the start of a pre-token: a contraction
-/// takes the first letters of what the other rules see as a word.
+/// Returns the starts to toggle after apostrophes at the start of a pre-token: a contraction takes
+/// the first letters of what the other rules treat as a word.
 #[inline(always)]
 fn leading_contractions<F: Family>(
     block: &mut Block,
@@ -375,7 +380,7 @@ fn leading_contractions<F: Family>(
             Some(0) => {}
             Some(letters) => {
                 if F::RULES.prefix == Prefix::Space {
-                    // There the apostrophe is no prefix, so that a word starts after it.
+                    // This apostrophe is not a prefix, so a word starts after it.
                     changed |= 1 << (i + 1);
                 }
                 changed |= letter & 1u64.checked_shl((i + 1 + letters) as u32).unwrap_or(0);
@@ -389,8 +394,8 @@ fn leading_contractions<F: Family>(
     changed
 }
 
-/// Make contractions at the end of words part of the words' letters; returns the starts after
-/// them that lie inside letters.
+/// Adds contractions at the end of words to the words' letters. Returns the starts after them that
+/// lie inside letters.
 #[inline(always)]
 fn trailing_contractions(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     let letter = block.upper | block.lower | block.caseless;
@@ -401,7 +406,7 @@ fn trailing_contractions(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
         let i = candidates.trailing_zeros() as usize;
         candidates &= candidates - 1;
         if i == after_last {
-            // A word has one contraction at the most: this apostrophe is a prefix.
+            // A word has at most one contraction: this apostrophe is a prefix.
             continue;
         }
         match contraction_letters(bytes, i, block.known, false) {

@@ -1,14 +1,15 @@
-//! Sixty-four bytes at once: one bit for each byte that is of a kind.
+//! Classifies 64 bytes at once: one bit mask per kind of byte.
 
-/// How many bytes are looked at together.
+/// Number of bytes in a block.
 pub const BLOCK: usize = 64;
 
-/// Bit `i` says whether byte `i` of a block is of the kind. Kinds after `trailing` are ASCII.
+/// Masks of a block: bit `i` is set if byte `i` is of the kind. All kinds after `trailing` are
+/// ASCII.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
-    /// Not ASCII.
+    /// Bytes that are not ASCII.
     pub wide: u64,
-    /// A byte of a wide character after its first.
+    /// Bytes of a non-ASCII character after its first byte.
     pub trailing: u64,
     pub upper: u64,
     pub lower: u64,
@@ -22,12 +23,12 @@ pub struct Kinds {
     pub slash: u64,
 }
 
-/// The processor instructions that classify the bytes of a block.
+/// A set of processor instructions that classify the bytes of a block.
 pub trait InstructionSet {
     fn kinds(block: &[u8; BLOCK]) -> Kinds;
 }
 
-/// Instructions that every processor has.
+/// The instructions that every processor of the architecture has.
 pub struct Plain;
 
 #[cfg(target_arch = "x86_64")]
@@ -60,7 +61,8 @@ fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
             i64::from_le_bytes(word)
         };
         let bytes = _mm_set_epi64x(half(16 * i + 8), half(16 * i));
-        // Bytes in low..=high, as one signed comparison after moving `low` to the minimum.
+        // Selects bytes in low..=high with one signed comparison, after moving `low` to the
+        // minimum.
         let between = |low: u8, high: u8| {
             let moved = _mm_add_epi8(bytes, _mm_set1_epi8((0x80 - low as i32) as i8));
             let past = (high - low) as i32 + 1 - 0x80;
@@ -85,7 +87,7 @@ fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
     kinds
 }
 
-/// Thirty-two bytes at a time, and instructions that count bits: see `has_avx2`.
+/// AVX2: 32 bytes at a time, and bit-count instructions. See `has_avx2`.
 #[cfg(target_arch = "x86_64")]
 pub struct Avx2;
 
@@ -93,12 +95,12 @@ pub struct Avx2;
 impl InstructionSet for Avx2 {
     #[inline(always)]
     fn kinds(block: &[u8; BLOCK]) -> Kinds {
-        // SAFETY: `Avx2` is chosen only where `has_avx2`.
+        // SAFETY: `Avx2` is used only if `has_avx2` returned true.
         unsafe { kinds_avx2(block) }
     }
 }
 
-/// Whether the processor has what `Avx2` needs.
+/// Returns whether the processor supports the instructions of `Avx2`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn has_avx2() -> bool {
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_at_every_place_is_of_the_same_kind_every_way() {
+    fn all_instruction_sets_classify_every_byte_alike() {
         for shift in 0..=255u8 {
             let block: [u8; BLOCK] = std::array::from_fn(|i| (i as u8).wrapping_mul(5) ^ shift);
             let expected = kinds_one_by_one(&block);

@@ -1,4 +1,4 @@
-//! Splitting text into pre-tokens.
+//! Splits text into pre-tokens.
 
 mod blocks;
 mod bytes;
@@ -19,21 +19,21 @@ use std::sync::Arc;
 use crate::split::regex::{Cursor, Regex};
 use rules::{Cl100k, Family, Gpt2, Llama3, O200k, Qwen2, Tekken};
 
-/// How many ends one call of `Splitter::fill` finds at most.
+/// Maximum number of ends that one call of `Splitter::fill` finds.
 pub const BATCH: usize = 256;
 
-/// Ends of consecutive pre-tokens, in bytes from the start of the text.
+/// The ends of consecutive pre-tokens, in bytes from the start of the text.
 pub struct Ends {
     ends: [usize; BATCH],
     len: usize,
     walk: Walk,
 }
 
-/// Where the regex engine is in a text, if that is what splits it.
+/// The position of the regex engine in a text, if the pattern has no scanner.
 #[derive(Default)]
 struct Walk {
     cursor: Cursor,
-    /// Addresses of the engine and of the text, and the text's length.
+    /// The addresses of the engine and of the text, and the length of the text.
     of: (usize, usize, usize),
 }
 
@@ -54,7 +54,7 @@ impl Ends {
         self.len = 0;
     }
 
-    /// How many more fit.
+    /// Returns the number of ends that still fit.
     fn room(&self) -> usize {
         BATCH - self.len
     }
@@ -64,10 +64,10 @@ impl Ends {
         self.len += 1;
     }
 
-    /// Push `at` + the place of each bit that is set; 64 must fit.
+    /// Pushes `at` plus the position of each set bit; there must be room for 64 ends.
     ///
-    /// Eight are written at a time, whether they are ends or not: how many there are is nothing
-    /// that a processor could guess.
+    /// Writes eight ends at a time, more than there may be: a branch on their number would be
+    /// unpredictable.
     #[inline(always)]
     fn push_bits(&mut self, at: usize, mut bits: u64) {
         let count = bits.count_ones() as usize;
@@ -90,7 +90,7 @@ impl Default for Ends {
     }
 }
 
-/// What finds the pre-tokens of one pattern.
+/// The scanner or regex of one pattern.
 #[derive(Clone)]
 pub enum Splitter {
     Gpt2,
@@ -103,16 +103,16 @@ pub enum Splitter {
     Regex(Arc<Regex>),
 }
 
-/// Why a pattern cannot be run.
+/// The reason why a pattern is not supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternFault {
-    /// Where in the pattern, in characters.
+    /// Position in the pattern, in characters.
     pub position: usize,
     pub problem: String,
 }
 
 impl Splitter {
-    /// The scanner written for exactly this pattern, or else the regex engine.
+    /// Returns the scanner for exactly this pattern, or else the compiled regex.
     pub fn for_pattern(pattern: &str) -> Result<Self, PatternFault> {
         match published::scanner_of(pattern) {
             Some(scanner) => Ok(scanner),
@@ -120,7 +120,7 @@ impl Splitter {
         }
     }
 
-    /// The name under which it is reported.
+    /// Returns the name for reports.
     pub fn name(&self) -> &'static str {
         match self {
             Splitter::Gpt2 => "gpt2",
@@ -134,19 +134,19 @@ impl Splitter {
         }
     }
 
-    /// Whether text that it splits can be cut at `next_split_point`: no split points are known
-    /// of other patterns.
+    /// Returns whether the split points of `next_split_point` are valid for this splitter. They are
+    /// not known for other patterns.
     pub fn has_split_points(&self) -> bool {
         !matches!(self, Splitter::Regex(_))
     }
 
-    /// How far it may look to find the end of the pre-token at `start`, except for three characters
-    /// beyond; only where `has_split_points`.
+    /// Returns an upper bound of the end of the text examined to find the end of the pre-token at
+    /// `start`, except for up to three characters beyond. Valid only if `has_split_points`.
     pub fn reach(&self, text: &[u8], start: usize) -> usize {
         reach::reach(text, start, matches!(self, Splitter::Gpt2))
     }
 
-    /// The pre-tokens of `text`.
+    /// Returns the pre-tokens of `text`.
     pub fn pieces<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let (mut ends, mut pieces, mut at) = (Ends::new(), Vec::new(), 0);
         while at < text.len() {
@@ -159,10 +159,12 @@ impl Splitter {
         pieces
     }
 
-    /// Replace `ends` by the ends of the next pre-tokens from byte `start`, where one starts.
+    /// Replaces `ends` by the ends of the next pre-tokens from byte `start`, which must be a
+    /// pre-token's start.
     ///
-    /// It is empty only when `start` is the end of the text. Consecutive calls with one `ends` are
-    /// for one text, from its start on: the regex engine goes on where it stopped.
+    /// `ends` is empty only if `start` is the end of the text. Consecutive calls with the same
+    /// `ends` must be for one text, from its start on: the regex engine continues from its last
+    /// position.
     pub fn fill(&self, text: &str, start: usize, ends: &mut Ends) {
         match self {
             Splitter::Gpt2 => fill_family::<Gpt2>(text, start, ends),
@@ -214,7 +216,7 @@ pub mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Characters of every class, and all that a pattern of the family treats by itself.
+    /// Characters of every class, and all that the patterns of the family treat specially.
     pub const HARD: &[&str] = &[
         " ",
         " ",
@@ -323,11 +325,11 @@ pub mod tests {
     }
 
     #[test]
-    fn blocks_find_the_ends_that_single_pieces_have() {
+    fn blocks_find_the_same_ends_as_piece_end() {
         let mut random = Random::new(20_261_120);
         let rounds = if cfg!(miri) { 20 } else { 20_000 };
         for round in 0..rounds {
-            // Long stretches of a few members, and short ones of many.
+            // Long runs of a few members, and short runs of many.
             let members = 1 + random.below(if round % 2 == 0 { 4 } else { HARD.len() });
             let alphabet: Vec<&str> = (0..members)
                 .map(|_| HARD[random.below(HARD.len())])

@@ -1,22 +1,22 @@
-//! The end of one pre-token, character by character.
+//! Finds the end of one pre-token, character by character.
 //!
-//! No pattern looks behind, so that the end of a pre-token is a function of the text from its
-//! start: `piece_end` is the whole definition, and the block scanner only finds the same ends
-//! faster.
+//! No pattern looks behind, so the end of a pre-token is a function of the text from its start.
+//! `piece_end` is the definition; the block scanner finds the same ends faster.
 
 use super::class::*;
 use super::rules::*;
 
 const UPPERISH: ClassSet = ClassSet::of(&[UPPER, CASELESS, MARK]);
-/// What either half of a word may have.
+/// The classes that both halves of a word may contain.
 const SHARED: ClassSet = ClassSet::of(&[CASELESS, MARK]);
 const LOWERISH: ClassSet = ClassSet::of(&[LOWER, CASELESS, MARK]);
 const NEVER_PREFIX: ClassSet = ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, NUMBER]);
 const NUMBERS: ClassSet = ClassSet::of(&[NUMBER]);
 
-/// Where the pre-token that starts at byte `start` of `text` ends.
+/// Returns the end of the pre-token that starts at byte `start` of `text`.
 ///
-/// `start` is below the length and at a character; the result is past `start`.
+/// `start` must be below the length and at a character boundary. The result is greater than
+/// `start`.
 pub fn piece_end<F: Family>(text: &[u8], start: usize) -> usize {
     let rules = F::RULES;
     let Some(first) = char_at(text, start) else {
@@ -43,7 +43,7 @@ pub fn piece_end<F: Family>(text: &[u8], start: usize) -> usize {
     whitespace_end::<F>(text, start)
 }
 
-/// `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` at `start`.
+/// Matches `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` at `start`.
 fn contraction_end<F: Family>(text: &[u8], start: usize) -> Option<usize> {
     let rest = &text[start..];
     if rest.first() != Some(&b'\'') {
@@ -78,7 +78,7 @@ fn word_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize> 
             (end > body).then_some(end)
         }
         Word::Cased => {
-            // A mark may be the prefix or part of the word: the second try is without prefix.
+            // A mark may be the prefix or part of the word: the second attempt has no prefix.
             let end = lower_word_end(text, body)
                 .or_else(|| {
                     (first.class == MARK)
@@ -98,10 +98,10 @@ fn word_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize> 
     }
 }
 
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` from `start`.
+/// Matches `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` from `start`.
 ///
-/// The greedy first half gives back characters until the second half has one: the last
-/// caseless letter or mark of the run, if no lower-case letter follows it.
+/// The greedy first half gives up characters until the second half has one: the last caseless
+/// letter or mark of the run, if no lowercase letter follows it.
 fn lower_word_end(text: &[u8], start: usize) -> Option<usize> {
     let mut end = start;
     let mut last_shared = None;
@@ -147,7 +147,7 @@ fn tail_end<F: Family>(text: &[u8], mut end: usize) -> usize {
     end
 }
 
-/// `\s*[\r\n]+|\s+(?!\S)|\s+` as far as the pattern has them.
+/// Matches those of `\s*[\r\n]+|\s+(?!\S)|\s+` that the pattern has.
 fn whitespace_end<F: Family>(text: &[u8], start: usize) -> usize {
     let mut end = start;
     let mut after_newline = start;

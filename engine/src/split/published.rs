@@ -1,4 +1,4 @@
-//! The published patterns that have a scanner of their own, by their exact text.
+//! The published patterns with a scanner of their own, identified by their exact text.
 
 use super::Splitter;
 
@@ -54,7 +54,7 @@ const PUBLISHED: &[(&str, Splitter)] = &[
         ),
         Splitter::Tekken,
     ),
-    // Three splits in sequence, one to a line.
+    // Three splits in sequence, one per line.
     (
         concat!(
             "\\p{N}{1,3}\n",
@@ -67,7 +67,7 @@ const PUBLISHED: &[(&str, Splitter)] = &[
     ),
 ];
 
-/// The scanner written for exactly this pattern.
+/// Returns the scanner for exactly this pattern; None if there is none.
 pub fn scanner_of(pattern: &str) -> Option<Splitter> {
     let known = PUBLISHED.iter().find(|(text, _)| *text == pattern);
     known.map(|(_, splitter)| splitter.clone())
