@@ -3,14 +3,14 @@
 const K0: u64 = 0x9e37_79b9_7f4a_7c15;
 const K1: u64 = 0xd1b5_4a32_d192_ed03;
 
-/// The halves of the 128-bit product, folded into one.
+/// Returns the exclusive or of the halves of the 128-bit product.
 #[inline(always)]
 pub fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A hash of any bytes.
+/// Returns a hash of any bytes.
 pub fn hash(bytes: &[u8]) -> u64 {
     let mut state = bytes.len() as u64 ^ K1;
     let mut chunks = bytes.chunks_exact(8);

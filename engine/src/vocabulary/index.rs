@@ -1,17 +1,18 @@
-//! From a long token's bytes to its position: open addressing over positions.
+//! Hash index from a long token's bytes to its position: open addressing over positions.
 
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::Tokens;
 
-/// An index over `Tokens`, which it does not hold.
+/// An index over `Tokens`, which it does not own.
 #[derive(Debug)]
 pub struct TokenIndex {
-    /// A piece of the hash in the upper half, the position + 1 in the lower; 0 is free.
+    /// The upper half of the hash and, in the lower half, the position + 1. 0 is a free slot.
     slots: Vec<u64>,
 }
 
 impl TokenIndex {
-    /// Index the tokens at these positions; also the first one that repeats an earlier token.
+    /// Indexes the tokens at `positions`. Also returns the first position that repeats an earlier
+    /// token.
     pub fn of(tokens: &Tokens, positions: &[usize]) -> (Self, Option<usize>) {
         let capacity = (positions.len() * 2).next_power_of_two().max(2);
         let mut index = TokenIndex {
@@ -36,7 +37,7 @@ impl TokenIndex {
         self.probe(token, tokens).ok()
     }
 
-    /// The position of the token, or the free slot where it would be.
+    /// Returns the position of the token, or the free slot for it.
     fn probe(&self, token: &[u8], tokens: &Tokens) -> Result<usize, usize> {
         let hash = hash(token);
         let mask = self.slots.len() - 1;
@@ -55,7 +56,7 @@ impl TokenIndex {
     }
 }
 
-/// The piece of a hash, or of what a slot holds, that is compared first.
+/// Returns the part of a hash, or of a slot, that is compared first.
 fn tag(hash: u64) -> u64 {
     hash & 0xffff_ffff << 32
 }

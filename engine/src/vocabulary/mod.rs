@@ -1,4 +1,5 @@
-//! A vocabulary made ready: ranks of byte strings, and which pre-tokens are one token.
+//! A vocabulary prepared for encoding: ranks of byte strings, and lookup of pre-tokens that are one
+//! token.
 
 pub mod fingerprint;
 pub mod hash;
@@ -20,16 +21,16 @@ use crate::vocabulary::short_table::{Key, LONGEST, ShortTable, fetch};
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
-    /// Most tokens of at most 15 bytes: the table's.
+    /// The table's `short`: most tokens of at most 15 bytes.
     short: ShortTable,
-    /// Ranks of all bytes.
+    /// Ranks of all single bytes.
     bytes: Box<[u32; 256]>,
-    /// With what merging begins.
+    /// The initial parts for merging.
     characters: Characters,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
-    /// Bits by hash: what has a clear one is no token. Most strings that merging asks for are none,
-    /// and this is small enough to stay in the processor's cache.
+    /// A Bloom filter of all tokens. Most strings that merging looks up are not tokens, and the
+    /// filter is small enough to stay in the processor's cache.
     filter: Box<[u64]>,
 }
 
@@ -50,7 +51,7 @@ impl Vocabulary {
         &self.table
     }
 
-    /// The rank of the `len` bytes from `start`, or `NO_RANK`.
+    /// Returns the rank of the `len` bytes from `start`; `NO_RANK` if they are no token.
     #[inline]
     pub fn rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
         if len == 2 {
@@ -64,8 +65,8 @@ impl Vocabulary {
         self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
     }
 
-    /// The ranks of what a new part makes with the part before it and with the one after it:
-    /// `text[first..end]` and `text[start..last]`. The memory of both is waited for at once.
+    /// Returns the ranks of a new part joined with the part before it and with the part after it:
+    /// `text[first..end]` and `text[start..last]`. The two cache misses overlap.
     #[inline]
     pub fn ranks(&self, text: &[u8], [first, start, end, last]: [usize; 4]) -> [u32; 2] {
         let pairs = [(first, end - first), (start, last - start)];
@@ -84,13 +85,13 @@ impl Vocabulary {
         })
     }
 
-    /// With what merging of the text may begin at `start`: parts, and nothing between them.
+    /// Returns the initial parts of the text at `start`, which merging may begin with.
     #[inline(always)]
     pub fn opening(&self, text: &[u8], start: usize) -> Opening {
         self.characters.opening(&self.pairs, text, start)
     }
 
-    /// The id of a part of an opening: a byte, two, or a character.
+    /// Returns the id of an initial part: a byte, two bytes or a character.
     #[inline(always)]
     pub fn part_id(&self, text: &[u8], start: usize, len: usize) -> u32 {
         match len {
@@ -100,7 +101,7 @@ impl Vocabulary {
         }
     }
 
-    /// The id of a pre-token of at most 15 bytes that is one token.
+    /// Returns the id of a pre-token of at most 15 bytes that is one token; None if it is not.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
         match self.may_have(hash) {
@@ -117,7 +118,7 @@ impl Vocabulary {
         self.table.id_of(&key.bytes()[..key.len()])
     }
 
-    /// Ask for the memory that `whole_short` will need.
+    /// Prefetches the memory that `whole_short` reads.
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         if self.may_have(hash) {
@@ -147,7 +148,8 @@ impl Vocabulary {
         self.filter[word] & bits == bits
     }
 
-    /// The id of a longer pre-token that is one token, by its `long_hash`.
+    /// Returns the id of a longer pre-token that is one token, by its `long_hash`; None if it is
+    /// not.
     pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
         match self.may_have(hash) {
             true => self.table.id_of(piece),
@@ -155,8 +157,8 @@ impl Vocabulary {
         }
     }
 
-    /// Ids of the tokens that merging their own bytes does not give, in id order: they are given
-    /// for a whole pre-token alone.
+    /// Returns the ids of tokens that merging their own bytes does not produce, in id order. They
+    /// are produced only for a whole pre-token.
     pub fn unreachable_ids(&self) -> Vec<u32> {
         let mut merger = Merger::default();
         let mut merges_to = |token: &[u8], id| merger.merge(self, token) == [id];
@@ -168,7 +170,7 @@ impl Vocabulary {
     }
 }
 
-/// The filter of all tokens: eight bits or more for each, of which it sets two.
+/// Makes the filter of all tokens: at least eight bits per token, two of which it sets.
 fn filter(table: &RankTable) -> Box<[u64]> {
     let words = (table.len() / 8).next_power_of_two();
     let mut filter = vec![0; words].into_boxed_slice();
@@ -198,7 +200,7 @@ fn pair_ranks(table: &RankTable) -> Box<[u32]> {
     pairs
 }
 
-/// The word of the filter that a key has, and its two bits there.
+/// Returns the word of a key in the filter, and its two bits there.
 #[inline(always)]
 fn filter_place(hash: u64, words: usize) -> (usize, u64) {
     let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);

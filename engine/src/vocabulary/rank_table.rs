@@ -1,28 +1,28 @@
-//! A rank table: the tokens of a vocabulary and their ids, and the reader of rank files.
+//! Rank tables: the tokens of a vocabulary and their ids, and the reader of rank files.
 
 use std::collections::HashSet;
 
 use crate::vocabulary::index::TokenIndex;
 use crate::vocabulary::short_table::{Key, ShortTable};
 
-/// The greatest id that a table may hold.
+/// The greatest id that a table may contain.
 pub const MAX_ID: u32 = i32::MAX as u32;
 
-/// The tokens of a vocabulary, in id order, their bytes one after the other.
+/// The tokens of a vocabulary in id order.
 #[derive(Debug)]
 pub struct RankTable {
     tokens: Tokens,
     ids: Vec<u32>,
     short: ShortTable,
-    /// Of the tokens that are not in `short`.
+    /// Index of the tokens that are not in `short`.
     index: TokenIndex,
 }
 
-/// Byte strings, one after the other.
+/// Concatenated byte strings.
 #[derive(Debug, Default)]
 pub struct Tokens {
     bytes: Vec<u8>,
-    /// Where each one ends.
+    /// The end of each string.
     ends: Vec<u32>,
 }
 
@@ -40,13 +40,13 @@ impl Tokens {
         self.finish();
     }
 
-    /// The bytes since the last one are one more.
+    /// Ends the string that consists of the bytes since the last one.
     fn finish(&mut self) {
         self.ends.push(self.bytes.len() as u32);
     }
 }
 
-/// What can be wrong with a table.
+/// The kinds of errors in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     EmptyFile,
@@ -61,7 +61,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The name under which it is reported.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Fault::EmptyFile => "empty_file",
@@ -77,7 +77,7 @@ impl Fault {
     }
 }
 
-/// A fault and the 1-based line, or item, that it is in.
+/// An error, and the 1-based line or item where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableFault {
     pub fault: Fault,
@@ -85,9 +85,9 @@ pub struct TableFault {
 }
 
 impl RankTable {
-    /// Read a rank file: on each line a token in base64, one space, its rank.
+    /// Parses a rank file. Each line has a token in base64, one space and its rank.
     ///
-    /// Lines end in a line feed, which the last may lack. The first faulty line is reported.
+    /// Lines end in a line feed, which is optional on the last. The first faulty line is reported.
     pub fn parse_tiktoken(data: &[u8]) -> Result<Self, TableFault> {
         if data.is_empty() {
             return Err(TableFault {
@@ -106,7 +106,7 @@ impl RankTable {
         builder.build()
     }
 
-    /// A table of the given pairs; a fault's line is the 1-based position of the pair.
+    /// Makes a table of pairs. The line of an error is the 1-based position of the pair.
     pub fn from_items<T: AsRef<[u8]>>(
         items: impl IntoIterator<Item = (T, u32)>,
     ) -> Result<Self, TableFault> {
@@ -128,17 +128,17 @@ impl RankTable {
         self.ids.is_empty()
     }
 
-    /// Tokens and ids, in id order.
+    /// Iterates over tokens and ids, in id order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> + Clone {
         (0..self.len()).map(|i| (self.tokens.get(i), self.ids[i]))
     }
 
-    /// The greatest id; None for an empty table.
+    /// Returns the greatest id; None for an empty table.
     pub fn max_id(&self) -> Option<u32> {
         self.ids.last().copied()
     }
 
-    /// The id of the token with exactly these bytes.
+    /// Returns the id of the token with exactly these bytes; None if there is none.
     pub fn id_of(&self, token: &[u8]) -> Option<u32> {
         if !token.is_empty() && self.short.has_all_of(token.len()) {
             let key = Key::of(token, 0, token.len());
@@ -149,32 +149,32 @@ impl RankTable {
             .map(|position| self.ids[position])
     }
 
-    /// Most tokens of at most 15 bytes.
+    /// Returns the table of most tokens of at most 15 bytes.
     pub fn short(&self) -> &ShortTable {
         &self.short
     }
 
-    /// The bytes of the token with this id.
+    /// Returns the bytes of the token with this id; None if there is none.
     pub fn token(&self, id: u32) -> Option<&[u8]> {
         self.position(id).map(|position| self.tokens.get(position))
     }
 
     #[inline]
     fn position(&self, id: u32) -> Option<usize> {
-        // Most tables are ranks without holes, where position and id are equal.
+        // Most tables are ranks without gaps, so that position and id are equal.
         match self.ids.get(id as usize) {
             Some(&found) if found == id => Some(id as usize),
             _ => self.ids.binary_search(&id).ok(),
         }
     }
 
-    /// The lowest byte that is not a token by itself.
+    /// Returns the lowest byte that is not a token; None if all are.
     pub fn missing_byte(&self) -> Option<u8> {
         (0..=255).find(|&byte| self.id_of(&[byte]).is_none())
     }
 }
 
-/// A table in the making, in the order of the file.
+/// A table under construction, in the order of the file.
 #[derive(Default)]
 struct Builder {
     tokens: Tokens,
@@ -196,7 +196,7 @@ impl Builder {
         self.finish_token(id)
     }
 
-    /// The bytes since the last token are one more, with this id.
+    /// Ends the token that consists of the bytes since the last one, with this id.
     fn finish_token(&mut self, id: u32) -> Result<(), Fault> {
         if self.tokens.bytes.len() == self.tokens.start(self.ids.len()) {
             return Err(Fault::EmptyToken);
@@ -209,7 +209,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The fault to report where reading stopped: a duplicate before it comes first.
+    /// Returns the fault to report after parsing stopped: an earlier duplicate takes precedence.
     fn first_fault(self, fault: Fault) -> TableFault {
         let line = self.ids.len() + 1;
         match self.build() {
@@ -251,7 +251,8 @@ impl Builder {
         Ok(sorted.index().0)
     }
 
-    /// A table in this order, and the first position that repeats an earlier token.
+    /// Builds the table in this order. Also returns the first position that repeats an earlier
+    /// token.
     fn index(self) -> (RankTable, Option<usize>) {
         let Builder { tokens, ids } = self;
         let items = (0..ids.len()).map(|i| (tokens.get(i), ids[i]));
@@ -279,7 +280,7 @@ fn parse_rank(digits: &[u8]) -> Result<u32, Fault> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(Fault::RankNotANumber);
     }
-    // Ten digits at the most, so that no line costs more than its length.
+    // At most ten digits, so that no line costs more than its length.
     if digits.len() > 10 {
         return Err(Fault::RankTooLarge);
     }
@@ -302,7 +303,7 @@ const SEXTETS: [u8; 256] = {
     table
 };
 
-/// Append what canonical base64 stands for: padded, and with no bits left over.
+/// Decodes canonical base64, which is padded and has no bits left over, and appends the bytes.
 fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     if !text.len().is_multiple_of(4) {
         return Err(Fault::NotBase64);

@@ -1,20 +1,20 @@
-//! Keys of at most 15 bytes, and a hash table for most of them: one cache line for most lookups.
+//! Keys of at most 15 bytes, and a hash table for most of them. Most lookups read one cache line.
 
 use std::sync::Arc;
 
 use crate::vocabulary::hash::fold;
 
-/// The longest string that has a key.
+/// Maximum length in bytes of a string with a key.
 pub const LONGEST: usize = 15;
 
-/// At most 15 bytes, padded with zeros, and their number in the last byte.
+/// Up to 15 bytes, padded with zeros, with their number in the last byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Key {
     low: u64,
     high: u64,
 }
 
-/// What of the two halves of 16 bytes belongs to a string, by its length.
+/// The masks of a string's bytes in the two halves of 16 bytes, by length.
 const MASKS: [[u64; 2]; LONGEST + 1] = {
     let mut masks = [[0; 2]; LONGEST + 1];
     let mut len = 1;
@@ -27,20 +27,20 @@ const MASKS: [[u64; 2]; LONGEST + 1] = {
 };
 
 impl Key {
-    /// The key of the `len` bytes, 1 to 15, from `start`.
+    /// Makes the key of the `len` bytes, 1 to 15, from `start`.
     #[inline(always)]
     pub fn of(text: &[u8], start: usize, len: usize) -> Self {
         Key::masked(text, start, len)
     }
 
-    /// The same for any length: for more than 15 bytes a key that no string has.
+    /// Makes the key for any length. For 0 or more than 15 bytes it is a key that no string has.
     #[inline(always)]
     pub fn or_none(text: &[u8], start: usize, len: usize) -> Self {
         let short = if len <= LONGEST { len } else { 0 };
         let key = Key::masked(text, start, short);
         Key {
             low: key.low,
-            // Text in a string of no bytes.
+            // A key of length 0 with a bit set in the text.
             high: key.high | (short == 0) as u64,
         }
     }
@@ -86,7 +86,7 @@ impl Key {
         self.low
     }
 
-    /// Its upper half, of which the upper four bits are free.
+    /// Returns the upper half. Its upper four bits are free.
     #[inline(always)]
     pub fn high(self) -> u64 {
         self.high
@@ -105,42 +105,43 @@ impl Key {
         (self.high >> 56) as usize
     }
 
-    /// The bytes, and something after them.
+    /// Returns the bytes of the string, followed by other bytes.
     pub fn bytes(self) -> [u8; 16] {
         ((self.high as u128) << 64 | self.low as u128).to_le_bytes()
     }
 }
 
-/// Prefetch a place into the processor's cache.
+/// Prefetches memory into the processor's cache.
 #[inline(always)]
 pub fn fetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of every x86-64, and a prefetch is a hint: it never faults.
+        // SAFETY: SSE is part of every x86-64, and a prefetch is a hint that never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
 }
 
-/// From keys of at most 12 bytes to ids: open addressing, at most three quarters full, never changed
-/// after it is built. Longer tokens are few, and half of the room for each of the others is half of
-/// the memory that a text is looked up in: most of what a lookup costs is waiting for it. That is also
-/// why it is so full.
+/// An immutable hash table from keys of at most 12 bytes to ids: open addressing, at most three
+/// quarters full.
+///
+/// Lookups mostly wait for memory, so the table is small and full. Longer tokens are few. Without
+/// them an entry takes half the space.
 #[derive(Clone, Debug)]
 pub struct ShortTable {
     entries: Arc<[Entry]>,
-    /// The longest key that may be here, 0 where an id does not fit.
+    /// Maximum length of a key in the table; 0 if the ids do not fit.
     longest: usize,
 }
 
-/// How many tokens are placed at once, so that waiting for memory is shared.
+/// Number of tokens inserted together, so that their cache misses overlap.
 const BATCH: usize = 32;
 
 impl ShortTable {
-    /// Of tokens and ids; those that come first are found fastest. Also the position of the first
-    /// that repeats an earlier one.
+    /// Makes a table of tokens and ids. The first tokens are found fastest. Also returns the first
+    /// position that repeats an earlier token.
     pub fn of<'t>(tokens: impl Iterator<Item = (&'t [u8], u32)> + Clone) -> (Self, Option<usize>) {
         let fits = tokens.clone().all(|(_, id)| id <= Entry::MOST);
         let longest = if fits { Entry::LONGEST } else { 0 };
@@ -182,13 +183,13 @@ impl ShortTable {
         }
     }
 
-    /// Whether all tokens of this length are here.
+    /// Returns whether the table has all tokens of this length.
     #[inline(always)]
     pub fn has_all_of(&self, len: usize) -> bool {
         len <= self.longest
     }
 
-    /// The id of a key that may be here.
+    /// Returns the id of a key; None if the table does not have it.
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
         let mask = self.entries.len() - 1;
@@ -205,14 +206,15 @@ impl ShortTable {
         }
     }
 
-    /// Ask for the memory that `find` will need.
+    /// Prefetches the memory that `find` reads.
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         fetch(&self.entries[hash as usize & (self.entries.len() - 1)]);
     }
 }
 
-/// A key and its id, its length in the upper bits of the id; or nothing.
+/// A key and its id, with the key's length in the upper four bits of the id. All zeros is a free
+/// entry.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C, align(16))]
 struct Entry {
@@ -223,10 +225,10 @@ struct Entry {
 
 impl Entry {
     const LONGEST: usize = 12;
-    /// The greatest id.
+    /// The greatest id that fits.
     const MOST: u32 = (1 << 28) - 1;
 
-    /// The id, if it is of this key.
+    /// Returns the id if the entry has this key.
     #[inline(always)]
     fn id_of(&self, key: Key) -> Option<u32> {
         let id = self.len_and_id ^ (key.len() as u32) << 28;
