@@ -1,4 +1,4 @@
-//! One encoding: a vocabulary, what splits its text, and its special tokens.
+//! One encoding: a vocabulary, a splitter and special tokens.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,10 +19,10 @@ use crate::vocabulary::lengths::Lengths;
 use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::special::SpecialSet;
 
-/// Immutable; every method may be called from many threads.
+/// An encoding. Immutable; every method may be called from many threads.
 pub struct Bpe {
     vocabulary: Vocabulary,
-    /// Made when first needed: most processes never decode.
+    /// Made on first use, because most processes never decode.
     short_tokens: OnceLock<ShortTokens>,
     lengths: OnceLock<Lengths>,
     splitter: Splitter,
@@ -33,20 +33,20 @@ pub struct Bpe {
     fingerprint: String,
 }
 
-/// The text contains a special token that is disallowed.
+/// The error for text that contains a disallowed special token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecialFound {
     pub token: String,
     pub byte_offset: usize,
 }
 
-/// No token has this id.
+/// The error for an id that has no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownId {
     pub index: usize,
 }
 
-/// A token of most texts has fewer bytes.
+/// An upper estimate of the bytes per token of most texts.
 const BYTES_OF_A_TOKEN: usize = 8;
 
 fn refuse(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialFound> {
@@ -69,8 +69,8 @@ impl Bpe {
     ) -> Result<Self, PatternFault> {
         let splitter = Splitter::for_pattern(pattern)?;
         let fingerprint = fingerprint(&table, pattern, &specials);
-        // Where several special tokens share an id, it decodes to the first by spelling: the
-        // last one that is collected.
+        // If several special tokens share an id, it decodes to the first of them in sorted order.
+        // `collect` keeps the last entry of an id.
         specials.sort();
         let special_bytes = specials
             .iter()
@@ -95,7 +95,7 @@ impl Bpe {
         self.splitter.name()
     }
 
-    /// The pre-tokens of ordinary text.
+    /// Returns the pre-tokens of ordinary text.
     pub fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
         self.splitter.pieces(text)
     }
@@ -108,7 +108,7 @@ impl Bpe {
         self.vocabulary.table()
     }
 
-    /// Ids of the tokens that merging their own bytes does not give, in id order.
+    /// Returns the ids of tokens that merging their own bytes does not produce, in id order.
     pub fn unreachable_ids(&self) -> Vec<u32> {
         self.vocabulary.unreachable_ids()
     }
@@ -151,7 +151,7 @@ impl Bpe {
             .unwrap_or_else(|| packed(text)))
     }
 
-    /// The number of ids, or `limit` + 1 when there are more.
+    /// Returns the number of ids, or `limit` + 1 if there are more.
     pub fn count(
         &self,
         text: &str,
@@ -166,7 +166,7 @@ impl Bpe {
             self.encode_into(text, allowed, &mut count);
             count.result()
         };
-        // What is likely to be read before the limit is met.
+        // The part of the text that is likely to be encoded before the limit is reached.
         let bytes = text.len().min(limit.saturating_mul(BYTES_OF_A_TOKEN));
         let threads = self.threads_for(bytes);
         if threads == 1 {
@@ -185,10 +185,11 @@ impl Bpe {
         Ok(total.into_inner().min(limit.saturating_add(1)))
     }
 
-    /// What `work` makes of each text, in order; the first that fails fails all.
+    /// Applies `work` to each text, and returns the results in order, or the error of the first
+    /// text that fails.
     ///
-    /// Many small texts are shared out over threads as one large one is; where one of them is
-    /// large, `work` does that.
+    /// Many small texts are shared between threads as one large text is. If one of them is large,
+    /// `work` shares it itself.
     pub fn on_each<R: Send>(
         &self,
         texts: &[&str],
@@ -216,8 +217,8 @@ impl Bpe {
         }
     }
 
-    /// What `encode` makes of each part of a large text, joined; None for a text that one thread
-    /// should encode.
+    /// Applies `encode` to each part of a large text, and returns the joined results. None if one
+    /// thread should encode the text.
     fn in_parts<T: Copy + Send>(
         &self,
         text: &str,
@@ -231,7 +232,7 @@ impl Bpe {
         let parts = Chunks::new(text, allowed, self.sharing.part_for(text.len()));
         let parts = parallel::map(threads, parts, |part| encode(&text[part]));
         let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-        // One after the other, so that each is freed before the next is copied.
+        // One part at a time, so that each is freed before the next is copied.
         parts
             .into_iter()
             .for_each(|part| all.extend_from_slice(&part));
@@ -282,7 +283,7 @@ impl Bpe {
         self.lengths.get_or_init(|| Lengths::of(self.table()))
     }
 
-    /// The ids of consecutive pre-tokens, the first of which starts at `start`.
+    /// Passes the ids of consecutive pre-tokens to `sink`. The first one starts at `start`.
     pub(crate) fn give_pieces<S: Sink>(
         &self,
         text: &[u8],
@@ -296,8 +297,8 @@ impl Bpe {
         });
     }
 
-    /// Ids, and where each starts in the text; a token that starts inside a character has the
-    /// offset of that character.
+    /// Returns the ids and the start of each token in the text. A token that starts inside a
+    /// character has the offset of that character.
     pub fn encode_with_offsets(
         &self,
         text: &str,
@@ -318,13 +319,13 @@ impl Bpe {
             .or_else(|| self.special_bytes.get(&id).map(|bytes| &bytes[..]))
     }
 
-    /// The greatest id, of special tokens too; 0 where there is none.
+    /// Returns the greatest id, including special tokens; 0 if there are no tokens.
     pub fn max_id(&self) -> u32 {
         let special = self.special_bytes.keys().copied().max();
         self.table().max_id().max(special).unwrap_or(0)
     }
 
-    /// The bytes of the tokens, joined.
+    /// Returns the joined bytes of the tokens.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
         #[cfg(feature = "panic-probe")]
         ids.iter()

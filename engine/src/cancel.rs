@@ -1,9 +1,9 @@
 //! Cancellation of work that is no longer needed.
 //!
-//! A thread works under at most one flag. Loops that may run for long ask `is_set` every few
-//! thousand steps and then just end; what they leave behind is thrown away, because a flag that
-//! was set stays set and the caller asks once more at its end. The flag belongs
-//! to the thread and is no argument: the loops are below layers that have no other use for it.
+//! A thread works under at most one flag. Loops that may run for long check `is_set` every few
+//! thousand steps, and then just end. Their partial results are dropped: a flag stays set, and the
+//! caller checks it again at its end. The flag belongs to the thread and is not an argument,
+//! because the loops are below layers that do not use it otherwise.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Flag>> = const { RefCell::new(None) };
 }
 
-/// Set once, by any thread or by time.
+/// A flag that is set once, by any thread or when its time is over.
 #[derive(Clone, Debug, Default)]
 pub struct Flag {
     is_set: Arc<AtomicBool>,
@@ -22,7 +22,8 @@ pub struct Flag {
 }
 
 impl Flag {
-    /// A flag that sets itself after a time; `None`, or a time beyond all clocks: it does not.
+    /// Makes a flag that sets itself after `most`. It does not if that is `None`, or later than the
+    /// clock can represent.
     pub fn after(most: Option<Duration>) -> Self {
         Flag {
             is_set: Arc::default(),
@@ -48,17 +49,17 @@ impl Flag {
     }
 }
 
-/// The flag that this thread works under: to be handed to threads that help it.
+/// Returns this thread's flag, to pass on to threads that help it.
 pub fn current() -> Option<Flag> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Work under another flag, or under none, from here on.
+/// Sets or removes this thread's flag.
 pub fn work_under(flag: Option<Flag>) {
     CURRENT.set(flag);
 }
 
-/// Whether what this thread does is no longer wanted.
+/// Returns whether this thread's work was cancelled.
 pub fn is_set() -> bool {
     CURRENT.with_borrow(|flag| flag.as_ref().is_some_and(Flag::is_set))
 }
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_the_thread_s_own() {
+    fn each_thread_has_its_own_flag() {
         let flag = Flag::default();
         assert!(!is_set());
         work_under(Some(flag.clone()));

@@ -1,9 +1,9 @@
 //! The core of bytepair-engine: text to token ids and back, exactly and fast.
 //!
-//! A text walks through `vocabulary::special` (cut out allowed special tokens), `split` (cut the
+//! A text passes through `vocabulary::special` (cut out allowed special tokens), `split` (cut the
 //! rest into pre-tokens) and `bpe` (look each pre-token up in `cache` and `vocabulary`, or `merge`
-//! it) into an `output`. The Python reference in `backends/reference.py` is the definition that
-//! all of it is held to.
+//! it) into an `output`. The Python reference in `backends/reference.py` is the definition, and
+//! tests compare the core with it.
 
 mod boundaries;
 pub mod bpe;

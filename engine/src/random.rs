@@ -1,6 +1,6 @@
-//! A small random number generator for tests: reproducible, and seen in every failure.
+//! A small random number generator for reproducible tests.
 
-/// Xorshift*, seeded.
+/// A seeded xorshift* generator.
 pub struct Random(u64);
 
 impl Random {
@@ -15,7 +15,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() >> 33) as usize % bound
     }

@@ -1,5 +1,5 @@
-//! From one pre-token to its ids: what was recent, then the vocabulary, then the cache, then
-//! merging.
+//! Looks up the ids of one pre-token: in the recent ones, the vocabulary and the cache. A pre-token
+//! that is in none of them is merged.
 
 use crate::cache::recent::{Recent, Slot};
 use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
@@ -25,8 +25,7 @@ pub struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Give the ids of consecutive pre-tokens, the first of which starts at `start`, to the
-    /// sink.
+    /// Passes the ids of consecutive pre-tokens to `sink`. The first one starts at `start`.
     #[inline(always)]
     pub fn encode_pieces<S: Sink>(
         mut self,
@@ -103,7 +102,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// As `encode_pieces`, for one that is not among the recent ones.
+    /// Encodes a pre-token that is not recent.
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         if piece.len() > LONGEST {
@@ -122,8 +121,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Put a slot among the recent ones. The slot that it evicts goes into the cache if it took
-    /// merging; most did not.
+    /// Inserts a slot into the recent ones. The evicted slot moves to the cache if its pre-token
+    /// was merged, which most were not.
     #[inline]
     fn remember(&mut self, slot: Option<Slot>, hash: u64) {
         let Some(slot) = slot else { return };
@@ -140,7 +139,7 @@ impl Lookup<'_> {
 
     #[inline(never)]
     fn merge_short<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
-        // An entry holds the ids of any piece of so few bytes.
+        // An entry holds the ids of every piece of at most that many bytes.
         let long = (piece.len() > MOST_IDS).then(|| long_hash(piece));
         if let Some(ids) = long.and_then(|long| self.cache.find_long(piece, long)) {
             sink.extend(ids);

@@ -1,4 +1,4 @@
-//! The cache of pre-tokens and their ids: bounded, and owned by one thread at a time.
+//! The cache of pre-tokens and their ids: bounded, and used by one thread at a time.
 
 pub mod lookup;
 pub mod recent;
@@ -7,19 +7,19 @@ pub mod scratch;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::short_table::{Key, fetch};
 
-/// How many entries a short key may be in.
+/// Number of entries in a set: the places of a short key.
 const WAYS: usize = 4;
 
-/// Sets of entries when they are first needed.
+/// Number of sets after the first insertion.
 const FIRST_SETS: usize = 1 << 6;
 
-/// Slots of the long cache when it is first needed.
+/// Number of slots of the long cache after the first insertion.
 const FIRST_ENTRIES: usize = 1 << 10;
 
-/// The longest piece that is remembered, in bytes.
+/// Maximum length of a cached piece, in bytes.
 pub const LONGEST_PIECE: usize = 255;
 
-/// How many ids an entry of a short key holds: what makes it one cache line.
+/// Maximum number of ids in an entry of a short key, which makes it one cache line.
 pub const MOST_IDS: usize = 11;
 
 /// A short piece and its ids.
@@ -32,7 +32,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// None for too many ids.
+    /// Makes an entry; None if there are too many ids.
     pub fn new(key: Key, ids: &[u32]) -> Option<Self> {
         let mut entry = Entry {
             key,
@@ -72,7 +72,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache that never takes more than about `bytes`; 0 for one that remembers nothing.
+    /// Makes a cache of at most about `bytes` bytes. With 0 it caches nothing.
     pub fn new(bytes: usize) -> Self {
         let most_sets = match bytes / 2 / size_of::<[Entry; WAYS]>() {
             0..FIRST_SETS => 0,
@@ -108,7 +108,7 @@ impl Cache {
         entries.find(|entry| entry.key == key)
     }
 
-    /// Remember a key that was not found; it may take the place of another.
+    /// Inserts a key that was not found. It may evict another.
     pub fn insert_short(&mut self, hash: u64, entry: Entry) {
         if self.entries.len() * 2 >= self.sets.len() * WAYS && self.sets.len() < self.most_sets {
             self.grow();
@@ -154,7 +154,8 @@ impl Cache {
         }
     }
 
-    /// The ids of a piece of 16 to `LONGEST_PIECE` bytes, or of a short one with too many ids.
+    /// Returns the ids of a piece of 16 to `LONGEST_PIECE` bytes, or of a shorter one with too many
+    /// ids; None if it is not cached.
     #[inline]
     pub fn find_long(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
         self.long.find(piece, hash)
@@ -181,7 +182,7 @@ impl Cache {
     }
 }
 
-/// The hash that long pieces are looked up by.
+/// Returns the hash for looking up long pieces.
 pub fn long_hash(piece: &[u8]) -> u64 {
     hash(piece)
 }
@@ -190,28 +191,28 @@ pub fn long_hash(piece: &[u8]) -> u64 {
 struct Slot {
     /// A piece of the hash, which also says where the slot is.
     tag: u32,
-    /// Where its ids and, after them, its bytes start.
+    /// Start of the ids, and then the bytes, in the arena.
     at: u32,
     len: u8,
     ids: u8,
 }
 
-/// Open addressing over one arena; when it is full all is forgotten at once, which costs less
-/// than knowing what was used last.
+/// A hash table with open addressing over one arena. When it is full, all entries are dropped at
+/// once, which costs less than tracking their use.
 #[derive(Debug)]
 struct LongCache {
     slots: Vec<Slot>,
     used: usize,
     most_slots: usize,
-    /// For each piece its ids, then its bytes, four to a word. The capacity is reserved at first
-    /// use: pages that are never written to cost no memory.
+    /// The ids of each piece, and then its bytes, four per word. The capacity is reserved at first
+    /// use: pages that are never written use no memory.
     arena: Vec<u32>,
     most_words: usize,
 }
 
 impl LongCache {
     fn new(most: usize) -> Self {
-        // Slots take a quarter at the most, counting the old ones while they are copied.
+        // Slots use at most a quarter of the memory, including the old ones while they are copied.
         let most_slots = match most / 6 / size_of::<Slot>() {
             0..FIRST_ENTRIES => 0,
             slots => 1 << slots.ilog2(),
@@ -273,7 +274,7 @@ impl LongCache {
             self.arena.clear();
         }
         if self.arena.capacity() == 0 && self.arena.try_reserve_exact(self.most_words).is_err() {
-            // The system has not so much: do without, rather than end the process.
+            // Out of memory: cache nothing more, instead of aborting the process.
             self.most_words = 0;
             return;
         }
@@ -309,7 +310,7 @@ impl LongCache {
     }
 }
 
-/// Whether the words begin with those of the piece.
+/// Returns whether `words` starts with the words of the piece.
 fn same(piece: &[u8], words: &[u32]) -> bool {
     let (fours, rest) = piece.as_chunks::<4>();
     let mut last = [0; 4];
@@ -321,7 +322,7 @@ fn same(piece: &[u8], words: &[u32]) -> bool {
         && (rest.is_empty() || words[fours.len()] == u32::from_le_bytes(last))
 }
 
-/// The bytes, four to a word, padded with zeros.
+/// Returns the bytes as words of four, padded with zeros.
 fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
     piece.chunks(4).map(|chunk| {
         let mut four = [0; 4];
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Ids that a piece determines, so that a wrong answer shows.
+    /// Ids derived from the piece, so that a wrong result is noticed.
     fn ids_of(piece: &[u8], count: usize) -> Vec<u32> {
         (0..count as u32)
             .map(|i| hash(piece) as u32 >> 1 ^ i)
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_what_was_put_in_and_memory_is_bounded() {
+    fn found_ids_are_the_inserted_ones_and_memory_is_bounded() {
         let mut random = Random::new(7);
         for bytes in [0, 100_000, 300_000] {
             let mut cache = Cache::new(bytes);

@@ -1,22 +1,22 @@
-//! The ids of recent short pre-tokens: looked up first, and mostly found.
+//! The ids of recent short pre-tokens. They are looked up first, and most pre-tokens are found.
 //!
-//! Whether a pre-token is a token or was merged from several, and how long it is, makes no
-//! difference here, so that one branch decides most pre-tokens, and always the same way. And
-//! what a text uses lies close together, not spread over all of the vocabulary: waiting for
-//! memory is most of what a lookup costs.
+//! A pre-token's length, and whether it is one token or was merged, make no difference here. So one
+//! branch decides most pre-tokens, and it is well predicted. The entries that a text uses are close
+//! together in memory and not spread over the vocabulary: most of the cost of a lookup is waiting
+//! for memory.
 
 use std::hint::select_unpredictable;
 
 use crate::vocabulary::short_table::{Key, fetch};
 
-/// The most ids that are kept of a pre-token.
+/// Maximum number of ids in a slot.
 pub const FEW: usize = 4;
 
-/// Sets of a table when it is first needed.
+/// Number of sets after the first insertion.
 const FIRST_SETS: usize = 1 << 9;
 
-/// Sets of the largest table, however large the cache may be: a hit outside the processor's own
-/// cache costs as much as a lookup in the vocabulary.
+/// Maximum number of sets, whatever the size of the cache: a hit outside the processor's cache
+/// costs as much as a lookup in the vocabulary.
 const MOST_SETS: usize = 1 << 16;
 
 /// A pre-token and its ids.
@@ -24,14 +24,14 @@ const MOST_SETS: usize = 1 << 16;
 #[repr(C, align(32))]
 pub struct Slot {
     low: u64,
-    /// The upper half of the key, and in its free upper four bits the number of ids: 0 in a slot
-    /// that is free.
+    /// The upper half of the key. Its free upper four bits hold the number of ids, which is 0 in a
+    /// free slot.
     high: u64,
     ids: [u32; FEW],
 }
 
 impl Slot {
-    /// None for too many ids.
+    /// Makes a slot; None if there are too many ids.
     pub fn new(key: Key, few: &[u32]) -> Option<Self> {
         let mut ids = [0; FEW];
         ids.get_mut(..few.len())?.copy_from_slice(few);
@@ -51,25 +51,25 @@ impl Slot {
         Key::from_halves(self.low, self.high << 4 >> 4)
     }
 
-    /// How many of the ids count.
+    /// Returns the number of ids.
     #[inline(always)]
     pub fn count(&self) -> usize {
         (self.high >> 60) as usize
     }
 
-    /// The ids, and anything after them.
+    /// Returns the ids, followed by unused places.
     #[inline(always)]
     pub fn ids(&self) -> &[u32; FEW] {
         &self.ids
     }
 }
 
-/// The two places of a key: one cache line.
+/// The two slots of a key: one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 struct Set([Slot; 2]);
 
-/// Bounded; what was used last stays.
+/// A bounded table. Each set keeps the two slots that were inserted last.
 #[derive(Debug)]
 pub struct Recent {
     sets: Vec<Set>,
@@ -78,7 +78,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// A table that never takes more than about `bytes`; 0 for one that remembers nothing.
+    /// Makes a table of at most about `bytes` bytes. With 0 it stores nothing.
     pub fn new(bytes: usize) -> Self {
         let most_sets = match bytes / size_of::<Set>() {
             0..FIRST_SETS => 0,
@@ -91,7 +91,7 @@ impl Recent {
         }
     }
 
-    /// How many bytes it takes at most.
+    /// Returns the maximum size in bytes.
     pub fn most_bytes(&self) -> usize {
         self.most_sets * size_of::<Set>()
     }
@@ -106,7 +106,7 @@ impl Recent {
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<&Slot> {
         let Set([newer, older]) = &self.sets[hash as usize & (self.sets.len() - 1)];
-        // Which of the two is nothing that could be guessed: one is taken without a branch.
+        // The slot is selected without a branch, which would be unpredictable.
         let slot = select_unpredictable(older.is_of(key), older, newer);
         slot.is_of(key).then_some(slot)
     }
@@ -131,20 +131,21 @@ impl Recent {
         older
     }
 
-    /// Memory for the largest table is reserved at first use, and the table grows within it: to
-    /// write to new memory costs more than to look something up.
+    /// Grows the table within the memory that is reserved at first use. It starts small, because
+    /// writing to new memory costs more than a lookup.
     #[cold]
     fn grow(&mut self) {
         let old = self.sets.len();
         if self.sets.try_reserve_exact(self.most_sets - old).is_err() {
-            // Out of memory: keep the table as it is, rather than end the process.
+            // Out of memory: keep the table as it is, instead of aborting the process.
             self.most_sets = old;
             return;
         }
         self.sets.resize((old * 2).max(FIRST_SETS), Set::default());
         self.used = 0;
         for i in 0..old {
-            // To where they are, or to what is new. The older one first, as it was.
+            // Moves each slot to its place in the old or the new half. The older one is first, to
+            // keep the order.
             let Set([newer, older]) = std::mem::take(&mut self.sets[i]);
             for slot in [older, newer].into_iter().filter(|slot| slot.count() > 0) {
                 self.put(slot, slot.key().hash());
@@ -159,7 +160,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn what_is_found_is_what_was_put_in_and_memory_is_bounded() {
+    fn found_ids_are_the_inserted_ones_and_memory_is_bounded() {
         let mut random = Random::new(20_261_121);
         for bytes in [0, 100_000, 400_000] {
             let mut recent = Recent::new(bytes);

@@ -1,4 +1,4 @@
-//! Scratch memory for encoding, kept between calls and never shared by two at once.
+//! Scratch memory for encoding. It is kept between calls and used by one call at a time.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
@@ -10,7 +10,7 @@ use crate::merge::Merger;
 use crate::split::{BATCH, Ends};
 use crate::vocabulary::Vocabulary;
 
-/// What one call of encode works with.
+/// The scratch memory of one call.
 pub struct Scratch {
     pub ends: Ends,
     pub merger: Merger,
@@ -21,7 +21,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The ends of the pre-tokens that were found, and what looks them up.
+    /// Returns the ends of the pre-tokens found last, and the lookup for them.
     #[inline(always)]
     pub fn lookup<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> (&'a [usize], Lookup<'a>) {
         let lookup = Lookup {
@@ -35,9 +35,9 @@ impl Scratch {
     }
 }
 
-/// Scratch memory that has a cache.
+/// Scratch memory with a cache.
 pub trait NewScratch {
-    /// One whose cache takes at most `cache_bytes`.
+    /// Makes scratch memory with a cache of at most `cache_bytes` bytes.
     fn new(cache_bytes: usize) -> Self;
 }
 
@@ -54,15 +54,15 @@ impl NewScratch for Scratch {
     }
 }
 
-/// Scratch memory for as many calls at once as there are processors, and one more. A call takes
-/// what is free, without waiting; if none is free, it works without a cache.
+/// Scratch memory for one call per processor, and one more. A call takes a free one without
+/// waiting. If none is free, the call works without a cache.
 pub struct Pool<R = Scratch> {
     scratches: Vec<Mutex<Option<Box<R>>>>,
     cache_bytes: usize,
 }
 
 impl<R: NewScratch> Pool<R> {
-    /// A pool whose caches take at most `cache_bytes` together.
+    /// Makes a pool whose caches together use at most `cache_bytes` bytes.
     pub fn new(cache_bytes: usize) -> Self {
         let scratches = 1 + thread::available_parallelism().map_or(1, usize::from);
         Pool {
@@ -71,7 +71,7 @@ impl<R: NewScratch> Pool<R> {
         }
     }
 
-    /// Run `work` with scratch memory.
+    /// Runs `work` with scratch memory.
     pub fn with<T>(&self, work: impl FnOnce(&mut R) -> T) -> T {
         match self.scratches.iter().find_map(try_lock) {
             Some(mut scratch) => {
@@ -87,7 +87,7 @@ fn try_lock<R>(scratch: &Mutex<Option<Box<R>>>) -> Option<MutexGuard<'_, Option<
     match scratch.try_lock() {
         Ok(scratch) => Some(scratch),
         Err(TryLockError::WouldBlock) => None,
-        // A panic left it half-way: begin with a new one.
+        // A panic left it in an invalid state, so it is replaced.
         Err(TryLockError::Poisoned(poisoned)) => {
             scratch.clear_poison();
             let mut guard = poisoned.into_inner();

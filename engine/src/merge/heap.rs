@@ -1,4 +1,4 @@
-//! Merging with the pairs in a heap: n log n for n bytes.
+//! Merging with a heap of pairs, in O(n log n) for n bytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,15 +9,15 @@ use crate::merge::initial::Opening;
 use crate::merge::{NO_RANK, Part};
 use crate::vocabulary::Vocabulary;
 
-/// A window larger than this, a power of two, asks after this many merges whether it is still
-/// wanted. Nothing of such a length is cached.
+/// Number of merges between checks for cancellation; a power of two. Results of such length are not
+/// cached, so a cancelled one is never kept.
 const ASK_EVERY: u64 = 8192;
 
-/// In `end`: no part starts at this byte.
+/// Value of `end` if no part starts at this byte.
 const INSIDE: u32 = u32::MAX;
 
-/// Of the part that starts at a byte: where it ends, where the one before it starts, its id, and
-/// the rank of it joined with the one after it.
+/// The part that starts at a byte: its end, the start of the part before it, its id, and its rank
+/// when joined with the part after it.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     end: u32,
@@ -26,7 +26,7 @@ struct Node {
     joined: u32,
 }
 
-/// No part starts here.
+/// The node of a byte at which no part starts.
 const NOWHERE: Node = Node {
     end: INSIDE,
     previous: 0,
@@ -37,13 +37,13 @@ const NOWHERE: Node = Node {
 #[derive(Debug, Default)]
 pub struct HeapMerge {
     nodes: Vec<Node>,
-    /// Rank in the upper half, start in the lower: the order in which pairs merge. An entry
-    /// is stale when its part is gone or joins at another rank by now.
+    /// The rank in the upper half, the start in the lower: the order in which pairs merge. An entry
+    /// is stale if its part is gone or has another rank now.
     heap: Vec<Reverse<u64>>,
 }
 
 impl HeapMerge {
-    /// Replace `parts` by the tokens of a range of `text`; returns the number of merges. Where
+    /// Replaces `parts` by the tokens of a range of `text`, and returns the number of merges. If
     /// the work was cancelled, merging may be incomplete.
     pub fn run(
         &mut self,
@@ -119,7 +119,7 @@ impl HeapMerge {
     }
 }
 
-/// Replace `nodes` by those with which merging of the bytes begins.
+/// Replaces `nodes` by the initial parts of `bytes`.
 fn open(vocabulary: &Vocabulary, bytes: &[u8], nodes: &mut Vec<Node>) {
     nodes.clear();
     nodes.resize(bytes.len(), NOWHERE);

@@ -8,12 +8,12 @@
 //! them where c is a token; the first one where only two of its bytes merge), and f(c) for the
 //! highest rank in σ(c). Three conditions, which depend on c and on the byte before and after it:
 //!
-//! 1. While σ(c) is not done, each token that could join a part of c with what is beyond c has a
+//! 1. While σ(c) is not done, each token that could join a part of c with text beyond c has a
 //!    higher rank than the next merge of σ(c). Such a token ends with the first byte or the first
-//!    part of c, or starts with its last byte or its last part, and goes on beyond c.
-//! 2. Once σ(c) is done, each token that joins a part of c with what is beyond it has a rank above
+//!    part of c, or starts with its last byte or its last part, and extends beyond c.
+//! 2. Once σ(c) is done, each token that joins a part of c with text beyond c has a rank above
 //!    f(c).
-//! 3. Where σ(c) makes c whole, each token that c is a part of has a rank above f(c).
+//! 3. If σ(c) makes c whole, each token that c is a part of has a rank above f(c).
 //!
 //! **Lemma (opening).** If the characters with σ(c) not empty fulfil the conditions, merging that
 //! begins with all σ(c) done gives the same tokens. *Proof.* Let P merge from single bytes, P′ from
@@ -37,23 +37,23 @@ pub struct Opening {
 
 const BYTE: Opening = Opening { first: 1, len: 1 };
 
-/// The lowest ranks of tokens that end or start within a character, by what they have of it
-/// and the byte beyond; and the tokens of characters.
+/// The lowest ranks of tokens that end or start within a character, by their bytes of it and the
+/// neighbouring byte; and the tokens that are characters.
 #[derive(Debug)]
 pub struct Characters {
-    /// By code point up to U+FFFF: the rank, `NO_RANK` where it is no token.
+    /// Rank by code point, up to U+FFFF; `NO_RANK` if the character is no token.
     ranks: Box<[u32]>,
-    /// Whether merging must begin with the bytes of the character; two bits for each: after a
+    /// Whether merging must begin with the bytes of the character. Two bits for each: after a
     /// space, and after anything else.
     banned: Box<[u64]>,
-    /// Tokens that end in any byte and a leading one.
+    /// Tokens that end in any byte and a leading byte.
     end_one: Box<[u32]>,
-    /// Tokens that end in any byte, a leading and a trailing one; those with a space before
-    /// them come first.
+    /// Tokens that end in any byte, a leading and a trailing byte. Those with a space as the first
+    /// of the three come first.
     end_two: Box<[u32]>,
-    /// Tokens that start with a trailing byte and one that is not.
+    /// Tokens that start with a trailing byte and a byte that is not trailing.
     start_one: Box<[u32]>,
-    /// Tokens that start with two trailing bytes and one that is not.
+    /// Tokens that start with two trailing bytes and a byte that is not trailing.
     start_two: Box<[u32]>,
     /// By two bytes, those that are not ASCII as one kind: the lowest rank of the tokens that have
     /// them, with `LONGER` where it is not that of the two alone.
@@ -64,7 +64,7 @@ pub struct Characters {
 const LONGER: u32 = 1 << 31;
 
 impl Characters {
-    /// Of a table, and the ranks of all strings of two bytes.
+    /// Makes the table from a rank table and the ranks of all strings of two bytes.
     pub fn of(table: &RankTable, pairs: &[u32]) -> Self {
         let ranks = |count| vec![NO_RANK; count].into_boxed_slice();
         let mut characters = Characters {
@@ -76,7 +76,7 @@ impl Characters {
             start_two: ranks(1 << 12),
             ascii: ranks(KINDS * KINDS),
         };
-        // In the order of ranks: what a place holds already is lower.
+        // Tokens come in the order of ranks, so a rank that is already stored is lower.
         for (token, rank) in table.iter() {
             for two in token.windows(2) {
                 let place = &mut characters.ascii[kinds(two[0], two[1])];
@@ -130,7 +130,7 @@ impl Characters {
             }
             let start = at - len;
             let bytes = &token[start..at];
-            // The token must come after its characters: they are what it is made of.
+            // The token must be formed after its characters, because it consists of them.
             let formed = match (self.ranks[point], bytes) {
                 (NO_RANK, _) => NO_RANK,
                 (whole, &[first, second, third]) => {
@@ -139,7 +139,7 @@ impl Characters {
                 (whole, _) => whole,
             };
             if rank <= formed {
-                // The token has this character only together with what precedes it.
+                // The token contains this character only together with the bytes before it.
                 let after_space = start > 0 && token[start - 1] == b' ';
                 self.banned[point / 32] |= if after_space { 1 } else { 3 } << (point % 32 * 2);
             }
@@ -180,7 +180,7 @@ impl Characters {
     #[inline]
     fn wide_opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
         let (point, len) = character(text, start);
-        // At the start of the text anything else than a space will do.
+        // At the start of the text, any byte other than a space will do.
         let previous = match start {
             0 => 0,
             _ => text[start - 1],
@@ -191,8 +191,8 @@ impl Characters {
         }
         let end = start + len;
         let (lead, last) = (text[start], text[end - 1]);
-        // Below these ranks nothing of the character merges with what is beyond it while its
-        // first and its last byte stand alone.
+        // While the first and the last byte are parts of their own, no merge below these ranks
+        // joins the character with text beyond it.
         let before = match start {
             0 => NO_RANK,
             _ => self.end_one[end_one(previous, lead)],
@@ -217,7 +217,8 @@ impl Characters {
         if made >= before.min(after) {
             return BYTE;
         }
-        // What is beyond the character, for its part of two bytes; and for the other.
+        // The ranks of joins with text beyond the character: of its part of two bytes, and of the
+        // other.
         let (two, one, first) = if left <= right {
             (self.end_two[end_two(previous, lead, second)], after, 2)
         } else {
@@ -232,16 +233,17 @@ impl Characters {
         }
     }
 
-    /// The id of a character that is a token.
+    /// Returns the id of a character that is a token.
     #[inline(always)]
     pub fn id(&self, text: &[u8], start: usize) -> u32 {
         self.ranks[character(text, start).0]
     }
 }
 
-/// The character that starts here and its length, if it has two or three bytes; else (0, 1).
+/// Returns the code point and the length of a character of two or three bytes at `start`; (0, 1)
+/// for anything else.
 ///
-/// Whether the text is UTF-8 beyond that does not matter: no two strings are one character.
+/// The bytes need not be valid UTF-8 beyond that: no two byte strings give the same character.
 #[inline(always)]
 fn character(text: &[u8], start: usize) -> (usize, usize) {
     let byte = |i: usize| text.get(start + i).copied().unwrap_or(0);

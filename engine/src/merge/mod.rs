@@ -1,9 +1,9 @@
-//! Merging: the lowest-ranked pair of adjacent parts first, the leftmost among equals.
+//! Merging: the pair of adjacent parts with the lowest rank first, the leftmost among equals.
 //!
-//! A pair's rank is the id of the token that its bytes spell. Short pieces scan for the lowest
-//! at every step; longer ones keep the pairs in a heap; what is longer than a window is cut
-//! into windows that overlap, and joined where they agree (`docs/algorithms.md` proves why a
-//! token that two windows share is enough).
+//! A pair's rank is the id of the token that its bytes spell. Short pieces are scanned for the
+//! lowest rank at every step. Longer ones keep their pairs in a heap. Pieces longer than a window
+//! are merged in overlapping windows, which are joined at a common token. `docs/algorithms.md`
+//! proves that one common token is enough.
 
 mod heap;
 pub mod initial;
@@ -14,34 +14,34 @@ use crate::merge::heap::HeapMerge;
 use crate::merge::short::{Parts, SHORT};
 use crate::vocabulary::Vocabulary;
 
-/// No token: greater than every rank.
+/// The rank of a string that is no token: greater than every rank.
 pub const NO_RANK: u32 = u32::MAX;
 
-/// Pieces longer than this are merged window by window, so that the heap stays in the
-/// processor's cache and memory does not grow with the piece.
+/// Maximum length in bytes of a piece that is merged at once, and initial size of a window. The
+/// heap then fits the processor's cache, and memory does not grow with the piece.
 const WINDOW: usize = 4096;
 
-/// A token and the byte where it starts.
+/// A token and its start in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub start: usize,
     pub id: u32,
 }
 
-/// Buffers for merging, kept from piece to piece.
+/// Reusable buffers for merging.
 #[derive(Debug, Default)]
 pub struct Merger {
     ids: Vec<u32>,
     heap: HeapMerge,
-    /// The tokens of one window and of the next.
+    /// The tokens of a window and of the next one.
     windows: [Vec<Part>; 2],
-    /// Merges done: what the time of merging is proportional to, up to a logarithm.
+    /// Number of merges done. The time is proportional to it, up to a logarithm.
     pub merges: u64,
 }
 
 impl Merger {
-    /// The tokens of `piece`; anything if the work was cancelled and the piece is longer than
-    /// a window.
+    /// Returns the tokens of `piece`. They are arbitrary if the work was cancelled and the piece is
+    /// longer than a window.
     pub fn merge(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> &[u32] {
         self.ids.clear();
         if piece.len() <= SHORT {
@@ -67,14 +67,14 @@ impl Merger {
     fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) {
         let mut window = window;
         while !self.try_windows(vocabulary, piece, window) {
-            // Influence reaches across an overlap: larger windows. One that holds the whole
+            // No common token in an overlap: retry with larger windows. One window for the whole
             // piece cannot fail.
             self.ids.clear();
             window *= 4;
         }
     }
 
-    /// Whether every window shares a token with the next.
+    /// Merges window by window. Returns whether each window shares a token with the next.
     fn try_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) -> bool {
         let [current, next] = &mut self.windows;
         let mut end = piece.len().min(window);
@@ -82,7 +82,7 @@ impl Merger {
         // The first token of `current` that is not in `ids` yet.
         let mut first = 0;
         while end < piece.len() && !cancel::is_set() {
-            // Only the tokens near the end may still change.
+            // Only the tokens near the end can still change.
             let overlap = current.partition_point(|part| part.start < end - window / 8);
             let Some(base) = current.get(overlap).map(|part| part.start) else {
                 return false;
@@ -102,7 +102,7 @@ impl Merger {
     }
 }
 
-/// Where two lists of tokens of one text, each by start, first have the same token.
+/// Returns the indices of the first common token of two lists of tokens, each sorted by start.
 fn first_common(a: &[Part], b: &[Part]) -> Option<(usize, usize)> {
     let (mut i, mut j) = (0, 0);
     while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
@@ -126,7 +126,7 @@ mod tests {
     use crate::random::Random;
     use crate::vocabulary::rank_table::RankTable;
 
-    /// The definition, word by word.
+    /// The definition, literally.
     fn merge_by_definition(table: &RankTable, piece: &[u8]) -> Vec<u32> {
         let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
         loop {
@@ -139,8 +139,8 @@ mod tests {
         parts.iter().filter_map(|part| table.id_of(part)).collect()
     }
 
-    /// A vocabulary of random strings of few letters in random order: no training made it,
-    /// so that nothing but the definition can be relied on.
+    /// A vocabulary of random strings of few letters in random order. It does not result from
+    /// training, so that only the definition can be relied on.
     fn hostile(random: &mut Random) -> Vocabulary {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         let letters = 1 + random.below(3);
@@ -191,8 +191,8 @@ mod tests {
         assert!(pairs > 1_000 || cfg!(miri), "{pairs} pairs to begin with");
     }
 
-    /// Characters whose bytes make each other's, what stands before words, and an "é" that is
-    /// too long to be UTF-8.
+    /// Characters with common bytes, characters that occur before words, and an overlong "é" that
+    /// is not UTF-8.
     const WIDE: [&[u8]; 11] = [
         "あ".as_bytes(),
         "い".as_bytes(),
@@ -214,8 +214,8 @@ mod tests {
             .collect()
     }
 
-    /// Any stretches of bytes of such text, whole characters or not; in random order, or short
-    /// ones first, as training has them.
+    /// A vocabulary of random substrings of such text, not always whole characters. In random
+    /// order, or with short ones first as in training.
     fn hostile_to_characters(random: &mut Random, kinds: usize) -> Vocabulary {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         for _ in 0..random.below(80) {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_that_begins_with_characters_is_the_definition() {
+    fn merging_from_characters_equals_the_definition() {
         let mut random = Random::new(11);
         let mut openings = [0; 4];
         for _ in 0..if cfg!(miri) { 3 } else { 3_000 } {
@@ -250,7 +250,7 @@ mod tests {
                 let most = if random.below(4) == 0 { 40 } else { 8 };
                 let len = 1 + random.below(most);
                 let mut piece = wide_text(&mut random, kinds, len);
-                // Windows cut anywhere.
+                // Windows may be cut at any byte.
                 piece.drain(..random.below(3).min(piece.len() - 1));
                 piece.truncate(piece.len() - random.below(3).min(piece.len() - 1));
                 if random.below(4) == 0 && piece.len() > 1 {
@@ -268,7 +268,7 @@ mod tests {
                 assert_eq!(merger.ids, expected, "windows: {piece:?}");
             }
         }
-        // In two parts, as bytes, and of two and three bytes: each was tried.
+        // As two parts, as bytes, and whole with two and three bytes: each must occur.
         assert!(
             openings.iter().all(|&count| count > 100 || cfg!(miri)),
             "{openings:?}"
@@ -276,9 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_its_bytes_do_not_merge_to_is_still_a_whole_pre_token() {
+    fn a_token_unreachable_by_merging_is_found_as_a_whole_pre_token() {
         let mut items: Vec<(Vec<u8>, u32)> = (0..=255u8).map(|b| (vec![b], b as u32)).collect();
-        // "abc" would need "ab" or "bc".
+        // "abc" could only be merged from "ab" or "bc".
         items.extend([
             (b"abc".to_vec(), 256),
             (b"de".to_vec(), 257),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_grows_as_the_piece_does() {
+    fn work_is_proportional_to_the_length() {
         let mut random = Random::new(5);
         for round in 0..if cfg!(miri) { 0 } else { 30 } {
             let vocabulary = hostile(&mut random);

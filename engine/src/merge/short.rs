@@ -1,31 +1,31 @@
-//! The parts of a short piece while it is merged: small arrays that live on the stack.
+//! The parts of a short piece during merging, in small arrays on the stack.
 
 use crate::merge::NO_RANK;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::Key;
 
-/// The longest piece, in bytes.
+/// Maximum length of a short piece, in bytes.
 pub const SHORT: usize = 64;
 
 /// A buffer for a piece, padded so that every key is read with one load.
 pub type Text = [u8; SHORT + 16];
 
-/// Parts by the place that they had at first; those that are merged into the one before them
-/// keep their place and are passed over.
+/// The parts in their initial positions. A part that is merged into the one before it keeps its
+/// position and is skipped.
 pub struct Parts {
     count: usize,
-    /// Where each part starts; at `count` where the piece ends.
+    /// Start of each part; the end of the piece at `count`.
     starts: [u8; SHORT + 1],
-    /// The part after it, `count` for none.
+    /// Index of the next part; `count` for none.
     next: [u8; SHORT + 1],
     previous: [u8; SHORT + 1],
     ids: [u32; SHORT],
-    /// The rank of it joined with the next.
+    /// Rank of the part joined with the next.
     ranks: [u32; SHORT],
 }
 
 impl Parts {
-    /// With what merging of the first `len` bytes begins.
+    /// Makes the initial parts of the first `len` bytes.
     #[inline(always)]
     pub fn of(vocabulary: &Vocabulary, text: &Text, len: usize) -> Self {
         let mut parts = Parts {
@@ -82,10 +82,11 @@ impl Parts {
         self.count += 1;
     }
 
-    /// The first of the parts that join the next at the lowest rank.
+    /// Returns the first of the parts that join the next at the lowest rank; None if there is none.
     #[inline(always)]
     pub fn lowest(&self) -> Option<usize> {
-        // Eight at a time without branches, then where: the compiler makes vectors of it.
+        // The minimum of eight lanes without branches, and then its position: the compiler
+        // vectorizes it.
         let lanes = self.count.next_multiple_of(8).min(SHORT);
         let mut lowest = [NO_RANK; 8];
         for chunk in self.ranks[..lanes].chunks_exact(8) {
@@ -100,7 +101,7 @@ impl Parts {
         self.ranks[..lanes].iter().position(|&rank| rank == lowest)
     }
 
-    /// Join a part with the next.
+    /// Joins a part with the next.
     #[inline(always)]
     pub fn merge(&mut self, vocabulary: &Vocabulary, text: &Text, at: usize) {
         let middle = self.next[at] as usize;
@@ -128,7 +129,7 @@ impl Parts {
         }
     }
 
-    /// The ids of the parts that are left.
+    /// Returns the ids of the remaining parts.
     pub fn ids(&self) -> impl Iterator<Item = u32> {
         let after = |&i: &usize| Some(self.next[i] as usize).filter(|&i| i < self.count);
         let first = Some(0).filter(|_| self.count > 0);
