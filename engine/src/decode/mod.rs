@@ -1,20 +1,20 @@
-//! Bytes of tokens, joined: decoding is one copy of a fixed size for most tokens.
+//! Joins the bytes of tokens. Most tokens are one copy of a fixed size.
 
 pub mod short_tokens;
 
 use crate::decode::short_tokens::{SLOT, ShortTokens};
 
-/// Tokens for which capacity is reserved at once.
+/// Number of tokens for which capacity is reserved at once.
 const BATCH: usize = 64;
 
 pub struct Joined {
-    /// Anything past `len`.
+    /// The bytes, followed by unused capacity from `len` on.
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Joined {
-    /// With capacity for the usual length of this many tokens.
+    /// Reserves capacity for the usual length of `count` tokens.
     pub fn for_tokens(count: usize) -> Self {
         Joined {
             bytes: vec![0; 5 * count + BATCH * SLOT],
@@ -22,7 +22,8 @@ impl Joined {
         }
     }
 
-    /// Add the tokens of the first ids, up to one that is not short; returns how many.
+    /// Adds the tokens of the leading ids, up to the first that is not short. Returns the number
+    /// added.
     pub fn push_short(&mut self, known: &ShortTokens, ids: &[u32]) -> usize {
         let mut done = 0;
         for batch in ids.chunks(BATCH) {
@@ -70,12 +71,12 @@ mod tests {
     use crate::vocabulary::rank_table::RankTable;
 
     #[test]
-    fn tokens_of_every_length_are_joined_whatever_room_there_was() {
+    fn tokens_of_every_length_are_joined_at_every_capacity() {
         let tokens: Vec<Vec<u8>> = (0..40).map(|i| vec![i as u8; i + 1]).collect();
         let items = tokens.iter().zip(0..);
         let table = RankTable::from_items(items).expect("no duplicates");
         let short = ShortTokens::of(&table);
-        // The longest of the short first, so that the capacity runs out within a batch.
+        // The longest short token first, so that the capacity is used up within a batch.
         let ids: Vec<u32> = [14; 500].into_iter().chain(0..40).collect();
         let mut joined = Joined::for_tokens(1);
         let at = joined.push_short(&short, &ids);

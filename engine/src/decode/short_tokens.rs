@@ -1,14 +1,14 @@
-//! Short tokens by id, each in a slot of one size: decoding is one load and one store for most.
+//! Short tokens by id, in slots of a fixed size, so that decoding is mostly one load and one store.
 
 use crate::vocabulary::rank_table::RankTable;
 
-/// Bytes in a slot. The last one is the token's length.
+/// Size of a slot in bytes. The last byte is the token's length.
 pub const SLOT: usize = 16;
 
-/// The longest token that has a slot.
+/// Maximum length of a token with a slot.
 const LONGEST: usize = SLOT - 1;
 
-/// The length in a slot whose id no short token has.
+/// The length in a slot without a short token.
 const NONE: u8 = u8::MAX;
 
 /// A token and its length.
@@ -25,13 +25,13 @@ impl ShortToken {
     }
 }
 
-/// By id, from 0 on, as far as the vocabulary is dense.
+/// Slots by id, from 0, as far as the vocabulary is dense.
 #[derive(Debug)]
 pub struct ShortTokens(Box<[ShortToken]>);
 
 impl ShortTokens {
     pub fn of(table: &RankTable) -> Self {
-        // Memory grows with the tokens, whatever ids they have.
+        // Bounds the memory by the number of tokens, whatever their ids are.
         let most = 2 * table.len();
         let count = table.max_id().map_or(0, |id| (id as usize + 1).min(most));
         let mut slots = vec![
@@ -52,7 +52,7 @@ impl ShortTokens {
         ShortTokens(slots)
     }
 
-    /// None if the id is unknown or its token is long.
+    /// Returns the token; None if the id is unknown or its token is long.
     #[inline(always)]
     pub fn get(&self, id: u32) -> Option<&ShortToken> {
         let slot = self.0.get(id as usize)?;

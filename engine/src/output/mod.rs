@@ -1,4 +1,4 @@
-//! Where token ids go: a list, a packed wire field, or only a count.
+//! Sinks for token ids: a list, a packed wire field, or a count.
 
 pub mod offsets;
 pub mod varint;
@@ -44,10 +44,11 @@ pub trait Sink {
     }
 }
 
-/// All ids, one after the other.
+/// A sink that collects all ids.
 #[derive(Default)]
 pub struct List {
-    /// Zeros past `len`, so that an entry's ids are written at once whatever their number.
+    /// The ids, followed by zeros from `len` on, so that an entry's ids are written at once
+    /// whatever their number.
     ids: Vec<u32>,
     len: usize,
 }
@@ -105,7 +106,7 @@ impl Sink for List {
     }
 }
 
-/// All ids, to be looked at between two of them.
+/// A sink whose ids can be read between two pushes.
 #[derive(Default)]
 pub struct Ids(pub Vec<u32>);
 
@@ -148,19 +149,19 @@ impl Sink for Located<'_> {
     }
 }
 
-/// Counts ids, up to one more than a limit.
+/// A sink that counts ids, up to one more than a limit.
 pub struct Count {
     count: usize,
     limit: usize,
 }
 
 impl Count {
-    /// `usize::MAX` for no limit.
+    /// Makes a count. `usize::MAX` is no limit.
     pub fn new(limit: usize) -> Self {
         Count { count: 0, limit }
     }
 
-    /// The count, or the limit + 1 when there were more.
+    /// Returns the count, or the limit + 1 if there were more.
     pub fn result(&self) -> usize {
         self.count.min(self.limit.saturating_add(1))
     }
@@ -213,15 +214,16 @@ impl Sink for Sums {
     }
 }
 
-/// Base-128 varints one after the other: a packed `repeated uint32`.
+/// A sink that writes concatenated base-128 varints: a packed `repeated uint32`.
 pub struct Packed {
-    /// Zeros past `len`, so that a varint is written at once whatever its length.
+    /// The bytes, followed by zeros from `len` on, so that a varint is written at once whatever its
+    /// length.
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Packed {
-    /// With capacity for the ids that a text of this many bytes usually has.
+    /// Reserves capacity for the usual number of ids of a text of `bytes` bytes.
     pub fn for_bytes(bytes: usize) -> Self {
         Packed {
             bytes: vec![0; bytes / 2 + size_of::<u64>()],
@@ -255,7 +257,7 @@ mod tests {
     use crate::vocabulary::short_table::Key;
 
     #[test]
-    fn a_list_grows_whatever_is_put_in() {
+    fn a_list_grows_with_every_kind_of_push() {
         let mut list = List::for_bytes(0);
         let mut recent = Recent::new(1 << 20);
         let key = Key::of(b"abc", 0, 3);

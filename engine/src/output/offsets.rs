@@ -1,6 +1,6 @@
-//! Where tokens start, in the unit that the caller counts in.
+//! The starts of tokens, in the caller's unit.
 
-/// What offsets count.
+/// The unit of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetUnit {
     Byte,
@@ -8,16 +8,16 @@ pub enum OffsetUnit {
     Utf16,
 }
 
-/// Turn byte offsets that never decrease into another unit, in place.
+/// Converts non-decreasing byte offsets to another unit, in place.
 ///
-/// A byte inside a character has the offset of that character, and the end of the text its length;
-/// bytes stay as they are.
+/// A byte inside a character becomes the offset of that character. The end of the text becomes its
+/// length. With `Byte`, nothing changes.
 pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usize> {
     if unit == OffsetUnit::Byte {
         return starts;
     }
     let mut characters = text.char_indices().peekable();
-    // The last character that starts at or before the offset: its own, and its width.
+    // Offset and width of the last character that starts at or before the byte offset.
     let (mut offset, mut width) = (0, 0);
     for start in &mut starts {
         while let Some((_, character)) = characters.next_if(|&(byte, _)| byte <= *start) {

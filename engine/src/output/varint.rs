@@ -1,7 +1,7 @@
-//! Base-128 varints, as a packed `repeated uint32` is written on the wire.
+//! Base-128 varints, the wire format of a packed `repeated uint32`.
 
-/// The bytes of the varint of `value`, from the lowest on, zeros after them, and their number, 1 to
-/// 5. Without a branch: whether an id takes two bytes or three is nothing that could be guessed.
+/// Returns the varint of `value` as little-endian bytes, padded with zeros, and its length of 1 to
+/// 5 bytes. Branch-free: whether an id takes two bytes or three is unpredictable.
 #[inline(always)]
 pub fn of(value: u32) -> (u64, usize) {
     let value = u64::from(value);
@@ -13,11 +13,11 @@ pub fn of(value: u32) -> (u64, usize) {
     (spread | goes_on, len as usize)
 }
 
-/// The values of varints that stand one after the other; of each its low 32 bits, as Protocol
-/// Buffers has it. None where `data` ends within one, or one is longer than five bytes, as no
-/// value of 32 bits needs to be.
+/// Decodes concatenated varints. Only the low 32 bits of each count, as Protocol Buffers defines.
+/// None if `data` ends inside a varint, or if a varint has more than five bytes, which no 32-bit
+/// value needs.
 pub fn unpack(data: &[u8]) -> Option<Vec<u32>> {
-    // Two bytes each is what most ids take.
+    // Most ids take two bytes.
     let mut values = Vec::with_capacity(data.len() / 2 + 1);
     let mut rest = data;
     while let Some((&first, after)) = rest.split_first() {
@@ -50,7 +50,7 @@ mod tests {
     use super::unpack;
 
     #[test]
-    fn values_of_each_length() {
+    fn varints_of_each_length_are_decoded() {
         let data = b"\x00\x7f\x80\x01\xac\x02\xff\xff\xff\xff\x0f\xff\xff\xff\xff\x7f\x81\x00";
         let values = [0, 127, 128, 300, u32::MAX, u32::MAX, 1];
         assert_eq!(unpack(data), Some(values.to_vec()));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_of_varints() {
+    fn invalid_varints_are_rejected() {
         assert_eq!(unpack(b"\x01\x80"), None);
         assert_eq!(unpack(b"\x80\x80\x80\x80\x80\x01"), None);
     }
