@@ -1,7 +1,7 @@
-//! Writes the table of character classes that the split scanners use: `src/split/class.rs` reads it.
+//! Writes the table of character classes that `src/split/class.rs` reads.
 //!
-//! `regex-syntax` has the classes of the regular expressions inside tiktoken. So a character that a
-//! later Unicode assigns is split as the published tokenizer splits it.
+//! The classes are those of `regex-syntax`, which tiktoken uses too. So characters that a later
+//! Unicode version assigns are split as the published tokenizers split them.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -10,10 +10,10 @@ use std::{env, fs};
 
 use regex_syntax::hir::{Class, HirKind};
 
-/// Code points in a block.
+/// Number of code points in a block.
 const BLOCK: usize = 128;
 
-/// Class numbers as in `class.rs`, and what is of the class; where two match, the later one counts.
+/// Class numbers as in `class.rs`, and their members. If two match, the later one counts.
 const CLASSES: [(u8, &str); 9] = [
     (1, r"[\p{Lu}\p{Lt}]"),
     (2, r"\p{Ll}"),
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         index.push(u8::try_from(place)?);
     }
-    // As many as an index can name, so that no look-up needs a check.
+    // Padded to every possible index, so that lookups need no bounds check.
     blocks.resize(BLOCK << 8, 0);
     let folder = env::var("OUT_DIR")?;
     fs::write(Path::new(&folder).join("class_index"), index)?;

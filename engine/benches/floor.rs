@@ -1,13 +1,13 @@
-//! How far is encoding from its floor? Splitting alone, splitting and one plain lookup for each
-//! pre-token, and all of it, in turns over the same text.
+//! Compares encoding with its lower bounds: splitting alone, splitting with one plain lookup per
+//! pre-token, and encoding, in turns over the same text.
 //!
 //!     cargo bench --bench floor -- PATTERN_FILE RANK_FILE TEXT…
 //!
-//! `bench/engine/floor.py` gives it the built-in encodings.
+//! `bench/engine/floor.py` runs it for the built-in encodings.
 //!
-//! Prints nanoseconds for each byte, in the fastest of some rounds: all are warm, and other work on
-//! the machine only adds. Then how many of the pre-tokens the lookup finds: the others are merged,
-//! or were and are in the cache.
+//! Prints nanoseconds per byte in the fastest of several rounds: all are warm, and other work on
+//! the machine only adds time. Also prints the share of pre-tokens that the lookup finds. Encoding
+//! merges the others, or finds them in the cache.
 
 use std::env;
 use std::error::Error;
@@ -27,8 +27,8 @@ const MOST_BYTES: usize = 1_000_000;
 const LONGEST: usize = 15;
 const CACHE_BYTES: usize = 64 << 20;
 
-/// The least that a table of tokens can be: open addressing, one slot for two tokens at most, keys
-/// of 15 bytes in the slots. Longer pre-tokens are not looked up.
+/// A minimal hash table of tokens: open addressing, at most half full, with keys of up to 15 bytes
+/// in the slots. Longer pre-tokens are not looked up.
 struct Plain {
     slots: Vec<(u128, u32)>,
 }
@@ -68,7 +68,7 @@ impl Plain {
     }
 }
 
-/// At most 15 bytes and their number.
+/// Packs at most 15 bytes and their number.
 #[inline(always)]
 fn key(text: &[u8], start: usize, len: usize) -> u128 {
     let bytes = match text.get(start..start + 16) {
@@ -83,7 +83,7 @@ fn key(text: &[u8], start: usize, len: usize) -> u128 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Cargo adds a flag of its own.
+    // Cargo adds the flag `--bench`.
     let arguments: Vec<String> = env::args().skip(1).filter(|a| a != "--bench").collect();
     let [pattern, ranks, texts @ ..] = arguments.as_slice() else {
         return Err("needs a file with the pattern, a rank file and texts".into());
@@ -128,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Give where the pre-tokens of the text start and end to `look`; their number.
+/// Calls `look` with the start and the end of each pre-token. Returns the number of pre-tokens.
 fn each_piece(splitter: &Splitter, text: &str, mut look: impl FnMut(usize, usize)) -> usize {
     let (mut ends, mut at, mut pieces) = (Ends::new(), 0, 0);
     while at < text.len() {
@@ -142,7 +142,7 @@ fn each_piece(splitter: &Splitter, text: &str, mut look: impl FnMut(usize, usize
     pieces
 }
 
-/// How many pre-tokens of the text are in the table.
+/// Returns the number of pre-tokens that are in the table.
 fn look_each_up(splitter: &Splitter, plain: &Plain, text: &str) -> usize {
     let mut found = 0;
     each_piece(splitter, text, |start, end| {

@@ -1,4 +1,4 @@
-//! `_core.CancelFlag`, with which `cancel.py` stops the core's work.
+//! `_core.CancelFlag`, which `cancel.py` uses to stop the core's work.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::cancel;
 
-/// A flag to work under.
+/// A cancellation flag.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct CancelFlag(cancel::Flag);
 

@@ -17,8 +17,8 @@ use crate::vocabulary::special;
 
 /// A compiled set of special tokens.
 ///
-/// Boxed, because it holds vectors of 32 bytes that must be aligned to 32 (memchr's searcher),
-/// while CPython aligns objects to 16: unboxed it crashed, now and then.
+/// Boxed because it contains vectors of 32 bytes (memchr's searcher) that must be aligned to 32,
+/// while CPython aligns objects to 16. Unboxed, it crashed occasionally.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct SpecialSet(Box<special::SpecialSet>);
 
@@ -30,7 +30,7 @@ impl SpecialSet {
     }
 }
 
-/// One encoding.
+/// An encoding.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Bpe {
     core: bpe::Bpe,
@@ -176,8 +176,8 @@ impl Bpe {
         })
     }
 
-    /// Where the longest start of ordinary text is that fits; None if `text`, which is the start
-    /// of a longer one, has to be longer.
+    /// Finds the longest start of ordinary text that fits. None if `text`, which is the start of a
+    /// longer text, is too short to decide it.
     fn fit_start(
         &self,
         text: &Bound<'_, PyString>,
@@ -188,7 +188,7 @@ impl Bpe {
         fit::fit_start(&self.core, text, budget, is_complete, near)
     }
 
-    /// Where to look for the longest end of ordinary text that fits.
+    /// Finds where to search for the longest end of ordinary text that fits.
     fn fit_end(
         &self,
         text: &Bound<'_, PyString>,
@@ -198,7 +198,7 @@ impl Bpe {
         fit::fit_end(&self.core, text, budget, is_complete)
     }
 
-    /// The next chunks of ordinary text, as far as the text near them decides.
+    /// Finds the next chunks of ordinary text, as far as the text near them decides.
     fn chunks(
         &self,
         text: &Bound<'_, PyString>,
@@ -210,7 +210,7 @@ impl Bpe {
         chunker::chunks(&self.core, text, here, rule, known, most)
     }
 
-    /// The longest start or end of ordinary text that fits, where the text near it decides.
+    /// Finds the longest start or end of ordinary text that fits, if the text near it decides.
     fn longest(
         &self,
         text: &Bound<'_, PyString>,
@@ -278,7 +278,7 @@ impl Bpe {
 }
 
 impl Bpe {
-    /// The bytes of the tokens of `ids`, joined.
+    /// Returns the joined bytes of the tokens of `ids`.
     fn joined(&self, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         decoded(ids, |ids| self.core.decode_bytes(ids))
     }

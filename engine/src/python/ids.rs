@@ -1,4 +1,4 @@
-//! Token ids as Python has them: integers, lists and arrays.
+//! Conversion of token ids to and from Python integers, lists and arrays.
 
 use std::ffi::c_ulong;
 use std::sync::{Mutex, PoisonError};
@@ -15,28 +15,28 @@ use pyo3::types::{PyBool, PyInt, PyList};
 use super::guard::released;
 use crate::output::varint;
 
-/// Python integers of the ids that were seen lately: a list of them costs a third of making each
-/// anew. Small at first, as memory that a process writes to for the first time costs more than an
-/// integer, most of all after a fork.
+/// Python integers of recent ids: reusing them costs a third of making each anew. The table starts
+/// small, because the first write to memory costs a process more than an integer does, above all
+/// after a fork.
 #[derive(Default)]
 pub(super) struct Integers(Mutex<Made>);
 
-/// By the lower bits of the id; a newcomer takes the place.
+/// Indexed by the lower bits of the id. A new id replaces the old one.
 #[derive(Default)]
 struct Made {
     integers: Vec<(u32, Option<Py<PyInt>>)>,
-    /// How many took the place of another since the table last grew.
+    /// Number of replacements since the table last grew.
     replaced: usize,
 }
 
 const FIRST_INTEGERS: usize = 1 << 10;
 const MOST_INTEGERS: usize = 1 << 15;
 
-/// No token has this id.
+/// Marks a free place: no token has this id.
 const NO_ID: u32 = u32::MAX;
 
 impl Made {
-    /// A new reference.
+    /// Returns a new reference.
     #[inline(always)]
     fn get(&mut self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
         let mask = self.integers.len().wrapping_sub(1);
@@ -73,7 +73,7 @@ impl Made {
 
 impl Integers {
     pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        // SAFETY: a new list of this many places, or null with an error; each place is filled
+        // SAFETY: `list` is a new list of this length, or null with an error. Each place is filled
         // once, with a reference that the list takes over.
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
@@ -89,7 +89,7 @@ impl Integers {
     }
 }
 
-/// Ids as u32, up to the first integer that no u32 holds, which is returned too.
+/// Returns the ids as u32, up to the first integer that does not fit in u32, which is returned too.
 pub(super) fn token_ids<'py>(
     ids: &Bound<'py, PyAny>,
 ) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
@@ -126,7 +126,8 @@ fn listed_ids<'py>(list: &Bound<'py, PyList>) -> PyResult<(Vec<u32>, Option<Boun
     Ok((known, None))
 }
 
-/// The ids from `start` on, up to the first item that is no exact `int` or that no u32 holds.
+/// Returns the ids from `start`, up to the first item that is not an exact `int` or does not fit in
+/// u32.
 fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32> {
     (start..list.len()).map_while(|index| {
         // SAFETY: no Python runs while the ids are read, and no other thread changes the list, so
@@ -165,7 +166,7 @@ fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     Ok(unsafe { exact_id(item.py(), item.as_ptr()) })
 }
 
-/// One id that is not exactly an `int`: an integer of another kind, and no bool.
+/// Converts an id that is not exactly an `int`: any other integer type except bool.
 #[cold]
 fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     if item.is_instance_of::<PyBool>() {
@@ -181,21 +182,21 @@ fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     token_id(&index)
 }
 
-/// The values of a packed `repeated uint32` as `array("I")`; None where it is none.
+/// Decodes a packed `repeated uint32` to `array("I")`; None if it is invalid.
 #[pyfunction]
 pub(super) fn unpack<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let values = released(py, data.len(), || varint::unpack(data))?;
     values.map(|values| array_of(py, &values)).transpose()
 }
 
-/// `array("I")` of the ids.
+/// Returns `array("I")` of the ids.
 pub(super) fn array_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyAny>> {
     static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let array = ARRAY.import(py, "array", "array")?;
     let array = array.call1((intern!(py, "I"),))?;
     let bytes = size_of_val(ids) as ffi::Py_ssize_t;
-    // SAFETY: the view is read-only, spans exactly `ids`, and is dropped before `ids` is:
-    // `frombytes` copies.
+    // SAFETY: the view is read-only, spans exactly `ids`, and is dropped before `ids`. `frombytes`
+    // copies it.
     let view = unsafe {
         let start = ids.as_ptr().cast_mut().cast();
         let view = ffi::PyMemoryView_FromMemory(start, bytes, ffi::PyBUF_READ);

@@ -1,4 +1,4 @@
-//! Lists of merges as `formats/` reads them: columns of ids, and whether they are ranks.
+//! Lists of merges for `formats/`: columns of ids, and whether they are ranks.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::pipeline;
 use crate::pipeline::Listed;
 use crate::vocabulary::rank_table::RankTable;
 
-/// See `as_ranks.merges_by_rank`; the columns of `merges` are lefts, rights and results.
+/// See `as_ranks.merges_by_rank`. The columns of `merges` are lefts, rights and results.
 #[pyfunction]
 pub(super) fn merges_by_rank(
     py: Python<'_>,
@@ -29,8 +29,8 @@ pub(super) fn merges_by_rank(
     })
 }
 
-/// See `merge_list.merges_of`: priorities, results, lefts and rights, or the index of a merge with a
-/// token that is missing.
+/// See `merge_list.merges_of`. Returns priorities, results, lefts and rights, or the index of a
+/// merge whose token is missing.
 #[pyfunction]
 pub(super) fn merge_columns<'py>(
     py: Python<'py>,
@@ -38,7 +38,7 @@ pub(super) fn merge_columns<'py>(
     vocabulary: &Bound<'py, PyDict>,
     prefix: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Kept, so that their UTF-8 stays where it is.
+    // Kept alive, so that their UTF-8 stays valid.
     let tokens: Vec<(Bound<'py, PyString>, u32)> = vocabulary
         .iter()
         .map(|(token, id)| Ok((token.cast_into()?, id.extract()?)))
@@ -51,7 +51,7 @@ pub(super) fn merge_columns<'py>(
         .iter()
         .map(|(token, id)| Ok((token.to_str()?, *id)))
         .collect::<PyResult<_>>()?;
-    // A lone surrogate is in no token.
+    // A lone surrogate occurs in no token.
     let halves: Vec<Option<&str>> = halves.iter().map(|half| half.to_str().ok()).collect();
     match guarded(py, || pipeline::merge_columns(&halves, &vocabulary, prefix))? {
         Err(index) => Ok(PyInt::new(py, index).into_any()),
@@ -66,10 +66,10 @@ pub(super) fn merge_columns<'py>(
     }
 }
 
-/// The integers of an array of Python.
+/// Returns the integers of a Python array.
 pub(super) fn integers(array: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     if array.is_empty()? {
-        // It says that it is at an address which no u32 could have.
+        // The buffer of an empty array has an address that is not aligned for u32.
         return Ok(Vec::new());
     }
     PyBuffer::<u32>::get(array)?.to_vec(array.py())

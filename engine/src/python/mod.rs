@@ -1,7 +1,7 @@
-//! The Python module `bytepair_engine._core`: the only folder that knows PyO3.
+//! The Python module `bytepair_engine._core`. Only this folder depends on PyO3.
 //!
-//! Arguments become Rust here, errors become the classes of `errors.py`, and a panic becomes
-//! an `InternalError`.
+//! It converts arguments to Rust, errors to the classes of `errors.py`, and a panic to an
+//! `InternalError`.
 
 mod breaks;
 mod cancel;
@@ -28,10 +28,10 @@ use train::{MergeTrainer, PretokenCounter, PretokenCounts};
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // The default hook prints the panic's message, which may quote the text.
+    // The default hook prints the message of the panic, which may quote the text.
     std::panic::set_hook(Box::new(|panic| {
         if let Some(place) = panic.location() {
-            // `eprintln` would panic where standard error is closed, and so end the process.
+            // `eprintln` would panic if standard error is closed, and abort the process.
             let _ = writeln!(stderr(), "bytepair_engine._core: panic at {place}");
         }
     }));

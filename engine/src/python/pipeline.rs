@@ -1,4 +1,5 @@
-//! `_core.Pipeline`: a vocabulary of another format, as `pipeline/native.py` gives it.
+//! `_core.Pipeline`: a vocabulary of another format, built from the arguments of
+//! `pipeline/native.py`.
 
 use std::collections::HashMap;
 
@@ -17,9 +18,9 @@ use crate::pipeline::{
 };
 use crate::split::Splitter;
 
-/// A compiled set of special tokens' names.
+/// A compiled set of names of special tokens.
 ///
-/// Boxed for the reason that `SpecialSet` is.
+/// Boxed for the same reason as `SpecialSet`.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct PipelineNames(Box<NameSet>);
 
@@ -31,15 +32,15 @@ impl PipelineNames {
     }
 }
 
-/// One pipeline.
+/// A pipeline.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Pipeline {
     core: Box<pipeline::Pipeline>,
     integers: Integers,
 }
 
-/// What a piece starts as (bytes or not), `whole_first`, byte tokens, the unknown id,
-/// `fuse_unknown`, prefix and suffix.
+/// Whether a piece starts as bytes, `whole_first`, byte tokens, the unknown id, `fuse_unknown`,
+/// prefix and suffix.
 type ModelParts = (
     bool,
     bool,
@@ -50,15 +51,15 @@ type ModelParts = (
     String,
 );
 
-/// The parts of a step as Python has them: its kind, and what belongs to it.
+/// A step as Python passes it: its kind and its arguments.
 type Step<'py> = (String, Bound<'py, PyTuple>);
 
 type Added = (String, u32, bool, String, bool, bool, bool, bool);
 
 #[pymethods]
 impl Pipeline {
-    /// The parts of a pipeline: see `pipeline/native.py`. Raises VocabularyError for a pattern that
-    /// cannot be run in bounded time.
+    /// Builds a pipeline from the parts that `pipeline/native.py` describes. Raises VocabularyError
+    /// for a pattern that cannot be run in bounded time.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)]
     fn build(
@@ -233,7 +234,7 @@ fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>))
     })
 }
 
-/// The error for what `pipeline/native.py` gives and this file does not know.
+/// Makes the error for a part that `pipeline/native.py` passes and this file does not know.
 fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
     let problem = format!("the core knows no {part}");
     let args = ("the vocabulary", problem, "this is a bug: report it");
@@ -325,7 +326,7 @@ fn pre_tokenizer((kind, parts): &Step<'_>) -> PyResult<PreTokenizer> {
 
 fn split(py: Python<'_>, pattern: &str, behaviour: &str, inverted: bool) -> PyResult<PreTokenizer> {
     let behaviour = match behaviour {
-        // Isolated matches and the stretches between them are what a scanner gives.
+        // A scanner returns isolated matches and the text between them.
         "isolated" if !pattern.contains('\n') => {
             let splitter = Splitter::for_pattern(pattern);
             return match splitter {

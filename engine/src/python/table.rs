@@ -43,7 +43,7 @@ impl RankTable {
         let mut pairs: Vec<(Vec<u8>, u32)> = Vec::new();
         for item in items.try_iter()? {
             let (token, id): (Bound<'_, PyBytes>, Bound<'_, PyInt>) = item?.extract()?;
-            // An id that no u32 holds is out of range by any measure.
+            // An id that does not fit in u32 is out of range anyway.
             let id = id.extract().unwrap_or(u32::MAX);
             pairs.push((token.as_bytes().to_vec(), id));
         }

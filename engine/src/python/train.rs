@@ -1,5 +1,5 @@
-//! `_core.PretokenCounter`, `_core.PretokenCounts` and `_core.MergeTrainer`: what
-//! `training/` in Python stands on.
+//! `_core.PretokenCounter`, `_core.PretokenCounts` and `_core.MergeTrainer`, the basis of
+//! `training/` in Python.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ use super::text::utf8;
 use crate::split::Splitter;
 use crate::train::{Columns, Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
 
-/// A lock that a panic behind it does not close.
+/// Locks a mutex, even after a panic of another holder.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts pre-tokens of texts, on several threads.
+/// Counts the pre-tokens of texts on several threads.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct PretokenCounter(Mutex<Counter>);
 
@@ -88,7 +88,7 @@ impl PretokenCounter {
     }
 }
 
-/// Every pre-token once, with its count.
+/// All distinct pre-tokens, with their counts.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct PretokenCounts(Counts);
 
@@ -181,7 +181,7 @@ impl MergeTrainer {
         Ok(MergeTrainer(Mutex::new(trainer)))
     }
 
-    /// Go on; the answer says why it stopped.
+    /// Continues the training. Returns the reason why it stopped.
     fn step(&self, py: Python<'_>, target: usize, least: i64, seconds: f64) -> PyResult<&str> {
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let stop = detached(py, || locked(&self.0).step(target, least.max(1), time))?;
