@@ -1,4 +1,4 @@
-"""Tests that run parts of the server in this process leave its logging as it was."""
+"""Restores logging after tests that run parts of the server in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def restored_logging() -> Iterator[None]:
-    """`logs.configure` replaces the handlers of the root logger, and its level."""
+    """Restore what `logs.configure` replaces: the root logger's handlers and level."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield

@@ -1,4 +1,4 @@
-"""Names that the operator adds: which encoding they stand for, and what unknown ones get."""
+"""Aliases from the configuration: the encodings that they name, and errors for unknown names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def encoding_of(server: RunningServer, name: str) -> str:
         ("ft:gpt-4:org::id", "cl100k_base"),
     ],
 )
-def test_a_name_is_answered_by_its_canonical_encoding(
+def test_an_alias_is_answered_with_the_canonical_name(
     named: RunningServer, name: str, encoding: str
 ) -> None:
     assert encoding_of(named, name) == encoding
@@ -87,7 +87,7 @@ def test_metrics_and_descriptions_have_the_canonical_name(named: RunningServer) 
 
 
 @pytest.mark.slow
-def test_a_ceiling_holds_for_the_canonical_encoding(named: RunningServer) -> None:
+def test_a_ceiling_applies_under_every_alias(named: RunningServer) -> None:
     request = tokenizer_pb2.EncodeRequest(encoding="gpt-9-x", text=END, allowed_special=[END])
     assert list(named.stub.Encode(request).ids) == [199999]
     request.encoding = "gpt-9-old-x"
@@ -95,7 +95,7 @@ def test_a_ceiling_holds_for_the_canonical_encoding(named: RunningServer) -> Non
 
 
 @pytest.mark.slow
-def test_an_unknown_name_gets_near_ones_and_is_logged_once(named: RunningServer) -> None:
+def test_an_unknown_name_gets_suggestions_and_is_logged_once(named: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="azure/gtp-4o", text="x")
     for _ in range(3):
         failed = failure(named.stub.Count, request)
@@ -121,7 +121,7 @@ def test_a_malformed_encoding_name_is_neither_logged_nor_a_label(named: RunningS
     assert named.metric("bytepair_unknown_encoding_total", requested=OTHER) == 5
 
 
-def test_the_unknown_names_are_bounded() -> None:
+def test_the_remembered_unknown_names_are_bounded() -> None:
     metrics = Metrics()
     counted = [metrics.unknown_encoding(f"model-{i}") for i in range(MAX_UNKNOWN_NAMES + 10)]
     assert counted[:MAX_UNKNOWN_NAMES] == [f"model-{i}" for i in range(MAX_UNKNOWN_NAMES)]
@@ -139,7 +139,7 @@ def settings(**values: Any) -> Settings:
         ({"new": "gpt-4o"}, "no encoding of the canonical name 'gpt-4o' is configured"),
         ({"new": "r50k_base"}, "no encoding of the canonical name 'r50k_base' is configured"),
         ({"cl100k_base": "o200k_base"}, "'cl100k_base' already names cl100k_base"),
-        # Not even where it is not loaded.
+        # Nor if the encoding is not loaded.
         ({"p50k_base": "o200k_base"}, "'p50k_base' already names p50k_base"),
         ({"gpt-4o": "cl100k_base"}, "'gpt-4o' already names o200k_base"),
         ({"gpt-4o-*": "cl100k_base"}, "'gpt-4o-*' already names o200k_base"),
@@ -151,13 +151,13 @@ def settings(**values: Any) -> Settings:
         ({f"m{i}": "o200k_base" for i in range(257)}, "257 names, and 256 at most"),
     ],
 )
-def test_an_alias_that_would_mislead_is_refused(aliases: dict[str, str], said: str) -> None:
+def test_a_misleading_alias_is_rejected(aliases: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         aliases_of(settings(aliases=aliases))
     assert said in str(caught.value)
 
 
-def test_the_rules_hold_for_the_aliases_of_an_encoding_too() -> None:
+def test_the_rules_for_aliases_apply_to_aliases_of_an_encoding_too() -> None:
     for alias in ("", "*", "gpt-4o", "o200k_base"):
         mine = {"mine": {"extends": "r50k_base", "aliases": [alias]}}
         with pytest.raises(ConfigurationError, match=r"^encodings.mine: "):
@@ -167,8 +167,8 @@ def test_the_rules_hold_for_the_aliases_of_an_encoding_too() -> None:
         aliases_of(settings(encodings=mine, aliases={"x": "cl100k_base"}))
 
 
-def test_aliases_of_an_encoding_that_is_not_served_name_no_other_one() -> None:
-    """ "ft:gpt-4*" would match a model of gpt-4o, where o200k_base is not loaded."""
+def test_an_alias_of_an_encoding_that_is_not_served_names_no_other_one() -> None:
+    """ "ft:gpt-4*" would match a model of gpt-4o if o200k_base is not loaded."""
     catalog = load(Settings(builtin_encodings=("cl100k_base",)), Path())
     for name in ("gpt-4o", "ft:gpt-4o:org::id", "gpt-4o-mini"):
         with pytest.raises(LookupError):
@@ -186,7 +186,7 @@ def test_aliases_of_an_encoding_that_is_not_served_name_no_other_one() -> None:
             catalog.get(name)
 
 
-def test_an_own_pattern_counts_before_a_published_one_of_its_length() -> None:
+def test_an_own_pattern_wins_over_a_published_one_of_equal_length() -> None:
     """A new version of the published table must not keep a server from starting."""
     catalog = load(settings(aliases={"*-gpt-4o": "cl100k_base"}), Path())
     assert catalog.get("gpt-4o-gpt-4o").name == "cl100k_base"

@@ -1,4 +1,5 @@
-"""A damaged or replaced vocabulary file: the server does not start, or serves without it."""
+"""A damaged or replaced vocabulary file: the server does not start, or serves the other
+encodings."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ DAMAGES: list[Callable[[bytes], bytes]] = [corrupted, truncated, swapped, emptie
 
 
 @pytest.mark.parametrize("kind", ["byte level without all bytes", "words, unknown"])
-def test_a_vocabulary_that_loses_text_is_refused_by_name(kind: str, tmp_path: Path) -> None:
-    """Half a character of it, or all."""
+def test_a_vocabulary_that_loses_text_is_rejected_by_name(kind: str, tmp_path: Path) -> None:
+    """It loses half of a character, or the whole character."""
     (tmp_path / "mine.json").write_bytes(made(kind))
     config = write_config(
         tmp_path, "builtin_encodings = []\n[encodings.mine]\nfile = 'mine.json'\n"
@@ -82,14 +83,14 @@ mine = []
 
 
 def refused(config: str, *flags: str) -> str:
-    """What a server says that does not start."""
+    """The errors of a server that does not start."""
     ended = run_to_end("--config", config, "--grpc-address", "127.0.0.1:0", *flags)
     assert ended.returncode == 2, ended.stderr
     return ended.stderr
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_file_that_changed_between_restarts_is_refused_with_its_name_and_both_hashes(
+def test_a_file_that_changed_between_restarts_is_rejected_with_its_name_and_both_hashes(
     tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     bad = damage(GOOD)
@@ -100,7 +101,9 @@ def test_a_file_that_changed_between_restarts_is_refused_with_its_name_and_both_
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_server_that_may_serves_the_rest_and_says_so(tmp_path: Path, workers: str) -> None:
+def test_with_serve_without_bad_encodings_the_others_are_served_and_the_error_is_logged(
+    tmp_path: Path, workers: str
+) -> None:
     config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
     with RunningServer("--config", config, "--workers", workers) as server:
         request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
@@ -115,13 +118,13 @@ def test_a_server_that_may_serves_the_rest_and_says_so(tmp_path: Path, workers: 
         assert GOOD_HASH in why["why"]
 
 
-def test_a_server_with_nothing_left_to_serve_does_not_start(tmp_path: Path) -> None:
+def test_a_server_without_any_good_encoding_does_not_start(tmp_path: Path) -> None:
     config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
     flags = ("--http-address", "none", "--workers", "1", "--builtin-encodings", "")
     assert "no encoding can be served: encodings.mine" in refused(config, *flags)
 
 
-def test_check_config_reports_it_all_the_same(tmp_path: Path) -> None:
+def test_check_config_reports_a_bad_encoding_that_would_be_left_out(tmp_path: Path) -> None:
     config = configure(tmp_path, truncated(GOOD), "serve_without_bad_encodings = true")
     assert GOOD_HASH in refused(config, "--check-config")
 
@@ -135,7 +138,7 @@ def test_a_good_file_is_served(tmp_path: Path) -> None:
 
 
 def said_of_good(config: str) -> str:
-    """What is said beside that a configuration is good."""
+    """The warnings of `--check-config` for a good configuration."""
     ended = run_to_end("--check-config", "--config", config)
     assert (ended.returncode, ended.stdout) == (0, "configuration is good\n"), ended.stderr
     return ended.stderr
@@ -162,7 +165,7 @@ def test_an_unpinned_file_is_logged_with_the_line_that_pins_it(
     assert said_of_good(configure(tmp_path, GOOD)) == ""
 
 
-def test_a_hash_of_one_of_two_files_leaves_the_other_to_be_swapped(tmp_path: Path) -> None:
+def test_a_hash_of_one_of_two_files_does_not_pin_the_other(tmp_path: Path) -> None:
     merges = b"#version: 0.2\n"
     (tmp_path / "merges.txt").write_bytes(merges)
     ids = {character: number for number, character in enumerate(BYTE_ALPHABET)}

@@ -1,4 +1,4 @@
-"""Cancelled calls stop costing, whether they run or wait."""
+"""Cancelled calls stop using resources, whether they run or are queued."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def slow_request(times: int = 1) -> tokenizer_pb2.CountRequest:
 
 @pytest.fixture
 def slow_server(serve: Serve) -> RunningServer:
-    """A server with one thread, on which all is computed."""
+    """A server with one thread, which computes every request."""
     return serve(*ONE_THREAD, environment=WITHOUT_CORE)
 
 
@@ -59,7 +59,7 @@ def given_up(server: RunningServer) -> None:
     messages = [count_config("cl100k_base"), CountRequest(text=slow_text())]
     running: Any = server.stub.CountStream.future(iter(messages))
     server.wait_for_metric("bytepair_open_streams", 1)
-    sleep(0.1)  # nothing tells that its second message has come
+    sleep(0.1)  # no signal tells that its second message has arrived
     running.cancel()
 
 
@@ -78,12 +78,12 @@ def given_up(server: RunningServer) -> None:
 def test_the_thread_is_free_for_the_next_call_at_once(
     slow_server: RunningServer, give_up: Callable[[RunningServer], None]
 ) -> None:
-    """Compared with what the whole text takes this server, beside whatever else runs."""
+    """The time is compared with that of the whole text on this server, under the same load."""
     began = monotonic()
     assert slow_server.stub.Count(slow_request()).count > 0
     whole = monotonic() - began
     took, given_up = whole, 0
-    for _ in range(3):  # a machine may stand still once
+    for _ in range(3):  # a machine may stall once
         for _ in range(3):
             give_up(slow_server)
             given_up += 1
@@ -94,7 +94,7 @@ def test_the_thread_is_free_for_the_next_call_at_once(
     assert took < whole / 2
 
 
-def test_a_function_cancelled_before_it_has_a_thread_never_starts(
+def test_a_function_cancelled_before_it_gets_a_thread_never_starts(
     slow_server: RunningServer,
 ) -> None:
     first = slow_server.stub.Count.future(slow_request())
@@ -111,7 +111,7 @@ def test_a_function_cancelled_before_it_has_a_thread_never_starts(
     ) + len(SMALL.text)
 
 
-def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None:
+def test_bytes_in_flight_are_bounded_whatever_the_number_of_cancelled_calls(serve: Serve) -> None:
     room_for_two = slow_request(2).ByteSize() * 5 // 2
     flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two), "--max-queue-seconds", "0")
     server = serve(*flags, environment=WITHOUT_CORE)
@@ -123,4 +123,4 @@ def test_bytes_in_flight_are_bounded_whatever_their_number(serve: Serve) -> None
     assert server.metric("bytepair_shed_total", rpc="Count") == 1
     for each in running:
         each.cancel()
-    assert server.stub.Count(slow_request()).count > 0  # what was given up has given its bytes back
+    assert server.stub.Count(slow_request()).count > 0  # cancelled calls have released their bytes

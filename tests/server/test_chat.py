@@ -1,4 +1,4 @@
-"""The RPCs on chats over the wire: the same as in the engine, within the caller's ceiling."""
+"""The chat RPCs over the wire return what the engine returns, within the caller's ceiling."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_rpc_of_the_service_is_served() -> None:
 
 
 @pytest.mark.slow
-def test_a_chat_is_counted_encoded_and_fitted_as_by_the_engine(chats: RunningServer) -> None:
+def test_chats_are_counted_encoded_and_fitted_as_the_engine_does(chats: RunningServer) -> None:
     encoding = get_encoding("o200k_harmony")
     given: dict[str, Any] = {"encoding": encoding, "format": "harmony", "tools": [TOOL]}
     request: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_formats_are_listed_and_described(chats: RunningServer) -> None:
     assert one == harmony
 
 
-def test_a_count_by_an_estimate_says_so(chats: RunningServer) -> None:
+def test_an_estimated_count_is_marked_as_such(chats: RunningServer) -> None:
     answer = stub(chats).CountChat(
         chat_pb2.CountChatRequest(
             encoding="o200k_base",
@@ -179,7 +179,9 @@ def test_a_text_that_is_not_utf8_is_named(chats: RunningServer) -> None:
     assert info.metadata["byte_offset"] == "1"
 
 
-def test_a_budget_that_is_too_small_says_what_is_needed(chats: RunningServer) -> None:
+def test_a_budget_that_is_too_small_is_an_error_with_the_needed_budget(
+    chats: RunningServer,
+) -> None:
     request = chat_pb2.FitChatRequest(
         encoding="o200k_harmony", format="harmony", messages=wire(CHAT), max_tokens=3
     )
@@ -199,7 +201,9 @@ def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer)
     assert info.reason == "CHAT_FORMAT_NOT_PERMITTED"
 
 
-def test_a_spelt_control_token_is_refused_unless_it_is_to_be_text(chats: RunningServer) -> None:
+def test_a_control_token_in_text_is_rejected_unless_it_is_declared_text(
+    chats: RunningServer,
+) -> None:
     request: dict[str, Any] = {
         "encoding": "o200k_harmony",
         "format": "harmony",
@@ -210,7 +214,7 @@ def test_a_spelt_control_token_is_refused_unless_it_is_to_be_text(chats: Running
 
 
 @pytest.mark.slow
-def test_a_ceiling_that_names_no_format_is_refused_at_start(tmp_path: Path) -> None:
+def test_a_ceiling_that_names_an_unknown_format_is_rejected_at_start(tmp_path: Path) -> None:
     config = write_config(tmp_path, '[ceiling.default]\nformats = ["gpt-9"]\n')
     with pytest.raises(Exception, match="gpt-9"), RunningServer("--config", config):
         pass

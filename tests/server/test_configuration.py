@@ -1,4 +1,4 @@
-"""Settings: their sources, their verification, and their documentation."""
+"""Settings: their sources, their validation, and their documentation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
 
 
 def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`bytepair-server --check-config` with arguments."""
+    """Run `bytepair-server --check-config` with arguments."""
     return run_to_end("--check-config", "--allow-reference-backend", *arguments, **variables)
 
 
@@ -54,7 +54,7 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
     assert not read.check_only
 
 
-def test_a_path_is_relative_to_where_it_stands(
+def test_a_path_is_relative_to_the_file_or_folder_that_it_is_set_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -181,7 +181,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
         ("builtin_encodings = []", "builtin_encodings: no encoding is configured"),
     ],
 )
-def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, said: str) -> None:
+def test_a_server_does_not_start_with_an_invalid_file(tmp_path: Path, text: str, said: str) -> None:
     prefix = "" if "builtin_encodings" in text else "builtin_encodings = ['r50k_base']\n"
     ended = check("--config", write_config(tmp_path, prefix + text))
     assert ended.returncode == 2
@@ -204,7 +204,7 @@ def test_a_server_does_not_start_with_a_wrong_file(tmp_path: Path, text: str, sa
         ("a = ['{hash}']\nb = ['{hash}']", "callers 'a' and 'b' share a key"),
     ],
 )
-def test_a_wrong_file_of_keys_is_refused_and_not_quoted(
+def test_an_invalid_key_file_is_rejected_and_not_quoted(
     tmp_path: Path, text: str, said: str
 ) -> None:
     digest = "sha256:" + hashlib.sha256(b"hunter2").hexdigest()
@@ -217,7 +217,7 @@ def test_a_wrong_file_of_keys_is_refused_and_not_quoted(
 
 
 @pytest.mark.slow
-def test_a_good_configuration_is_said_to_be_good() -> None:
+def test_a_valid_configuration_is_reported_as_valid() -> None:
     ended = check("--builtin-encodings", "r50k_base")
     assert (ended.returncode, ended.stdout) == (0, "configuration is good\n")
 
@@ -243,7 +243,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
 
 
 def shown_default(default: object) -> str:
-    """How the table shows a default."""
+    """Format a default as the table does."""
     if default is None or default == ():
         return "none"
     if isinstance(default, tuple):
@@ -297,12 +297,12 @@ def test_every_encoding_uses_the_threads_and_memory_of_the_settings() -> None:
     catalog = load(settings, Path())
     taken = [entry.encoding.resources for entry in catalog.entries]
     assert taken == [Resources(cache_bytes=1 << 20, threads=3)] * 2
-    # By default a call has one thread: the others are for other calls.
+    # By default a call has one thread; the others are for other calls.
     assert load(Settings(**names), Path()).entries[0].encoding.resources.threads == 1
 
 
-def test_an_encoding_that_answers_wrongly_is_not_served() -> None:
-    """A table, pattern or core that is not the published one's."""
+def test_an_encoding_with_wrong_ids_is_not_served() -> None:
+    """Its table, pattern or core differs from the published one."""
     right = get_encoding("r50k_base")
     assert verified(right, ["gpt2"]).aliases == ("gpt2",)
     with pytest.raises(SelfTestFailed, match="cl100k_base: the self-test's text has the wrong ids"):

@@ -1,4 +1,4 @@
-"""Authentication by key, by certificate, by both; what the port, health and the log show of it."""
+"""Authentication by key, by certificate and by both: its effect on calls, health and the log."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def authority() -> Authority:
 def mutual(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
 ) -> Iterator[RunningServer]:
-    """A server that wants a certificate of everybody, and knows one key."""
+    """A server that requires a certificate of every client, and knows one key."""
     folder = tmp_path_factory.mktemp("mutual")
     authority.server().write(folder)
     (folder / "ca.pem").write_bytes(authority.pem)
@@ -71,7 +71,7 @@ def mutual(
 
 
 class Connection:
-    """A connection of its own to a server, with the stubs on it."""
+    """A separate connection to a server, with its stubs."""
 
     def __init__(self, server: RunningServer, credentials: grpc.ChannelCredentials) -> None:
         self.channel = grpc.secure_channel(
@@ -103,7 +103,7 @@ class Connection:
 
 
 def caller_of(server: RunningServer, credentials: grpc.ChannelCredentials, **names: str) -> str:
-    """Whom the server takes a call for."""
+    """Return the caller that the server identifies."""
     request_id = hashlib.sha256(repr(names).encode()).hexdigest()[:32]
     metadata = [("x-request-id", request_id)]
     if "key" in names:
@@ -124,7 +124,7 @@ def caller_of(server: RunningServer, credentials: grpc.ChannelCredentials, **nam
         ({"dns": ["billing.example.org"], "uris": [BILLING]}, "billing"),
     ],
 )
-def test_the_caller_is_whom_the_certificate_names(
+def test_the_certificate_identifies_the_caller(
     mutual: RunningServer, authority: Authority, names: dict[str, Any], caller: str
 ) -> None:
     shown = authority.client(**names)
@@ -151,7 +151,7 @@ def test_the_caller_is_whom_the_certificate_names(
     ],
     ids=repr,
 )
-def test_a_certificate_without_exactly_one_known_caller_is_refused(
+def test_a_certificate_without_exactly_one_known_caller_is_rejected(
     mutual: RunningServer, authority: Authority, names: dict[str, Any]
 ) -> None:
     with Connection(mutual, trusting(authority.pem, authority.client(**names))) as connection:
@@ -178,7 +178,9 @@ def test_a_connection_needs_a_certificate_of_the_authority(
     assert mutual.stub.Count(REQUEST).count == 1
 
 
-def test_a_key_goes_before_the_certificate(mutual: RunningServer, authority: Authority) -> None:
+def test_a_key_takes_precedence_over_the_certificate(
+    mutual: RunningServer, authority: Authority
+) -> None:
     shown = trusting(authority.pem, authority.client(uris=[BILLING]))
     assert caller_of(mutual, shown, key="chat-key") == "chat"
     stranger = trusting(authority.pem, authority.client(dns=["proxy.example.org"]))
@@ -202,7 +204,9 @@ def test_a_stream_has_the_caller_of_its_connection(
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_health_answers_known_callers(mutual: RunningServer, authority: Authority) -> None:
+def test_health_answers_known_callers_only_if_it_needs_a_caller(
+    mutual: RunningServer, authority: Authority
+) -> None:
     stranger = trusting(authority.pem, authority.client())
     known = trusting(authority.pem, authority.client(uris=[BILLING]))
     with Connection(mutual, known) as connection:
@@ -240,7 +244,7 @@ def test_the_log_says_that_no_authentication_is_configured(
     assert (line["level"], line["caller"]) == (level, "anonymous")
 
 
-def test_the_log_warns_of_keys_that_travel_in_the_clear(serve: Serve, tmp_path: Path) -> None:
+def test_the_log_warns_of_keys_sent_in_plaintext(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(KEYS)
     server = serve("--grpc-address", "0.0.0.0:0", "--api-keys-file", str(tmp_path / "keys.toml"))
     line = server.wait_for_log("no TLS: API keys and text can be read on the network")
@@ -264,8 +268,8 @@ class Shown:
     certificate: bytes | None
 
 
-def test_names_are_compared_by_kind(authority: Authority) -> None:
-    """A host name is not a URI of the same spelling, whatever gRPC lumps together."""
+def test_names_in_certificates_are_compared_by_kind(authority: Authority) -> None:
+    """A host name does not equal a URI of the same spelling, although gRPC merges both."""
     known = Callers(None, {"a": CallerTable(certificates=("uri:x.example",))})
 
     def shown(**names: Any) -> Shown:
@@ -278,8 +282,8 @@ def test_names_are_compared_by_kind(authority: Authority) -> None:
         known.identify(None, Shown(b"not a certificate"))
 
 
-def test_a_caller_without_a_key_any_more_is_a_caller(tmp_path: Path) -> None:
-    """Or the settings that name it would stop the next start."""
+def test_a_caller_without_a_key_remains_a_known_caller(tmp_path: Path) -> None:
+    """Otherwise the settings that name it would prevent the next start."""
     (tmp_path / "keys.toml").write_text("chat = []")
     check(
         write_config(
@@ -288,13 +292,13 @@ def test_a_caller_without_a_key_any_more_is_a_caller(tmp_path: Path) -> None:
     )
 
 
-def test_comments_in_pem_files_may_be_in_any_language(tmp_path: Path, authority: Authority) -> None:
+def test_comments_in_pem_files_need_not_be_ascii(tmp_path: Path, authority: Authority) -> None:
     authority.server().write(tmp_path)
     (tmp_path / "ca.pem").write_bytes("# Behörde\n".encode() + authority.pem)
     check(write_config(tmp_path, CONFIG.replace('api_keys_file = "keys.toml"', "")))
 
 
-def test_authorities_may_be_replaced_in_turn(tmp_path: Path, authority: Authority) -> None:
+def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> None:
     authority.server().write(tmp_path)
     (tmp_path / "ca.pem").write_bytes(authority.until(YESTERDAY) + authority.pem)
     check(write_config(tmp_path, CONFIG.replace('api_keys_file = "keys.toml"', "")))
@@ -369,8 +373,8 @@ def test_contradictory_credential_settings_are_refused(
     assert said in str(caught.value)
 
 
-def test_handshakes_write_nothing_into_the_log(mutual: RunningServer) -> None:
-    """gRPC's own lines quote the name of the server that a client asks for."""
+def test_failed_handshakes_write_nothing_to_the_log(mutual: RunningServer) -> None:
+    """gRPC's own log lines quote the server name that a client requests."""
     forged = '{"event": "forged"}'
     host, port = mutual.target.rsplit(":", 1)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -46,7 +46,7 @@ def send(server: RunningServer, raw: bytes) -> Failed:
     return failure(server.channel.unary_unary(ENCODE), raw)
 
 
-#: What is sent to a server with the default settings, and what it must answer.
+#: Requests to a server with the default settings, and the expected errors.
 CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, str], str]] = {
     "unknown encoding": (
         lambda server: failure(server.stub.Encode, Encode(encoding="cl200k", text="x")),
@@ -196,24 +196,24 @@ CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, s
 
 #: Reasons that need a server of their own, and the test below that provokes each.
 PROVOKED_ELSEWHERE = {
-    "FINGERPRINT_MISMATCH": "test_another_fingerprint_is_an_error_with_both",
+    "FINGERPRINT_MISMATCH": "test_a_fingerprint_mismatch_has_both_fingerprints",
     "UNAUTHENTICATED": "test_a_call_without_a_known_key_is_unauthenticated",
-    "OVERLOADED": "test_one_call_too_many_is_shed_with_a_time_to_retry",
-    "QUOTA_EXCEEDED": "test_one_request_too_many_is_over_quota",
-    "STREAM_IDLE": "test_a_stream_that_is_idle_ends_after_what_was_certain",
-    "DRAINING": "test_a_call_is_refused_while_the_server_drains",
+    "OVERLOADED": "test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay",
+    "QUOTA_EXCEEDED": "test_a_request_beyond_the_quota_is_rejected",
+    "STREAM_IDLE": "test_an_idle_stream_ends_after_the_text_that_is_certain",
+    "DRAINING": "test_a_new_call_is_rejected_during_the_drain",
     # In test_chat.py:
     "UNKNOWN_CHAT_FORMAT": "test_an_invalid_chat_is_named_by_its_reason",
     "CHAT_FORMAT_MISMATCH": "test_an_invalid_chat_is_named_by_its_reason",
     "TEMPLATE_LIMIT": "test_templates_of_the_configuration_are_formats",
     "INVALID_CHAT": "test_an_invalid_chat_is_named_by_its_reason",
     "CHAT_FORMAT_NOT_PERMITTED": "test_encoding_needs_the_ceiling_and_counting_does_not",
-    "BUDGET_TOO_SMALL": "test_a_budget_that_is_too_small_says_what_is_needed",
+    "BUDGET_TOO_SMALL": "test_a_budget_that_is_too_small_is_an_error_with_the_needed_budget",
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_failure_carries_its_facts(server: RunningServer, case: str) -> None:
+def test_an_error_carries_its_details(server: RunningServer, case: str) -> None:
     provoke, code, reason, metadata, field = CASES[case]
     failed = provoke(server)
     assert (failed.code, failed.reason) == (code, reason)
@@ -225,7 +225,7 @@ def test_a_failure_carries_its_facts(server: RunningServer, case: str) -> None:
         assert value in failed.message
 
 
-def test_another_fingerprint_is_an_error_with_both(server: RunningServer) -> None:
+def test_a_fingerprint_mismatch_has_both_fingerprints(server: RunningServer) -> None:
     describe = tokenizer_pb2.GetEncodingRequest(encoding="cl100k_base")
     actual = server.stub.GetEncoding(describe).encoding.fingerprint
     expected = "sha256:" + "0" * 64
@@ -249,7 +249,7 @@ def test_another_fingerprint_is_an_error_with_both(server: RunningServer) -> Non
         assert failed.field == "expected_fingerprint"
 
 
-def test_one_call_too_many_is_shed_with_a_time_to_retry(serve: Serve) -> None:
+def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) -> None:
     flags = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-queued", "0")
     server = serve(*flags, environment=WITHOUT_CORE)
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
@@ -266,7 +266,7 @@ def test_one_call_too_many_is_shed_with_a_time_to_retry(serve: Serve) -> None:
     assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base")).count == 0
 
 
-def test_every_type_has_a_row() -> None:
+def test_every_exception_type_has_a_row() -> None:
     ours = set(errors.Refusal.__subclasses__())
     theirs = {
         engine_errors.UnknownEncoding,
@@ -279,9 +279,9 @@ def test_every_type_has_a_row() -> None:
         chat_errors.TemplateLimit,
         chat_errors.UnknownChatFormat,
     }
-    # These do not come out of a request: tables are read at start, the server checks options
-    # itself, of a text that cannot be cut it tells the size, who cancels waits for nothing, and
-    # of a bug it says nothing.
+    # Requests do not cause these: tables are read at start; the server checks options itself, and
+    # reports the size of a text that cannot be split; a caller that cancels does not wait for a
+    # status; and bugs are not described.
     never = {
         "BadTemplate",
         "Cancelled",
@@ -318,13 +318,13 @@ def test_every_documented_reason_is_provoked() -> None:
 
 
 def documented_reasons() -> dict[str, str]:
-    """Reason to status, from the table in docs/errors.md."""
+    """Return reason to status, from the table in docs/errors.md."""
     page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     return dict(re.findall(r"^\| `([A-Z0-9_]+)` \| ([A-Z_]+) \|", page, re.MULTILINE))
 
 
 def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
-    """A handler that was let loose without a service fails as no row of the table does."""
+    """The handler without a service fails with an exception that the table does not contain."""
     log = StringIO()
 
     async def call() -> Failed:

@@ -1,4 +1,4 @@
-"""Where and in which order requests are computed, and what happens to cancelled ones."""
+"""Where and in which order requests are computed, and cancellation of requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bytepair_server.admission.executor import Executor
 T = TypeVar("T")
 
 INLINE, LARGE = 1_000, 50_000
-#: More than a test takes.
+#: Longer than any test takes.
 LONG = 60.0
 
 
@@ -36,7 +36,7 @@ def on_loop() -> bool:
 
 
 class Held:
-    """A function that waits until it is released."""
+    """A function that blocks until it is released."""
 
     def __init__(self, executor: Executor, caller: str = "first") -> None:
         self._gone_on = threading.Event()
@@ -81,7 +81,7 @@ def test_a_medium_request_is_tried_on_an_idle_event_loop() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_as_many_run_at_once_as_there_are_threads(threads: int) -> None:
+def test_the_number_of_running_functions_equals_the_number_of_threads(threads: int) -> None:
     async def use(executor: Executor) -> None:
         together = threading.Barrier(threads)
         await asyncio.gather(
@@ -91,7 +91,7 @@ def test_as_many_run_at_once_as_there_are_threads(threads: int) -> None:
     with_executor(threads, use)
 
 
-def test_callers_take_turns_by_their_bytes() -> None:
+def test_callers_take_turns_by_bytes() -> None:
     async def use(executor: Executor) -> list[str]:
         held, order = Held(executor), list[str]()
         await held.runs()
@@ -111,9 +111,9 @@ def test_callers_take_turns_by_their_bytes() -> None:
     assert order[6:] == ["many", "many"]
 
 
-def test_a_cancelled_function_is_never_called_and_dropped_at_once() -> None:
+def test_a_cancelled_function_is_never_called_and_is_freed_at_once() -> None:
     class Request:
-        """Something large that can be referred to weakly."""
+        """A large object that can be weakly referenced."""
 
     async def use(executor: Executor) -> tuple[list[object], int]:
         held, called = Held(executor), list[object]()
@@ -168,7 +168,7 @@ def test_abandoned_work_is_cancelled() -> None:
     assert isinstance(with_executor(1, use), Cancelled)
 
 
-def test_an_exception_of_a_function_is_raised_where_it_is_awaited() -> None:
+def test_an_exception_of_a_function_is_raised_to_the_awaiter() -> None:
     def fail(error: BaseException) -> None:
         raise error
 

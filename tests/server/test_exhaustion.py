@@ -27,14 +27,14 @@ COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 
 @contextmanager
 def full_disk() -> Iterator[int]:
-    """What takes nothing, as it says."""
+    """A file whose writes fail with ENOSPC."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         yield full.fileno()
 
 
 @contextmanager
 def unread_pipe() -> Iterator[int]:
-    """A peer that reads nothing, so that writers wait."""
+    """A pipe that nobody reads, so that writers block."""
     reading, writing = os.pipe()
     try:
         os.set_blocking(writing, False)
@@ -52,7 +52,7 @@ def unread_pipe() -> Iterator[int]:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is made of /dev/full")
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("full_log", [full_disk, unread_pipe])
-def test_a_log_that_cannot_be_written_costs_no_call_and_no_server(
+def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
     workers: str, full_log: Callable[[], AbstractContextManager[int]]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -92,7 +92,7 @@ def _serves_and_ends(server: subprocess.Popen[bytes], address: str) -> None:
             server.wait()
 
 
-#: Python runs it before anything else; the first two workers are started.
+#: Python runs it before anything else. It lets the first two workers start.
 NO_THIRD_FORK = """
 import os
 fork, forks = os.fork, []
@@ -107,7 +107,7 @@ os.fork = fork_but_once
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
 @pytest.mark.parametrize("what", ["processes", "descriptors"])
-def test_a_worker_that_cannot_be_started_is_started_later(
+def test_a_worker_that_cannot_be_started_is_retried_later(
     serve: Serve, tmp_path: Path, what: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(NO_THIRD_FORK if what == "processes" else "")
@@ -121,7 +121,7 @@ def test_a_worker_that_cannot_be_started_is_started_later(
     assert line["retry_in_seconds"] > 0
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
     server.wait_for_metric("bytepair_workers", 2)
-    # It still hears of those that end, and of signals.
+    # The supervisor still notices signals and workers that end.
     os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
     server.wait_for_log("a worker ended", times=2)
     server.wait_for_metric("bytepair_workers", 2)
@@ -130,7 +130,7 @@ def test_a_worker_that_cannot_be_started_is_started_later(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
-def test_without_descriptors_connected_clients_are_served_and_others_later(serve: Serve) -> None:
+def test_without_descriptors_open_connections_are_served_and_new_ones_later(serve: Serve) -> None:
     server = serve()
     assert server.stub.Count(COUNT).count == 2
     before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
@@ -149,10 +149,10 @@ def test_without_descriptors_connected_clients_are_served_and_others_later(serve
         assert client.count("hello world") == 2
 
 
-def test_the_server_decides_nothing_by_a_clock_that_can_jump() -> None:
-    """Quotas, idle streams, grace time and latencies are all measured by clocks that cannot.
-    The timestamps of the log, by structlog, and of spans are the time of day and decide nothing;
-    whether a certificate is valid is what the time of day says."""
+def test_only_monotonic_clocks_decide_anything() -> None:
+    """Quotas, idle streams, grace times and latencies use monotonic clocks. The timestamps of the
+    log, by structlog, and of spans are the time of day and decide nothing. The validity of
+    certificates depends on the time of day."""
     jumping = {"time", "datetime", "time_ns", "localtime", "gmtime", "now", "utcnow"}
     found = []
     of_day = {SOURCES / "auth" / "tls.py", SOURCES / "observability" / "traces.py"}

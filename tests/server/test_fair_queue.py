@@ -16,7 +16,7 @@ def popped(queue: FairQueue[T], count: int) -> list[T]:
     return [queue.pop() for _ in range(count)]
 
 
-def test_callers_take_turns_whatever_they_have_queued() -> None:
+def test_callers_take_turns_whatever_the_length_of_their_queues() -> None:
     queue = FairQueue[str]()
     for index in range(4):
         queue.put("busy", 10, f"busy{index}")
@@ -25,7 +25,7 @@ def test_callers_take_turns_whatever_they_have_queued() -> None:
     assert popped(queue, 6) == ["busy0", "late0", "busy1", "late1", "busy2", "busy3"]
 
 
-def test_a_caller_of_small_items_gets_as_much_as_one_of_large_items() -> None:
+def test_small_and_large_items_get_equal_shares() -> None:
     queue = FairQueue[str]()
     for index in range(3):
         queue.put("large", 100, f"large{index}")
@@ -35,7 +35,7 @@ def test_a_caller_of_small_items_gets_as_much_as_one_of_large_items() -> None:
     assert order[:12] == ["large0", *(f"small{i}" for i in range(10)), "large1"]
 
 
-def test_an_idle_caller_saves_no_turns() -> None:
+def test_an_idle_caller_accumulates_no_credit() -> None:
     queue = FairQueue[str]()
     for index in range(100):
         queue.put("steady", 10, f"steady{index}")
@@ -49,7 +49,7 @@ def test_an_idle_caller_saves_no_turns() -> None:
 @given(
     st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 3), st.integers(1, 1000))), max_size=200)
 )
-def test_each_item_is_returned_once_and_those_of_a_caller_in_order(
+def test_each_item_is_returned_once_and_in_the_order_of_its_caller(
     steps: list[tuple[int, int] | None],
 ) -> None:
     queue = FairQueue[tuple[int, int]]()
@@ -70,7 +70,7 @@ def test_each_item_is_returned_once_and_those_of_a_caller_in_order(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1000)), min_size=1, max_size=100))
-def test_callers_that_always_wait_get_equal_shares(items: list[tuple[int, int]]) -> None:
+def test_callers_with_queued_items_get_equal_shares(items: list[tuple[int, int]]) -> None:
     """The bound of the paper's theorem 1: two callers differ by their largest items."""
     queue = FairQueue[tuple[int, int, int]]()
     for number, (caller, cost) in enumerate(items):
@@ -88,7 +88,7 @@ def test_callers_that_always_wait_get_equal_shares(items: list[tuple[int, int]])
                 assert abs(served[one] - served[other]) <= largest[one] + largest[other]
 
 
-def test_an_empty_queue_leaves_no_debts() -> None:
+def test_an_empty_queue_clears_all_debts() -> None:
     queue = FairQueue[str]()
     queue.put("greedy", 1000, "greedy0")
     queue.pop()
@@ -99,8 +99,8 @@ def test_an_empty_queue_leaves_no_debts() -> None:
 
 @pytest.mark.parametrize("rivals", [1, 8, 2 * REMEMBERED, None])
 def test_a_large_call_is_not_starved_by_other_callers(rivals: int | None) -> None:
-    """Of eight rivals who wait all along the next comes as one goes: one of many in rotation, or
-    each a new one."""
+    """Eight rivals always wait; whenever one is served, another arrives: one of a few in rotation,
+    or a new one each time."""
     queue = FairQueue[tuple[str, int]]()
     for number in range(1000):
         queue.put("much", 10, ("much", number))
@@ -113,7 +113,7 @@ def test_a_large_call_is_not_starved_by_other_callers(rivals: int | None) -> Non
     assert served >= 1000 / 10
 
 
-def test_few_callers_are_remembered_even_if_one_always_waits() -> None:
+def test_the_number_of_remembered_callers_is_bounded_even_if_one_always_waits() -> None:
     queue = FairQueue[int]()
     queue.put("0", 1, 0)
     for caller in range(1, 100 * REMEMBERED):
@@ -157,7 +157,7 @@ def test_a_discarded_item_costs_its_caller_nothing() -> None:
 def test_the_order_is_the_same_without_the_discarded_items(
     items: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    """As far as it was all put before anything was taken."""
+    """This holds if all items were added before the first was taken."""
     gone = data.draw(st.sets(st.integers(0, len(items) - 1)))
     some, whole = FairQueue[int](), FairQueue[int]()
     for number, (caller, cost) in enumerate(items):
@@ -171,7 +171,7 @@ def test_the_order_is_the_same_without_the_discarded_items(
     assert len(whole) == 0
 
 
-def test_debts_end_where_the_last_that_waited_is_discarded() -> None:
+def test_debts_are_cleared_if_the_last_waiting_item_is_discarded() -> None:
     queue = FairQueue[str]()
     queue.put("a", 1000, "a0")
     queue.put("b", 1, "b0")
@@ -189,7 +189,7 @@ def test_the_busiest_caller_loses_its_newest_call_to_a_caller_with_fewer() -> No
     queue.put("few", 1, "few0")
     assert queue.pop_newest_of_busiest("many") is None
     assert queue.pop_newest_of_busiest("few") == "many2"
-    assert queue.pop_newest_of_busiest("few") is None  # it would then have more
+    assert queue.pop_newest_of_busiest("few") is None  # it would then have more calls
     assert queue.pop_newest_of_busiest("new") == "many1"
     assert queue.pop_newest_of_busiest("new") is None
     assert sorted(popped(queue, 2)) == ["few0", "many0"]

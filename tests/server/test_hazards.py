@@ -1,7 +1,7 @@
 """Inputs that broke other services, over the wire, each with its source.
 
-Numbers are issues or pull requests of the peer. Those of the engine are in its own test_hazards.py,
-those of special tokens in test_untrusted_text.py.
+Numbers are issues or pull requests of the other project. Hazards of the engine are in its own
+test_hazards.py, those of special tokens in test_untrusted_text.py.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def ids_of(server: RunningServer, text: str, encoding: str = "cl100k_base") -> l
     ],
 )
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-def test_a_text_that_ended_a_peer_is_answered_and_so_is_the_next(
+def test_a_text_that_crashed_another_server_is_answered_and_so_is_the_next(
     server: RunningServer, name: str, text: str
 ) -> None:
     ids = ids_of(server, text, name)
@@ -99,11 +99,11 @@ def test_health_and_small_calls_are_answered_while_a_large_one_is_computed(serve
         assert running.result().count > 0
 
 
-def test_a_stream_s_message_that_grows_far_over_the_limits_is_refused(
+def test_a_message_of_a_stream_that_decompresses_far_beyond_the_limit_is_rejected(
     server: RunningServer,
 ) -> None:
-    """tonic #2484, grpc #41996: a limit on what is compressed is none. test_limits.py has it
-    for one call."""
+    """tonic #2484, grpc #41996: limiting only the compressed size is no limit. test_limits.py tests
+    unary calls."""
     bomb = [count_config(), CountRequest(text=" a" * (32 * MIB))]
     with pytest.raises(grpc.RpcError) as caught:
         server.stub.CountStream(iter(bomb), compression=grpc.Compression.Gzip)
@@ -151,10 +151,10 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("name", "units", "options", "deltas"), STREAMS)
-def test_deltas_of_what_broke_a_peer(
+def test_streamed_deltas_of_ids_that_broke_other_servers(
     server: RunningServer, name: str, units: list[Any], options: Any, deltas: list[str]
 ) -> None:
-    """One id in each message, a byte's or a token's."""
+    """Each message has one id, of a byte or of a token."""
     encoding = bytepair_engine.get_encoding(name)
     ids = [
         encoding.encode_single_token(bytes([unit]) if isinstance(unit, int) else unit)
@@ -168,8 +168,8 @@ def test_deltas_of_what_broke_a_peer(
     assert answers[-1].tokens_consumed == (10 if stopped else len(ids))
 
 
-def test_an_id_of_no_whole_character_over_and_over_is_not_held(server: RunningServer) -> None:
-    """SGLang #34740: gpt2's id 100 gave no text, and looked further back for each."""
+def test_a_repeated_id_of_an_incomplete_character_is_not_held_back(server: RunningServer) -> None:
+    """SGLang #34740: gpt2's id 100 gave no text, and each repetition looked further back."""
     token = bytepair_engine.get_encoding("gpt2").decode_single_token_bytes(100)
     messages = [decode_config("gpt2"), *(DecodeRequest(ids=[100]) for _ in range(500))]
     answers, failed = answers_of(server.stub.DecodeStream, messages)
@@ -183,7 +183,7 @@ def test_an_id_of_no_whole_character_over_and_over_is_not_held(server: RunningSe
 
 @pytest.mark.slow
 def test_two_servers_do_not_share_a_port(server: RunningServer) -> None:
-    """grpc #28867: SO_REUSEPORT gives each of them some connections, and nobody notices."""
+    """grpc #28867: with SO_REUSEPORT each server silently gets some of the connections."""
     ended = subprocess.run(
         command("--grpc-address", server.target, "--http-address", "none"),
         env=clean_environment(GRPC_VERBOSITY="NONE"),
@@ -197,9 +197,9 @@ def test_two_servers_do_not_share_a_port(server: RunningServer) -> None:
 
 
 @pytest.mark.slow
-def test_metrics_stay_in_the_process_whatever_a_variable_says(tmp_path: Path) -> None:
-    """Prometheus' multi-process mode, which its variable alone turns on, breaks Info, Enum and
-    collectors of one's own, and keeps files of the processes before."""
+def test_metrics_ignore_the_multi_process_variable_of_prometheus(tmp_path: Path) -> None:
+    """PROMETHEUS_MULTIPROC_DIR alone turns on the multi-process mode. It breaks Info, Enum and
+    custom collectors, and keeps the files of former processes."""
     variables = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     flags = ("--builtin-encodings", "cl100k_base")
     with RunningServer(*flags, environment=variables) as server:
@@ -208,10 +208,10 @@ def test_metrics_stay_in_the_process_whatever_a_variable_says(tmp_path: Path) ->
         assert server.metric("bytepair_encoding_info", encoding="cl100k_base") == 1
         assert server.metric("bytepair_ready") == 1
         assert server.metric("bytepair_in_flight") == 0
-    assert not list(tmp_path.iterdir())  # files outlive a process, and the next may have its id
+    assert not list(tmp_path.iterdir())  # files outlive a process, whose id may be reused
 
 
-def test_health_is_not_serving_where_the_self_test_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_is_not_serving_if_the_self_test_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The health servicer of grpcio-health-checking starts as SERVING, and would stay so."""
     monkeypatch.setattr(catalog, "SELF_TEST_IDS", {"r50k_base": (1, 2, 3)})
     flags = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"]
@@ -234,7 +234,7 @@ def test_health_is_not_serving_where_the_self_test_failed(monkeypatch: pytest.Mo
     asyncio.run(run())
 
 
-def test_the_client_s_pings_are_no_more_than_the_server_takes() -> None:
-    """gRPC's own limit is one in five minutes; a connection that pings more often is closed
+def test_the_client_s_keepalive_pings_stay_within_the_server_s_limit() -> None:
+    """gRPC's default limit is one in five minutes. A connection that pings more often is closed
     with too_many_pings."""
     assert DEFAULT_KEEPALIVE_S * 1000 >= 2 * MIN_PING_INTERVAL_MS

@@ -1,4 +1,4 @@
-"""Clients that break the rules, one after the other: the others are answered, nothing grows."""
+"""Clients that break the protocol, one after the other: others are answered, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.serving import RunningServer
 SECONDS = 0.7
 CALLS = 30
 GROWTH_BYTES = 128 << 20
-#: More than any attack has in flight at once: what is refused as too many is another test's.
+#: More calls than any attack has in flight: rejection of too many calls is tested elsewhere.
 IN_FLIGHT = 4096
 
 
@@ -28,7 +28,7 @@ def attacked() -> Iterator[RunningServer]:
 
 @pytest.fixture(autouse=True)
 def _from_an_address_of_its_own() -> None:
-    """Some of the attackers are refused afterwards."""
+    """Use a new address, because some attackers are rejected afterwards."""
     http2.come_from(1000)
 
 
@@ -37,7 +37,7 @@ def descriptors(server: RunningServer) -> int:
 
 
 def looked(server: RunningServer) -> Iterator[int]:
-    """Its descriptors, again and again: some are given back for a moment now and then."""
+    """Read the number of descriptors repeatedly: some are closed only for a moment."""
     for _ in range(20):
         yield descriptors(server)
         sleep(0.005)
@@ -50,7 +50,7 @@ def resident(server: RunningServer) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", hostile.ATTACKS)
-def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: str) -> None:
+def test_other_clients_are_answered_and_nothing_leaks(attacked: RunningServer, name: str) -> None:
     with bystander(attacked.target) as count:
         count()
         files, memory = max(looked(attacked)), resident(attacked)
@@ -74,19 +74,19 @@ def test_others_are_answered_and_nothing_is_left(attacked: RunningServer, name: 
         while (held := attacked.metric("bytepair_in_flight")) and monotonic() < until:
             sleep(0.01)
         assert held == 0
-        # Apart, as each look at the metrics is a connection of its own.
+        # Read separately, because each scrape of the metrics is a connection.
         while monotonic() < until and (
             descriptors(attacked) > files or resident(attacked) >= memory + GROWTH_BYTES
         ):
             sleep(0.01)
         assert descriptors(attacked) <= files
         assert resident(attacked) < memory + GROWTH_BYTES
-    # gRPC's warnings apart, nothing was an accident.
+    # Except for gRPC's warnings, no attack is logged as an unexpected error.
     assert not [line for line in attacked.log if line["event"] == "unexpected error"]
 
 
 def status_of(server: RunningServer, body: bytes, **said: str) -> str:
-    """The status of a call with this message; "" where its connection or stream is ended."""
+    """Return the status of a call with this message; "" if its connection or stream is closed."""
     headers = http2.headers("Count", **said)  # type: ignore[arg-type]
     with http2.connection(server.target) as link:
         link.sendall(
@@ -96,12 +96,14 @@ def status_of(server: RunningServer, body: bytes, **said: str) -> str:
         return http2.status(link)
 
 
-def test_a_message_longer_than_any_is_refused_before_it_has_come(attacked: RunningServer) -> None:
+def test_a_message_with_an_excessive_length_is_rejected_before_it_arrives(
+    attacked: RunningServer,
+) -> None:
     body = http2.message(http2.count(), length=0xFFFFFFFF)
     assert status_of(attacked, body) == "3"  # INVALID_ARGUMENT, with INPUT_TOO_LARGE
 
 
-def test_a_request_that_is_no_message_is_an_invalid_argument(attacked: RunningServer) -> None:
+def test_a_malformed_request_is_an_invalid_argument(attacked: RunningServer) -> None:
     for body in (b"\xff" * 64, b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"):
         assert status_of(attacked, http2.message(body)) == "3"
 
@@ -109,8 +111,8 @@ def test_a_request_that_is_no_message_is_an_invalid_argument(attacked: RunningSe
 @pytest.mark.parametrize(
     "service", ["/\xff/", http2.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100]
 )
-def test_a_path_of_any_bytes_is_unimplemented(attacked: RunningServer, service: str) -> None:
-    """Or the stream is ended, for what is no path."""
+def test_a_path_of_arbitrary_bytes_is_unimplemented(attacked: RunningServer, service: str) -> None:
+    """Or the stream is closed, if it is not a path."""
     body = http2.message(http2.count())
     for _ in range(2):
         assert status_of(attacked, body, service=service) in ("12", "")  # UNIMPLEMENTED
@@ -118,8 +120,8 @@ def test_a_path_of_any_bytes_is_unimplemented(attacked: RunningServer, service: 
         count()
 
 
-def test_headers_that_are_no_text_are_not_logged(attacked: RunningServer) -> None:
-    """By the hundred in each call, by references to one: lines cost more than all else of it."""
+def test_headers_that_are_not_text_are_not_logged(attacked: RunningServer) -> None:
+    """A call can have hundreds by references to one. Logging them would be its largest cost."""
     again = b"\xbe" * 300
     named = http2.headers("Count") + b"\x40\x01x\x01\xff" + again
     before = len(attacked.log)

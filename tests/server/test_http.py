@@ -17,9 +17,9 @@ from bytepair_server.observability.http import MAX_CONNECTIONS, HttpServer, Page
 from prometheus_client import CollectorRegistry
 from support.serving import START_SECONDS, RunningServer
 
-#: Of a server with several workers the supervisor serves the port.
+#: With several workers the supervisor serves the HTTP port.
 WORKERS = ["1", "2"]
-#: What a server may open and start for other reasons while it is watched.
+#: Descriptors and threads that a server may open meanwhile for other reasons.
 OTHERS = 40
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -37,7 +37,7 @@ def address_of(server: RunningServer) -> tuple[str, int]:
 
 @contextmanager
 def slow_clients(server: RunningServer, number: int) -> Iterator[list[socket.socket]]:
-    """Clients that send a header without end, a byte at a time, while the block runs."""
+    """Run clients that send an endless header, one byte at a time, during the block."""
     links: list[socket.socket] = []
     done = threading.Event()
 
@@ -62,7 +62,7 @@ def slow_clients(server: RunningServer, number: int) -> Iterator[list[socket.soc
 
 
 def is_hung_up(link: socket.socket) -> bool:
-    """Wait for the server to close a connection on which it answers nothing."""
+    """Wait until the server closes a connection without an answer."""
     try:
         return link.recv(1) == b""
     except TimeoutError:
@@ -72,13 +72,13 @@ def is_hung_up(link: socket.socket) -> bool:
 
 
 def count(server: RunningServer, what: str) -> int:
-    """How many entries a folder of /proc has for the process that serves the port."""
+    """Count the entries of a folder of /proc of the process that serves the port."""
     return len(list(Path(f"/proc/{server.pid}/{what}").iterdir()))
 
 
 @pytest.mark.slow
-def test_an_http_request_that_never_ends_is_dropped(running: RunningServer) -> None:
-    """Each byte came in time, so that a time limit for each read never ended."""
+def test_an_endless_http_request_is_closed(running: RunningServer) -> None:
+    """Each byte arrives in time, so a timeout per read would never expire."""
     with slow_clients(running, MAX_CONNECTIONS // 4) as links:
         assert all(is_hung_up(link) for link in links)
     assert running.get("/healthz") == (200, "healthy\n")
@@ -86,11 +86,11 @@ def test_an_http_request_that_never_ends_is_dropped(running: RunningServer) -> N
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counted in Linux's /proc")
-def test_slow_clients_are_bounded_and_keep_no_page_from_others(running: RunningServer) -> None:
+def test_slow_clients_are_bounded_and_do_not_delay_others(running: RunningServer) -> None:
     running.get("/metrics")
     before = count(running, "fd"), count(running, "task")
     with slow_clients(running, 4 * MAX_CONNECTIONS):
-        # Connections are accepted in turn: with this answer all of them were.
+        # Connections are accepted in order, so this answer shows that all of them were.
         assert running.get("/healthz") == (200, "healthy\n")
         assert count(running, "fd") <= before[0] + MAX_CONNECTIONS + OTHERS
         assert count(running, "task") <= before[1] + OTHERS
@@ -99,8 +99,8 @@ def test_slow_clients_are_bounded_and_keep_no_page_from_others(running: RunningS
 
 
 @pytest.mark.slow
-def test_an_http_client_that_does_not_read_is_dropped() -> None:
-    """More than the buffers of the kernel take."""
+def test_an_http_client_that_does_not_read_is_disconnected() -> None:
+    """The answers exceed the kernel's buffers."""
 
     def large() -> tuple[bool, str]:
         return True, "x" * 50_000_000
@@ -122,8 +122,10 @@ def test_an_http_client_that_does_not_read_is_dropped() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
-def test_without_descriptors_clients_wait_and_the_log_stays_quiet(running: RunningServer) -> None:
-    """asyncio's own server, out of descriptors, logs as often as it can."""
+def test_without_descriptors_http_clients_wait_and_nothing_is_logged(
+    running: RunningServer,
+) -> None:
+    """Without descriptors, asyncio's own server logs without limit."""
     running.get("/metrics")
     before = resource.prlimit(running.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (count(running, "fd"), before[1]))

@@ -20,7 +20,7 @@ REQUESTS: list[type[Message]] = [
     tokenizer_pb2.DecodeRequest,
     tokenizer_pb2.BatchCountRequest,
 ]
-#: Surrogates too, which JSON can write and protobuf refuses.
+#: Includes surrogates, which JSON can contain and protobuf rejects.
 TEXT = st.text(st.characters(codec=None), max_size=8)
 NUMBER = st.integers(-2, 2**32 + 1) | st.floats() | st.integers()
 SCALAR = TEXT | NUMBER | st.booleans() | st.none()
@@ -38,13 +38,13 @@ FIELDS = st.lists(st.tuples(st.sampled_from(NAMES), VALUE), max_size=4)
 
 
 def written(fields: list[tuple[str, Any]]) -> bytes:
-    """An object of JSON, in which a name may be there twice."""
+    """Write a JSON object, in which a name may occur twice."""
     inside = (f"{standard.dumps(name)}: {standard.dumps(value)}" for name, value in fields)
     return f"{{{', '.join(inside)}}}".encode()
 
 
 def parsed_by_protobuf(raw: bytes, request_class: type[Message]) -> bytes | None:
-    """What protobuf makes of it; None where it refuses it."""
+    """Parse with protobuf; None if it rejects the JSON."""
     try:
         return json_format.Parse(raw, request_class()).SerializeToString()
     except (json_format.ParseError, UnicodeError):
@@ -59,7 +59,7 @@ def parsed_by_protobuf(raw: bytes, request_class: type[Message]) -> bytes | None
 @example([("ids", [1, 2.0, "3"])], tokenizer_pb2.DecodeRequest)
 @example([("limit", 0)], tokenizer_pb2.CountRequest)
 @example([("text", "\ud800")], tokenizer_pb2.CountRequest)
-def test_requests_are_read_as_protobuf_reads_them(
+def test_json_requests_are_parsed_as_protobuf_parses_them(
     fields: list[tuple[str, Any]], request_class: type[Message]
 ) -> None:
     raw = written(fields)
@@ -73,7 +73,7 @@ def test_requests_are_read_as_protobuf_reads_them(
 
 
 @pytest.mark.parametrize("raw", [b"", b"1", b"{", b"\xff", b'"text"', b"[" * 100_000])
-def test_json_that_is_no_object_is_refused_and_an_empty_body_is_an_empty_request(
+def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_request(
     raw: bytes,
 ) -> None:
     if raw == b"":

@@ -1,4 +1,4 @@
-"""Start, serve, drain, stop: what callers and probes see at each stage."""
+"""Start, serve, drain, stop: the view of callers and probes at each stage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUICK = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
 
 
 def check(channel: grpc.Channel | grpc.aio.Channel) -> Any:
-    """The method Check on a channel of either kind."""
+    """Return the method Check on a channel of either kind."""
     stub: Any = health_pb2_grpc.HealthStub(channel)
     return stub.Check
 
@@ -58,7 +58,7 @@ def health(channel: grpc.Channel, service: str = "") -> int:
 
 @contextmanager
 def slow_call(server: RunningServer) -> Iterator[ThreadPoolExecutor]:
-    """A Count that is being computed while the block runs, as `submitted` of the pool."""
+    """Run a Count in the pool that is being computed during the block."""
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 2)
     with ThreadPoolExecutor(1) as pool:
         pool.submitted = pool.submit(server.stub.Count, request)  # type: ignore[attr-defined]
@@ -79,8 +79,8 @@ def test_health_is_served_for_the_server_and_the_service(server: RunningServer) 
     assert server.metric("bytepair_ready") == 1
 
 
-def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
-    """The health servicer of grpcio-health-checking starts as SERVING; here it does not."""
+def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
+    """The health servicer of grpcio-health-checking starts as SERVING; this one does not."""
     arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"]
     arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
 
@@ -106,7 +106,7 @@ def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
                 while "in_flight 1" not in (await asyncio.to_thread(page, server, "/metrics"))[1]:
                     assert not count.done()
                 await server.load()
-                # No full collection walks through the encodings while calls wait for it.
+                # Full garbage collections do not traverse the encodings while calls wait.
                 assert len(gc.get_objects()) < gc.get_freeze_count() / 10
                 assert tokenizer_pb2.CountResponse.FromString(await count).count == 1
                 assert (await check(channel)(ask)).status == SERVING
@@ -121,8 +121,8 @@ def test_a_call_that_comes_before_the_encodings_waits_for_them() -> None:
         gc.unfreeze()
 
 
-def test_a_call_that_runs_is_finished_before_the_server_ends(serve: Serve) -> None:
-    """grpc #37239: stop(grace) of grpc.aio alone lets new calls in and cuts off old ones."""
+def test_a_running_call_is_finished_before_the_server_stops(serve: Serve) -> None:
+    """grpc #37239: stop(grace) of grpc.aio admits new calls and cuts off running ones."""
     server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         server.terminate()
@@ -133,7 +133,7 @@ def test_a_call_that_runs_is_finished_before_the_server_ends(serve: Serve) -> No
     assert server.log[-1]["event"] == "stopped"
 
 
-def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
+def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server):
         server.terminate()
@@ -149,8 +149,8 @@ def test_a_call_is_refused_while_the_server_drains(serve: Serve) -> None:
     assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
 
 
-def test_a_call_that_outlasts_the_grace_time_gets_a_status(serve: Serve) -> None:
-    """grpc #29248: a CancelledError that leaves a handler can leave its client waiting."""
+def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
+    """grpc #29248: a CancelledError raised by a handler can leave the client waiting."""
     server = serve(*SLOW_FLAGS, "--grace-seconds", "0", environment=WITHOUT_CORE)
 
     def outlast() -> Failed:
@@ -168,7 +168,7 @@ def test_a_call_that_outlasts_the_grace_time_gets_a_status(serve: Serve) -> None
     assert server.wait_for_log("ended calls that still ran after their grace time")["calls"] == 1
 
 
-def test_a_second_signal_ends_the_grace_time(serve: Serve) -> None:
+def test_a_second_signal_cuts_the_grace_time_short(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--grace-seconds", "3600", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         server.terminate()
@@ -186,8 +186,8 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
     assert server.wait_for_log("caught a signal")["signal"] == "SIGINT"
 
 
-def test_a_terminal_that_closes_drains_the_server(serve: Serve) -> None:
-    """It may send SIGHUP twice, by the shell and by the kernel, which is one request to drain."""
+def test_closing_the_terminal_drains_the_server(serve: Serve) -> None:
+    """The shell and the kernel may both send SIGHUP, which counts as one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
         server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
@@ -202,7 +202,7 @@ def test_a_terminal_that_closes_drains_the_server(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_server_that_nohup_started_outlives_its_terminal(serve: Serve, workers: str) -> None:
+def test_a_server_started_by_nohup_survives_its_terminal(serve: Serve, workers: str) -> None:
     with inherited(signal.SIGHUP, signal.SIG_IGN):
         server = serve("--workers", workers)
     os.kill(server.pid, signal.SIGHUP)
@@ -213,8 +213,8 @@ def test_a_server_that_nohup_started_outlives_its_terminal(serve: Serve, workers
     assert caught == ["SIGTERM"]
 
 
-def test_signals_are_as_before_after_the_server() -> None:
-    """grpc #26123: grpc.aio installs no handlers of signals."""
+def test_signal_handlers_are_restored_after_the_server() -> None:
+    """grpc #26123: grpc.aio installs no signal handlers."""
 
     async def run() -> None:
         stopping, again = asyncio.Event(), asyncio.Event()
@@ -237,7 +237,7 @@ def test_signals_are_as_before_after_the_server() -> None:
 
 
 @pytest.mark.slow
-def test_the_startup_message_says_what_is_served_and_how_to_try_it() -> None:
+def test_the_startup_message_lists_the_encodings_and_a_command_to_try() -> None:
     flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--reflection")
     with subprocess.Popen(
         command("--log-format", "console", "--allow-reference-backend", *flags),
@@ -267,7 +267,7 @@ def test_the_startup_message_says_what_is_served_and_how_to_try_it() -> None:
     assert f"grpcurl -plaintext {target} list bytepair.v1.TokenizerService" in shown
 
 
-def test_the_startup_message_says_how_to_try_it_over_tls() -> None:
+def test_the_startup_message_has_a_command_to_try_over_tls() -> None:
     settings = Settings(
         builtin_encodings=("r50k_base",),
         reflection=True,
@@ -288,7 +288,7 @@ def test_the_startup_message_says_how_to_try_it_over_tls() -> None:
 
 
 @pytest.mark.slow
-def test_a_vocabulary_file_that_was_swapped_stops_the_start(tmp_path: Path) -> None:
+def test_a_replaced_vocabulary_file_prevents_the_start(tmp_path: Path) -> None:
     (tmp_path / "table.tiktoken").write_text("YQ== 0\n", encoding="utf-8")
     declared = f"""
         [encodings.mine]

@@ -1,4 +1,4 @@
-"""What is in flight at each bound, and in which order the queued calls are admitted."""
+"""The limits on calls in flight, and the order in which queued calls are admitted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bytepair_server.admission.limiter import Limiter, Slot
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.rpc.call import ANONYMOUS, Call
 
-#: More than a test takes.
+#: Longer than any test takes.
 LONG = 60.0
 
 Scene = Callable[[], Coroutine[Any, Any, None]]
@@ -52,7 +52,7 @@ async def queued(limiter: Limiter, number: int) -> None:
         await asyncio.sleep(0)
 
 
-def test_slots_are_limited_and_a_released_slot_is_given_to_the_next() -> None:
+def test_slots_are_limited_and_a_released_slot_goes_to_the_next_call() -> None:
     async def scene() -> None:
         limiter = limiter_of(max_in_flight=2)
         slots = [await admitted(limiter, "a") for _ in range(2)]
@@ -69,7 +69,7 @@ def test_slots_are_limited_and_a_released_slot_is_given_to_the_next() -> None:
     run(scene)
 
 
-def test_bytes_are_bounded_inclusively_and_one_call_is_admitted_whatever_its_size() -> None:
+def test_bytes_are_bounded_inclusively_and_a_single_call_is_always_admitted() -> None:
     async def scene() -> None:
         limiter = limiter_of(max_in_flight=9, max_in_flight_bytes=8)
         large = await admitted(limiter, "a", 9)
@@ -87,7 +87,7 @@ def test_bytes_are_bounded_inclusively_and_one_call_is_admitted_whatever_its_siz
     run(scene)
 
 
-def test_a_message_that_is_larger_than_was_known_counts_in_full() -> None:
+def test_a_message_larger_than_announced_counts_in_full() -> None:
     async def scene() -> None:
         async def message() -> bytes:
             return bytes(8)
@@ -150,7 +150,7 @@ def test_a_full_queue_rejects_the_newest_of_the_busiest_caller() -> None:
     run(scene)
 
 
-def test_a_call_is_queued_for_no_longer_than_it_may_be() -> None:
+def test_a_call_is_queued_for_the_maximum_time_at_most() -> None:
     async def scene() -> None:
         slot = await admitted(limiter := limiter_of(max_queue_seconds=0.01), "a")
         with pytest.raises(Overloaded):
@@ -170,7 +170,7 @@ def test_a_call_is_queued_for_no_longer_than_it_may_be() -> None:
     run(scene)
 
 
-def test_calls_that_give_up_leave_the_queue_and_lose_no_slot() -> None:
+def test_cancelled_calls_leave_the_queue_and_leak_no_slot() -> None:
     async def scene() -> None:
         limiter = limiter_of()
         slot = await admitted(limiter, "a")
@@ -178,7 +178,7 @@ def test_calls_that_give_up_leave_the_queue_and_lose_no_slot() -> None:
         await queued(limiter, 3)
         tasks[0].cancel()
         await queued(limiter, 2)
-        slot.close()  # grants the slot to one that is cancelled before it hears of it
+        slot.close()  # grants the slot to a cancelled call that does not know it yet
         tasks[1].cancel()
         (await tasks[2]).close()
         await asyncio.wait(tasks)
@@ -187,7 +187,7 @@ def test_calls_that_give_up_leave_the_queue_and_lose_no_slot() -> None:
     run(scene)
 
 
-def test_a_queued_call_that_is_cancelled_as_a_slot_becomes_free_loses_no_slot() -> None:
+def test_a_queued_call_cancelled_while_it_gets_a_slot_leaks_no_slot() -> None:
     async def scene() -> None:
         limiter = limiter_of()
         slot = await admitted(limiter, "a")
@@ -199,12 +199,12 @@ def test_a_queued_call_that_is_cancelled_as_a_slot_becomes_free_loses_no_slot() 
         with pytest.raises(asyncio.CancelledError):
             await gone
         assert (limiter.in_flight, limiter.queued) == (0, 0)
-        (await admitted(limiter, "d", 1 << 20)).close()  # nor bytes
+        (await admitted(limiter, "d", 1 << 20)).close()  # and no bytes
 
     run(scene)
 
 
-def test_a_slow_message_is_given_up_only_where_others_are_queued(
+def test_a_slow_message_is_rejected_only_if_other_calls_are_queued(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bytepair_server.admission.limiter.SLOW_MESSAGE_SECONDS", 0.02)
@@ -230,7 +230,7 @@ def test_a_slow_message_is_given_up_only_where_others_are_queued(
         with pytest.raises(Overloaded, match="arrive slowly"):
             await reading
         (await other).close()
-        # And one that begins while others are queued.
+        # Also a message that begins while other calls are queued.
         slot = await admitted(limiter, "first")
         second, third = asyncio.ensure_future(slow()), admitted(limiter, "third")
         await queued(limiter, 2)
@@ -255,7 +255,7 @@ BOUNDS: dict[str, tuple[Step, Step]] = {
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_a_limit_of_streams_is_inclusive_and_an_ended_stream_frees_its_slot(bound: str) -> None:
+def test_the_stream_limit_is_inclusive_and_a_closed_stream_frees_its_slot(bound: str) -> None:
     limiter = limiter_of()
     come, go = BOUNDS[bound]
     for _ in range(8):
@@ -263,14 +263,14 @@ def test_a_limit_of_streams_is_inclusive_and_an_ended_stream_frees_its_slot(boun
     with pytest.raises(Overloaded, match=bound):
         come(limiter)
     if come is hold:
-        go(limiter)  # what is held is counted before it is looked at
+        go(limiter)  # an open stream counts even before it is polled
     go(limiter)
     come(limiter)
     with pytest.raises(Overloaded):
         come(limiter)
 
 
-def test_a_drain_rejects_what_is_new_and_queued_and_waits_for_the_rest() -> None:
+def test_a_drain_rejects_new_and_queued_calls_and_waits_for_running_ones() -> None:
     async def scene() -> None:
         limiter = limiter_of()
         slot = await admitted(limiter, "a")
@@ -290,7 +290,7 @@ def test_a_drain_rejects_what_is_new_and_queued_and_waits_for_the_rest() -> None
     run(scene)
 
 
-def test_calls_and_streams_have_grace_times_of_their_own() -> None:
+def test_calls_and_streams_have_separate_grace_times() -> None:
     async def scene() -> None:
         limiter = limiter_of()
         ended: list[str] = []
@@ -327,7 +327,7 @@ def test_calls_and_streams_have_grace_times_of_their_own() -> None:
     run(scene)
 
 
-def test_a_drain_cancels_what_outlasts_the_grace_time() -> None:
+def test_a_drain_cancels_calls_that_exceed_the_grace_time() -> None:
     async def scene() -> None:
         limiter = limiter_of()
 

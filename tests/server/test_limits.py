@@ -1,4 +1,4 @@
-"""Each limit, at one less, at it, and at one more."""
+"""Each limit: one below, at it, and one above."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_limit_is_inclusive(
         assert failed.field == field
 
 
-def test_allowed_special_has_a_limit_of_its_own(small: RunningServer) -> None:
+def test_allowed_special_has_its_own_limit(small: RunningServer) -> None:
     for size, reason in (
         (LIMIT - 1, "SPECIAL_TOKEN_NOT_PERMITTED"),
         (LIMIT, "SPECIAL_TOKEN_NOT_PERMITTED"),
@@ -131,7 +131,9 @@ def test_the_message_and_the_pending_text_of_a_stream_are_limited(
     assert failed.metadata == {"field": field, "limit": str(LIMIT), "size": str(LIMIT + 1)}
 
 
-def test_a_message_far_over_the_limits_is_refused_before_it_is_read(small: RunningServer) -> None:
+def test_a_message_far_beyond_the_limits_is_rejected_before_it_is_read(
+    small: RunningServer,
+) -> None:
     far = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 20))
     failed = failure(small.stub.Count, far)
     assert (failed.code, failed.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INPUT_TOO_LARGE")
@@ -140,15 +142,17 @@ def test_a_message_far_over_the_limits_is_refused_before_it_is_read(small: Runni
     assert failure(small.stub.Count, near).reason == "INPUT_TOO_LARGE"
 
 
-def test_a_message_that_grows_far_over_the_limits_is_refused_by_grpc(small: RunningServer) -> None:
-    """tonic #2484, grpc #41996: the limit was applied to what is compressed."""
+def test_a_message_that_decompresses_far_beyond_the_limits_is_rejected_by_grpc(
+    small: RunningServer,
+) -> None:
+    """tonic #2484, grpc #41996: the limit applied to the compressed size."""
     bomb = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 24))
     failed = failure(small.stub.Count, bomb, compression=grpc.Compression.Gzip)
     assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @pytest.mark.slow
-def test_metadata_over_their_limit_are_refused_by_grpc(small: RunningServer) -> None:
+def test_metadata_beyond_the_limit_is_rejected_by_grpc(small: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base")
     assert small.stub.Count(request, metadata=(("x-small", "a" * 8_000),)).count == 0
     failed = failure(small.stub.Count, request, metadata=(("x-large", "a" * 32_000),))

@@ -1,4 +1,4 @@
-"""Limits of streams, of connections, and of what grows on its way in: one less, at it, one more."""
+"""Limits of streams, connections and compressed messages: one below, at the limit, one above."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def small() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[RunningServer]:
-    """A server on which this process has no connection but those of its tests."""
+    """A server to which only the tests' own connections exist."""
     flags = ("--max-connections", str(LIMIT), "--handshake-seconds", "2")
     more = ("--max-metadata-bytes", str(METADATA_LIMIT))
     with RunningServer("--builtin-encodings", "cl100k_base", *flags, *more) as running:
@@ -63,10 +63,10 @@ def test_stop_strings_by_number_and_by_bytes(
 
 
 @pytest.mark.parametrize(("open_streams", "answered"), [(LIMIT - 1, True), (LIMIT, False)])
-def test_a_call_beyond_those_at_once_on_one_connection_waits_for_one_to_end(
+def test_a_call_beyond_the_concurrent_streams_of_a_connection_waits(
     small: RunningServer, open_streams: int, answered: bool
 ) -> None:
-    """With LIMIT - 1 connections open, one more is accepted."""
+    """With LIMIT - 1 open connections, one more is accepted."""
     own = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(small.target, options=own) as channel:
         method: Any = channel.stream_stream(
@@ -88,12 +88,12 @@ def test_a_call_beyond_those_at_once_on_one_connection_waits_for_one_to_end(
 
 
 @pytest.mark.parametrize(("over", "code"), [(-1, None), (0, None), (1, "RESOURCE_EXHAUSTED")])
-def test_a_message_is_measured_as_it_is_when_decompressed(
+def test_the_size_of_a_message_is_its_decompressed_size(
     small: RunningServer, over: int, code: str | None
 ) -> None:
     limit = Settings(max_input_bytes=100_000).max_message_bytes
     bare = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", as_bytes=True).ByteSize()
-    # A field that no message has, of exactly the bytes that are left.
+    # An unknown field that fills the remaining bytes exactly.
     filler = limit + over - bare - 1 - 4
     length = bytes([filler & 127 | 128, filler >> 7 & 127 | 128, filler >> 14 & 127 | 128])
     raw = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", as_bytes=True).SerializeToString()
@@ -106,7 +106,7 @@ def test_a_message_is_measured_as_it_is_when_decompressed(
         assert failure(call, raw, compression=grpc.Compression.Gzip).code.name == code
 
 
-def test_a_connection_that_is_old_is_closed_without_a_call_failing(serve: Serve) -> None:
+def test_a_connection_at_its_maximum_age_is_closed_without_failing_a_call(serve: Serve) -> None:
     server = serve("--max-connection-age-seconds", "0.2")
     peers = set()
     with grpc.insecure_channel(server.target) as channel:
@@ -120,7 +120,7 @@ def test_a_connection_that_is_old_is_closed_without_a_call_failing(serve: Serve)
 
 
 def status_of_count(link: socket.socket, fields: bytes) -> str:
-    """The status of a call with these headers."""
+    """Return the status of a call with these headers."""
     link.sendall(
         http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields)
         + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(http2.count()))
@@ -130,20 +130,20 @@ def status_of_count(link: socket.socket, fields: bytes) -> str:
 
 
 def is_welcome(link: socket.socket) -> bool:
-    """Whether the server says what HTTP/2 begins with, or closes."""
+    """Return whether the server sends its HTTP/2 preface; if not, it closes the connection."""
     link.settimeout(START_SECONDS)
     try:
         return bool(link.recv(1, socket.MSG_PEEK))
-    except ConnectionResetError:  # what was sent had not been read
+    except ConnectionResetError:  # data in flight was not read
         return False
 
 
 @pytest.mark.slow
-def test_a_connection_beyond_the_limit_is_closed_until_another_ends(
+def test_a_connection_beyond_the_limit_is_closed_until_another_closes(
     narrow: RunningServer,
 ) -> None:
     with ExitStack() as stack:
-        for _ in range(LIMIT):  # the last but one, and the last, are let in as all before
+        for _ in range(LIMIT):  # the connections up to the limit are accepted
             link = stack.enter_context(http2.connection(narrow.target))
             assert is_welcome(link)
         with http2.connection(narrow.target) as another:
@@ -151,7 +151,7 @@ def test_a_connection_beyond_the_limit_is_closed_until_another_ends(
         assert status_of_count(link, http2.headers("Count")) == "0"
     until = monotonic() + START_SECONDS
     answered = False
-    while not answered and monotonic() < until:  # it sees that they have ended when it can
+    while not answered and monotonic() < until:  # closed connections are noticed late
         with http2.connection(narrow.target) as later:
             answered = is_welcome(later)
     assert answered
@@ -171,10 +171,11 @@ def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) 
 
 
 @pytest.mark.parametrize(("over", "status"), [(-1, "0"), (0, "0"), (1, "8")])
-def test_metadata_are_bounded_as_http2_counts_them(
+def test_metadata_is_bounded_by_its_size_in_http2(
     narrow: RunningServer, over: int, status: str
 ) -> None:
-    """For who acknowledges the server's settings: gRPC bounds others by 16 MiB."""
+    """This applies to clients that acknowledge the server's settings: gRPC bounds others by 16
+    MiB."""
     with http2.connection(narrow.target) as link:
         assert is_welcome(link)
         link.sendall(http2.frame(http2.SETTINGS, http2.ACK, 0))

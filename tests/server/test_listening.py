@@ -1,4 +1,4 @@
-"""Where the server listens, and its errors if it cannot."""
+"""The addresses that the server listens on, and its errors if it cannot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_two_servers_never_share_a_port(serve: Serve) -> None:
-    """With SO_REUSEPORT, gRPC's default, each would get some of the calls, unnoticed."""
+    """With SO_REUSEPORT, gRPC's default, each would silently get some of the calls."""
     server = serve()
     ended = run_to_end("--grpc-address", server.target, "--http-address", "none")
     assert ended.returncode == 2
@@ -29,10 +29,8 @@ def test_two_servers_never_share_a_port(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["unix:", "unix://"])
-def test_a_unix_socket_that_is_served_is_left_to_its_server(
-    serve: Serve, tmp_path: Path, prefix: str
-) -> None:
-    """gRPC itself would unlink it, and again when it stops."""
+def test_a_unix_socket_in_use_is_not_taken_over(serve: Serve, tmp_path: Path, prefix: str) -> None:
+    """gRPC itself would unlink it, at start and again at the end."""
     server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
     ended = run_to_end("--grpc-address", f"{prefix}{tmp_path}/grpc.sock", "--http-address", "none")
     assert ended.returncode == 2

@@ -1,4 +1,4 @@
-"""Damaged requests: a clear status, never a bug of the server."""
+"""Damaged requests get a defined status and never cause a server error."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ SEEDS: list[tuple[str, Message]] = [
     ("ListEncodings", tokenizer_pb2.ListEncodingsRequest()),
 ]
 
-#: What damage may come to. INTERNAL and UNKNOWN would be ours.
+#: The allowed statuses. INTERNAL and UNKNOWN would be bugs of the server.
 EXPECTED = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "FAILED_PRECONDITION"}
 
 
 @pytest.mark.slow
-def test_damaged_requests_never_fail_the_server(server: RunningServer) -> None:
+def test_damaged_requests_never_cause_a_server_error(server: RunningServer) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -117,7 +117,7 @@ def test_damaged_requests_never_fail_the_server(server: RunningServer) -> None:
     assert codes["INVALID_ARGUMENT"]
 
 
-#: The messages of a stream, any of which may be damaged.
+#: The messages of a stream. Any of them may be damaged.
 STREAMS: list[tuple[str, list[Message]]] = [
     (
         "DecodeStream",
@@ -149,7 +149,7 @@ STREAMS: list[tuple[str, list[Message]]] = [
 
 
 @pytest.mark.slow
-def test_damaged_streams_never_fail_the_server(server: RunningServer) -> None:
+def test_damaged_streams_never_cause_a_server_error(server: RunningServer) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -172,7 +172,7 @@ def test_damaged_streams_never_fail_the_server(server: RunningServer) -> None:
 
 
 def damaged(rng: random.Random, raw: bytes) -> bytes:
-    """`raw` with up to three bytes changed, added, removed or appended."""
+    """Return `raw` with up to three bytes changed, added, removed or appended."""
     data = bytearray(raw)
     for _ in range(rng.randrange(4)):
         place = rng.randrange(len(data) + 1)

@@ -1,4 +1,4 @@
-"""Counts of medium size, which a server with one thread tries on its event loop."""
+"""Counts of medium size, which a server with one thread first tries on its event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.keys import keys_toml, with_key
 from support.oracle import oracle
 from support.serving import RunningServer, write_config
 
-#: The hard ones take longer than they are tried for, and go to the thread.
+#: The hard ones exceed the time limit of the attempt and move to the thread.
 TEXTS = {
     "ordinary": "Counts of medium size, as they come. " * 2000,
     "one pre-token": "ab" * 38_000,
@@ -44,7 +44,7 @@ def counted(text: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
-def test_a_medium_text_is_counted_once_and_right(server: RunningServer, kind: str) -> None:
+def test_a_medium_text_is_counted_once_and_correctly(server: RunningServer, kind: str) -> None:
     caller, text = f"c{[*TEXTS].index(kind)}", TEXTS[kind]
     request = CountRequest(encoding="cl100k_base", text=text)
     assert server.stub.Count(request, **with_key(caller)).count == counted(text)
@@ -58,7 +58,7 @@ def test_a_medium_text_is_counted_once_and_right(server: RunningServer, kind: st
 
 
 @pytest.mark.slow
-def test_a_medium_batch_is_counted_right(server: RunningServer) -> None:
+def test_a_medium_batch_is_counted_correctly(server: RunningServer) -> None:
     texts = ["", *(text[: BYTES[kind] // 3] for kind, text in TEXTS.items())]
     items = [text_pb2.TextItem(text=text) for text in texts]
     request = BatchCountRequest(encoding="cl100k_base", items=items)
@@ -66,7 +66,7 @@ def test_a_medium_batch_is_counted_right(server: RunningServer) -> None:
     assert [result.count for result in results] == [*map(counted, texts)]
 
 
-def test_a_medium_text_that_is_not_utf8_is_refused(server: RunningServer) -> None:
+def test_a_medium_text_that_is_not_utf8_is_rejected(server: RunningServer) -> None:
     text = b"a" * 50_000 + b"\xff"
     empty = CountRequest(encoding="cl100k_base").SerializeToString()
     prefix = b"\x12" + bytes((len(text) & 127 | 128, len(text) >> 7 & 127 | 128, len(text) >> 14))

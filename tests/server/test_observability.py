@@ -60,7 +60,7 @@ def test_calls_are_counted(serve: Serve) -> None:
     assert "caller's own string" not in server.get("/metrics")[1]
 
 
-def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
+def test_an_abandoned_call_is_counted_as_cancelled(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--work-threads", "1", environment=WITHOUT_CORE)
 
     def wait_for(metric: str, value: float, **labels: str) -> None:
@@ -82,7 +82,7 @@ def test_a_call_that_is_given_up_is_counted_as_cancelled(serve: Serve) -> None:
     wait_for("bytepair_cancelled_total", 2, rpc="Count")
     assert running.result().count > 0
     assert server.metric("bytepair_in_flight") == 0
-    # And as nothing else: a cancelled call is no failure of the server.
+    # And nothing else: a cancelled call is not a server error.
     assert server.metric("bytepair_requests_total", rpc="Count", code="CANCELLED") == 2
     assert server.metric("bytepair_errors_total", rpc="Count") == 0
 
@@ -130,8 +130,8 @@ def test_no_log_line_holds_the_text(serve: Serve) -> None:
     assert SECRET[:6] not in server.raw_log
 
 
-def test_a_library_s_traceback_is_logged_without_its_message() -> None:
-    """An exception's message may quote what was worked on, as that of a KeyError does."""
+def test_a_traceback_of_a_library_is_logged_without_its_message() -> None:
+    """The message may quote the input, as that of a KeyError does."""
     stream = StringIO()
     logs.configure("json", "info", stream)
     try:
@@ -144,8 +144,8 @@ def test_a_library_s_traceback_is_logged_without_its_message() -> None:
     assert SECRET not in stream.getvalue()
 
 
-def test_a_library_s_line_is_logged_without_what_it_quotes() -> None:
-    """gRPC quotes metadata that are not text, as a key may be that was damaged."""
+def test_a_log_line_of_a_library_is_logged_without_its_quotations() -> None:
+    """gRPC quotes metadata that is not text, which a damaged key may be."""
     stream = StringIO()
     logs.configure("json", "info", stream)
     logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
@@ -172,7 +172,7 @@ def test_a_deep_exception_is_logged_by_its_first_and_last_frames() -> None:
 
 
 @pytest.mark.skipif(not hasattr(select, "poll"), reason="nothing tells of room in a pipe")
-def test_a_log_line_is_cut_when_its_reader_is_slow() -> None:
+def test_a_log_line_is_truncated_if_its_reader_is_slow() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w") as stream:
         os.set_blocking(writing, False)
@@ -198,8 +198,8 @@ def test_a_log_line_is_cut_when_its_reader_is_slow() -> None:
     assert line.endswith("x…\n".encode())
 
 
-def test_threads_may_log_at_once() -> None:
-    """And what a library says is not quoted where that goes wrong."""
+def test_threads_can_log_at_the_same_time() -> None:
+    """A library's line stays unquoted if logging it fails."""
     lines, each = 2_000, 3
 
     def repeat(tell: Callable[[str], object]) -> None:
@@ -217,7 +217,7 @@ def test_threads_may_log_at_once() -> None:
         assert [json.loads(line)["event"] for line in stream] == ["logged"] * (2 * each * lines)
 
 
-def test_a_line_tells_of_each_call(serve: Serve) -> None:
+def test_each_call_can_be_logged(serve: Serve) -> None:
     server = serve("--log-calls", "info", "--log-level", "info")
     server.stub.Count(
         tokenizer_pb2.CountRequest(encoding="gpt-4", text="né é"),
@@ -263,7 +263,7 @@ def test_calls_are_not_logged_by_default(serve: Serve) -> None:
         ("", False),
     ],
 )
-def test_request_ids_come_back(server: RunningServer, sent: str, kept: bool) -> None:
+def test_request_ids_are_returned(server: RunningServer, sent: str, kept: bool) -> None:
     request = tokenizer_pb2.CountRequest(encoding="gpt-4")
     _, call = server.stub.Count.with_call(request, metadata=(("x-request-id", sent),))
     (got,) = [value for key, value in call.trailing_metadata() if key == "x-request-id"]
@@ -280,7 +280,7 @@ def reflected(server: RunningServer) -> list[str]:
     return [service.name for service in answer.list_services_response.service]
 
 
-def test_reflection_is_a_setting_that_is_off(server: RunningServer, serve: Serve) -> None:
+def test_reflection_is_off_by_default(server: RunningServer, serve: Serve) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         reflected(server)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED

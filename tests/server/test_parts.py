@@ -1,4 +1,4 @@
-"""Requests with many small parts are counted right, however they are parsed."""
+"""Requests with many small parts are counted correctly on every parsing path."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ SEGMENTS = {"segments": [{"text": "a"}, {}, {"special_token": "b"}]}
         ("GetEncoding", {"encoding": "a"}, 0),
     ],
 )
-def test_parts(rpc: str, fields: dict[str, Any], parts: int) -> None:
+def test_requests_of_many_parts_are_counted_correctly(
+    rpc: str, fields: dict[str, Any], parts: int
+) -> None:
     request = getattr(tokenizer_pb2, f"{rpc}Request")(**fields)
     method = METHODS[rpc]
     assert method.parts(method.read(request.SerializeToString())) == parts
 
 
 def thread_time(pid: int) -> int:
-    """Nanoseconds of CPU of the only thread that gives way to the event loop."""
+    """Return the CPU time in nanoseconds of the only thread that yields to the event loop."""
     own = os.getpriority(os.PRIO_PROCESS, pid)
     tasks = Path(f"/proc/{pid}/task").iterdir()
     [task] = [it for it in tasks if os.getpriority(os.PRIO_PROCESS, int(it.name)) == own + NICE]
@@ -50,7 +52,7 @@ def thread_time(pid: int) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="priorities of single threads are Linux's")
 @pytest.mark.skipif(os.getpriority(os.PRIO_PROCESS, 0) > 0, reason="started with `nice`")
-def test_a_small_request_of_many_parts_delays_no_other(serve: Serve) -> None:
+def test_a_small_request_of_many_parts_does_not_delay_others(serve: Serve) -> None:
     server = serve("--work-threads", "1")
     parts = [text_pb2.TextItem(text="a")] * INLINE_MAX_PARTS
     before = thread_time(server.pid)

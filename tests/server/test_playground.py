@@ -28,7 +28,7 @@ POLICY = {
 
 @dataclass
 class Answer:
-    """What a request was answered with."""
+    """The answer to an HTTP request."""
 
     status: int
     headers: dict[str, str]
@@ -36,7 +36,7 @@ class Answer:
 
 
 def ask(target: str, path: str, method: str = "GET", **headers: str) -> Answer:
-    """One request of HTTP/1.1 to the gRPC port."""
+    """Send an HTTP/1.1 request to the gRPC port."""
     connection = HTTPConnection(target, timeout=60)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -49,19 +49,19 @@ def ask(target: str, path: str, method: str = "GET", **headers: str) -> Answer:
 
 
 def assets_of(page: Answer) -> list[str]:
-    """The paths of what a page refers to."""
+    """Return the paths that a page refers to."""
     return [f"/{path}" for path in re.findall(r'(?:src|href)="([^"]+)"', page.body.decode())]
 
 
 @pytest.fixture
 def native(server: RunningServer, pytestconfig: pytest.Config) -> RunningServer:
-    """The shared server, where its transport serves files."""
+    """The shared server, if its transport serves files."""
     if pytestconfig.getoption("--transport") == "grpcio":
         pytest.skip("grpcio serves no files")
     return server
 
 
-def test_the_root_is_a_page_that_may_only_run_its_own_files(native: RunningServer) -> None:
+def test_the_page_may_run_only_its_own_files(native: RunningServer) -> None:
     page = ask(native.target, "/")
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     rules = page.headers["content-security-policy"].split("; ")
@@ -73,7 +73,7 @@ def test_the_root_is_a_page_that_may_only_run_its_own_files(native: RunningServe
     assert not re.search(rb"\s(style|on\w+)=", page.body)
 
 
-def test_assets_are_kept_for_ever_under_the_hash_of_all_of_them(native: RunningServer) -> None:
+def test_assets_are_cached_forever_under_a_hash_of_all_of_them(native: RunningServer) -> None:
     page = ask(native.target, "/")
     files = playground.files()
     assert {file.path for file in files} >= {"/", *assets_of(page)}
@@ -95,7 +95,7 @@ def test_a_page_that_the_browser_has_cached_is_not_sent_again(native: RunningSer
     assert ask(native.target, "/", if_none_match='"other"').status == 200
 
 
-def test_head_has_the_headers_alone(native: RunningServer) -> None:
+def test_head_returns_only_the_headers(native: RunningServer) -> None:
     page, head = ask(native.target, "/"), ask(native.target, "/", "HEAD")
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-length"] == str(len(page.body))
@@ -117,7 +117,7 @@ def test_no_other_path_is_a_file(native: RunningServer, method: str, path: str) 
     assert ask(native.target, path, method).status in (404, 405, 415)
 
 
-def test_the_page_is_small_and_knows_no_other_host() -> None:
+def test_the_page_is_small_and_uses_no_other_host() -> None:
     files = playground.files()
     assert sum(len(file.content) for file in files) < 100_000
     for file in files:
@@ -127,7 +127,7 @@ def test_the_page_is_small_and_knows_no_other_host() -> None:
             assert unsafe not in text, file.path
 
 
-def test_modules_import_only_what_is_served() -> None:
+def test_modules_import_only_served_files() -> None:
     names = {file.path.rpartition("/")[2] for file in playground.files()}
     for file in playground.files():
         if file.path.endswith(".js"):
@@ -135,13 +135,13 @@ def test_modules_import_only_what_is_served() -> None:
             assert set(imported) <= names, file.path
 
 
-def test_it_can_be_turned_off(serve: Serve) -> None:
+def test_the_playground_can_be_turned_off(serve: Serve) -> None:
     server = serve("--playground", "off")
     assert ask(server.target, "/").status == 404
     assert server.wait_for_log("serving")["playground"] == "off"
 
 
-def test_it_is_off_where_keys_are_required_unless_it_is_turned_on(
+def test_the_playground_is_off_by_default_if_keys_are_required(
     serve: Serve, tmp_path: Path
 ) -> None:
     (keys := tmp_path / "keys.toml").write_text(keys_toml(me="secret"), encoding="utf-8")
@@ -158,7 +158,7 @@ def test_it_is_off_where_keys_are_required_unless_it_is_turned_on(
     assert call.status == 401
 
 
-def test_a_start_says_where_it_is(serve: Serve) -> None:
+def test_the_startup_message_has_its_address(serve: Serve) -> None:
     server = serve("--transport", "native", "--workers", "2")
     assert server.wait_for_log("serving")["playground"] == f"http://{server.target}/"
     assert ask(server.target, "/").status == 200
@@ -168,7 +168,7 @@ def test_a_start_says_where_it_is(serve: Serve) -> None:
 @pytest.mark.parametrize(
     "arguments", [("--transport", "grpcio"), ("--grpc-address", "unix:/tmp/none")]
 )
-def test_it_cannot_be_turned_on_where_no_browser_gets_it(arguments: tuple[str, ...]) -> None:
+def test_it_cannot_be_turned_on_if_no_browser_could_reach_it(arguments: tuple[str, ...]) -> None:
     for checked in (("--check-config",), ()):
         flags = ("--playground", "on", "--http-address", "none", *arguments)
         ended: subprocess.CompletedProcess[str] = run_to_end(
@@ -178,6 +178,6 @@ def test_it_cannot_be_turned_on_where_no_browser_gets_it(arguments: tuple[str, .
         assert "playground: on needs the native transport at host:port" in ended.stderr
 
 
-def test_grpcio_serves_none(serve: Serve) -> None:
+def test_grpcio_serves_no_playground(serve: Serve) -> None:
     server = serve("--transport", "grpcio")
     assert server.wait_for_log("serving")["playground"] == "off"

@@ -24,8 +24,8 @@ REJECT = text_pb2.DISALLOWED_SPECIAL_REJECT
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """chat may use <|endoftext|> in cl100k_base and all of p50k_edit; the rest only
-    <|endoftext|> in p50k_edit."""
+    """A server where chat may use <|endoftext|> in cl100k_base and all of p50k_edit, and others
+    only <|endoftext|> in p50k_edit."""
     folder = tmp_path_factory.mktemp("policy")
     (folder / "keys.toml").write_text(keys_toml(**KEYS))
     config = f"""
@@ -60,7 +60,7 @@ def test_a_permitted_token_becomes_its_id(guarded: RunningServer) -> None:
     assert counted.count == 2
 
 
-def test_all_is_all_within_the_ceiling(guarded: RunningServer) -> None:
+def test_all_means_all_within_the_ceiling(guarded: RunningServer) -> None:
     text = f"{END}{FIM}"
     as_text = oracle("cl100k_base").encode(text, allowed_special={END}, disallowed_special=())
     assert (
@@ -95,7 +95,7 @@ def test_all_is_all_within_the_ceiling(guarded: RunningServer) -> None:
         ("billing", [END], END),
     ],
 )
-def test_beyond_the_ceiling_is_denied(
+def test_a_token_beyond_the_ceiling_is_denied(
     guarded: RunningServer, rpc: str, caller: str, names: list[str], culprit: str
 ) -> None:
     request = getattr(tokenizer_pb2, f"{rpc}Request")(encoding="gpt-4", allowed_special=names)
@@ -107,7 +107,7 @@ def test_beyond_the_ceiling_is_denied(
     assert ("is not a special token of" in failed.message) == (culprit not in (END, FIM))
 
 
-def test_a_ceiling_of_its_own_replaces_the_default(guarded: RunningServer) -> None:
+def test_a_caller_s_ceiling_replaces_the_default(guarded: RunningServer) -> None:
     request = tokenizer_pb2.EncodeRequest(encoding="p50k_edit", text=END, allowed_special=[END])
     for caller in KEYS:
         assert list(guarded.stub.Encode(request, **as_caller(caller)).ids) == [50256]
@@ -195,7 +195,7 @@ def test_special_tokens_in_text_by_rpc_and_action(
     assert rejected == (rejects if action is None else action == REJECT)
 
 
-def test_a_denied_segment_is_its_own_item_s_error(guarded: RunningServer) -> None:
+def test_a_denied_segment_fails_only_its_item(guarded: RunningServer) -> None:
     request = tokenizer_pb2.BatchEncodeRequest(encoding="gpt-4")
     request.items.add(segments=[text_pb2.Segment(special_token=FIM)])
     request.items.add(text="a")
@@ -287,7 +287,7 @@ def test_special_tokens_that_stay_text_are_counted_in_streams(
         assert [a - b for a, b in zip(after, before, strict=True)] == [counted, counted]
 
 
-def test_all_of_an_empty_ceiling_allows_nothing(guarded: RunningServer) -> None:
+def test_all_with_an_empty_ceiling_allows_nothing(guarded: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=["ALL"])
     guarded.stub.Count(request, **as_caller("billing"))
     labels = {"encoding": "cl100k_base", "action": "allowed"}

@@ -1,4 +1,4 @@
-"""The policy holds for every RPC, every special token and every form of text."""
+"""The policy applies to every RPC, every special token and every form of text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MAX_ITEMS = 1024
 TEXT_PLACES = list(places())
 
 
-def test_text_is_found_where_the_api_says() -> None:
-    """Should this fail, a place was added or renamed: it is tested below without further work,
-    unless its RPC needs more fields to answer at all."""
+def test_the_text_fields_of_the_api_are_the_listed_ones() -> None:
+    """If this fails, a field was added or renamed. The tests below cover it automatically, unless
+    its RPC needs more fields to answer at all."""
     assert {str(place) for place in TEXT_PLACES} >= {
         *("Encode:text", "Encode:segments.text", "Count:text", "Count:segments.text"),
         *("BatchEncode:items.text", "BatchEncode:items.segments.text"),
@@ -36,8 +36,8 @@ def test_text_is_found_where_the_api_says() -> None:
 
 
 @pytest.mark.parametrize("place", TEXT_PLACES, ids=str)
-def test_the_policy_decides_in_every_rpc_with_text(server: RunningServer, place: Place) -> None:
-    """By behaviour, for RPCs of the future too; the server's ceiling is empty."""
+def test_the_policy_applies_in_every_rpc_with_text(server: RunningServer, place: Place) -> None:
+    """The test finds RPCs by reflection, including future ones. The server's ceiling is empty."""
 
     def answer(**options: Any) -> Any:
         return call(server.channel, place, f"a {END}", encoding="cl100k_base", **options)
@@ -63,22 +63,22 @@ def test_the_policy_decides_in_every_rpc_with_text(server: RunningServer, place:
 
 
 @pytest.mark.parametrize("place", list(places("special_token")), ids=str)
-def test_a_token_by_name_needs_permission_everywhere(server: RunningServer, place: Place) -> None:
+def test_a_token_by_name_needs_permission_in_every_rpc(server: RunningServer, place: Place) -> None:
     for name in (END, "ALL", "", "<|no_such|>"):
         done = call(server.channel, place, name, encoding="cl100k_base")
         assert done.reason == "SPECIAL_TOKEN_NOT_PERMITTED"
 
 
 def forms(token: str) -> Iterator[tuple[Sequence[str], bool]]:
-    """Texts that a special token is smuggled in by, each as segments and whether one of them
+    """Generate texts that smuggle in a special token, each as segments and whether one of them
     spells the token."""
     middle = len(token) // 2
     yield [token], True
     yield [f"a{token}b"], True
-    yield [token[:middle] + token + token[middle:]], True  # nested: a filter would leave one
+    yield [token[:middle] + token + token[middle:]], True  # nested: one filter pass would leave one
     yield [token[:-1] + token], True  # overlapping
     yield [token + token], True
-    yield [token[:middle], token[middle:]], False  # joined from neighbours
+    yield [token[:middle], token[middle:]], False  # joined from neighbouring segments
     yield [token[:-1], token[-1:]], False
     yield [token[:-1]], False
     yield [token[1:]], False
@@ -88,7 +88,7 @@ def forms(token: str) -> Iterator[tuple[Sequence[str], bool]]:
 
 
 def full_width(text: str) -> str:
-    """The same in full-width forms, which look alike."""
+    """Return the full-width form of a text, which looks alike."""
     return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
 
 
@@ -109,7 +109,7 @@ def test_no_special_token_of_any_encoding_comes_from_text(server: RunningServer,
         request = tokenizer_pb2.BatchEncodeRequest(encoding=name, items=items)
         results = server.stub.BatchEncode(request).results
         for (parts, spelt), result in zip(some, results, strict=True):
-            # What is cut out of one token may spell another.
+            # Text cut from one token may spell another.
             found = any(token in part for token in special for part in parts)
             assert found or not spelt
             assert result.error.reason == ("SPECIAL_TOKEN_IN_TEXT" if found else ""), parts
@@ -126,7 +126,8 @@ def test_no_special_token_of_any_encoding_comes_from_text(server: RunningServer,
 
 @st.composite
 def attacks(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """An encoding, and pieces glued from its special tokens, from parts of them and from text."""
+    """Generate an encoding, and text glued from its special tokens, parts of them and other
+    text."""
     name = draw(st.sampled_from(NAMES))
     token = st.sampled_from(sorted(bytepair_engine.get_encoding(name).special_tokens))
     cut = st.tuples(token, st.integers(0, 20), st.integers(0, 20)).map(lambda t: t[0][t[1] : -t[2]])

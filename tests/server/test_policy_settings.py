@@ -1,4 +1,4 @@
-"""An operator's settings of the policy: groups, the floor, metrics and logs."""
+"""The operator's policy settings: groups, the minimum policy, metrics and logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ p50k_edit = ["{FIM}"]
 
 @pytest.fixture(scope="module")
 def grouped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with the ceilings above, which logs denials; each caller's key is its name."""
+    """A server with the ceilings above that logs denials. Each caller's key is its name."""
     folder = tmp_path_factory.mktemp("groups")
     (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
     with RunningServer("--config", write_config(folder, CONFIG)) as running:
@@ -43,7 +43,7 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 
 def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
-    """The special tokens that a caller may use."""
+    """Return the special tokens that a caller may use."""
     found = set()
     for token in (END, FIM, PREFIX):
         request = tokenizer_pb2.BatchEncodeRequest(encoding=encoding)
@@ -64,14 +64,14 @@ def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
         ("stranger", {PREFIX}, set()),
     ],
 )
-def test_a_ceiling_is_the_caller_s_then_its_group_s_then_the_default(
+def test_a_ceiling_comes_from_the_caller_then_its_group_then_the_default(
     grouped: RunningServer, caller: str, cl100k: set[str], p50k: set[str]
 ) -> None:
     assert may_use(grouped, caller, "cl100k_base") == cl100k
     assert may_use(grouped, caller, "p50k_edit") == p50k
 
 
-def test_each_outcome_is_counted_for_its_caller(grouped: RunningServer) -> None:
+def test_policy_outcomes_are_counted_per_caller(grouped: RunningServer) -> None:
     def counted(action: str) -> dict[str, float]:
         labels = {"rpc": "Count", "encoding": "cl100k_base", "action": action}
         return {
@@ -117,7 +117,7 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
     line = grouped.wait_for_log("denied", request_id="spells")
     assert (line["reason"], line["token"]) == ("SPECIAL_TOKEN_IN_TEXT", FIM)
 
-    # What stands in a token's place may be text by mistake.
+    # The text of a token field may be user text by mistake.
     swapped = tokenizer_pb2.EncodeRequest(encoding="gpt-4")
     swapped.segments.add(special_token=secret)
     failure(grouped.stub.Encode, swapped, **with_key("stranger", "swaps"))
@@ -149,8 +149,8 @@ def test_denials_are_not_logged_by_default(serve: Serve) -> None:
     assert "denied" not in [line["event"] for line in server.log]
 
 
-def test_the_floor_makes_every_rpc_reject(serve: Serve) -> None:
-    """Whatever its default is, and whatever the request asks for."""
+def test_a_minimum_policy_of_reject_applies_in_every_rpc(serve: Serve) -> None:
+    """It overrides the RPC's default and the request."""
     server = serve("--disallowed-special-floor", "REJECT")
     for options in ({}, {"disallowed_special": AS_TEXT}):
         shared: dict[str, Any] = {"encoding": "cl100k_base", **options}

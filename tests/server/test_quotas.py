@@ -1,4 +1,4 @@
-"""Quotas of callers: by the rule, and by the answers of a server."""
+"""Quotas of callers: the algorithm, and the answers of a server."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from support.streaming import (
     encode_config,
 )
 
-#: A caller for each test, so that none spends what is another's.
+#: One caller for each test, so that no test uses up another's quota.
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
     *("paced", "grouped"),
 )
-#: Rates so low that nothing comes back within a test.
+#: Rates so low that no quota refills within a test.
 SLOW = 0.001
 CONFIG = f"""
 api_keys_file = "keys.toml"
@@ -60,7 +60,7 @@ input_burst_bytes = 100
 
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose callers have the quotas above; each one's key is its name."""
+    """A server whose callers have the quotas above. Each caller's key is its name."""
     folder = tmp_path_factory.mktemp("quotas")
     (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
     at_once = ("--max-queue-seconds", "0")
@@ -69,7 +69,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 
 def sized(size: int) -> tokenizer_pb2.CountRequest:
-    """A request whose message has this many bytes."""
+    """Return a request whose message has this size in bytes."""
     empty = tokenizer_pb2.CountRequest(encoding="gpt-4")
     text = size - empty.ByteSize() - 2
     request = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a" * text)
@@ -89,7 +89,7 @@ def refused(server: RunningServer, caller: str, size: int) -> Failed:
 
 
 @pytest.mark.slow
-def test_one_request_too_many_is_over_quota(limited: RunningServer) -> None:
+def test_a_request_beyond_the_quota_is_rejected(limited: RunningServer) -> None:
     for _ in range(3):
         limited.stub.Count(sized(20), **with_key("requests"))
     failed = refused(limited, "requests", 20)
@@ -102,12 +102,12 @@ def test_one_request_too_many_is_over_quota(limited: RunningServer) -> None:
     limited.stub.Count(sized(20), **with_key("free"))
 
 
-def test_a_group_s_quota_is_each_caller_s_own(limited: RunningServer) -> None:
+def test_a_group_s_quota_applies_to_each_caller_separately(limited: RunningServer) -> None:
     limited.stub.Count(sized(20), **with_key("grouped"))
     refused(limited, "grouped", 20)
 
 
-def test_a_stream_is_one_request(limited: RunningServer) -> None:
+def test_a_stream_counts_as_one_request(limited: RunningServer) -> None:
     messages = [count_config(), CountRequest(text="a"), CountRequest(text="b")]
     limited.stub.CountStream(iter(messages), **with_key("streamed"))
     limited.stub.Count(sized(20), **with_key("streamed"))
@@ -127,7 +127,9 @@ def test_bytes_up_to_the_burst_are_accepted(
     limited.stub.Count(sized(second), **with_key(caller))
 
 
-def test_one_byte_too_many_is_over_quota_and_charged_nothing(limited: RunningServer) -> None:
+def test_a_call_beyond_the_byte_quota_is_rejected_and_charged_nothing(
+    limited: RunningServer,
+) -> None:
     limited.stub.Count(sized(600), **with_key("over"))
     failed = refused(limited, "over", 401)
     assert failed.metadata == {"quota": "input_bytes_per_second", "limit": "0.001"}
@@ -145,7 +147,7 @@ def test_a_call_larger_than_the_burst_is_accepted_once_and_leaves_a_debt(
     assert failed.retry_seconds > 4_000_000
 
 
-def test_a_batch_is_charged_once_with_all_its_items(limited: RunningServer) -> None:
+def test_a_batch_is_charged_once_for_all_items(limited: RunningServer) -> None:
     items = [text_pb2.TextItem(text="a" * 400) for _ in range(2)]
     batch = tokenizer_pb2.BatchCountRequest(encoding="gpt-4", items=items)
     limited.stub.BatchCount(batch, **with_key("batch"))
@@ -154,7 +156,7 @@ def test_a_batch_is_charged_once_with_all_its_items(limited: RunningServer) -> N
     limited.stub.Count(sized(left), **with_key("batch"))
 
 
-def test_open_streams_have_a_limit_of_their_own(limited: RunningServer) -> None:
+def test_open_streams_have_their_own_quota(limited: RunningServer) -> None:
     def talk() -> Talk:
         return Talk(lambda m: limited.stub.EncodeStream(m, **with_key("open")))
 
@@ -174,7 +176,7 @@ def test_open_streams_have_a_limit_of_their_own(limited: RunningServer) -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
+def test_a_stream_beyond_its_quota_waits_without_loss_while_calls_are_rejected(
     limited: RunningServer,
 ) -> None:
     talk = Talk(lambda m: limited.stub.EncodeStream(m, **with_key("paced")))
@@ -193,7 +195,7 @@ def test_a_stream_is_held_and_loses_nothing_while_other_calls_are_refused(
 
 
 class Clock:
-    """A clock that stands until it is set."""
+    """A clock that only the test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -202,7 +204,7 @@ class Clock:
         return self.now
 
 
-def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
+def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:
     clock = Clock()
     bucket = Bucket(10, 20, QuotaStore().account("a").cells, 0, clock)
     assert bucket.wait(20) == 0
@@ -218,7 +220,7 @@ def test_a_bucket_fills_at_its_rate_and_no_further() -> None:
 
 
 @pytest.mark.parametrize("entered", [1, 2, 3])
-def test_concurrent_requests_at_the_limit(entered: int) -> None:
+def test_concurrent_requests_are_limited(entered: int) -> None:
     quota = Quota(QuotaTable(concurrent_requests=2), QuotaStore().account("a"))
     for _ in range(min(entered, 2)):
         quota.enter(10)
@@ -230,7 +232,7 @@ def test_concurrent_requests_at_the_limit(entered: int) -> None:
         quota.enter(10)
 
 
-def test_a_call_that_is_over_one_quota_spends_none_of_the_others() -> None:
+def test_a_call_rejected_by_one_quota_uses_up_no_other() -> None:
     table = QuotaTable(
         requests_per_second=SLOW,
         request_burst=2,
@@ -251,7 +253,7 @@ def test_a_call_that_is_over_one_quota_spends_none_of_the_others() -> None:
         quota.enter(0)
 
 
-def test_each_limit_is_the_first_that_is_known() -> None:
+def test_each_limit_comes_from_the_first_table_that_sets_it() -> None:
     callers = Callers(
         Keys({b"1": "own", b"2": "grouped", b"3": "plain"}, frozenset()),
         {"own": CallerTable(group="few"), "grouped": CallerTable(group="few")},

@@ -24,14 +24,14 @@ REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Put a file in the place of another, as a careful operator does: at once."""
+    """Replace a file atomically by another."""
     new = path.with_suffix(".new")
     new.write_bytes(content.encode() if isinstance(content, str) else content)
     new.replace(path)
 
 
 def is_ok(otherwise: grpc.StatusCode, call: Any, *arguments: Any, **options: Any) -> bool:
-    """Whether a call succeeds; if not, it must fail with this status."""
+    """Return whether a call succeeds; if not, it must fail with this status."""
     code = grpc.StatusCode.OK
     try:
         call(*arguments, **options)
@@ -50,7 +50,7 @@ def failed_now(server: RunningServer, what: str) -> float:
 
 
 def wait(server: RunningServer, event: str, times: int) -> dict[str, Any]:
-    """Wait until the log has said something so often."""
+    """Wait until the log has this message this many times."""
     return server.wait_for_log(event, times=times)
 
 
@@ -58,7 +58,7 @@ YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 RELOADED, KEPT = "reloaded", "reload failed: the previous files stay in use"
 
 
-def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> None:
+def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="old"))
     server = serve("--api-keys-file", str(file))
@@ -71,7 +71,7 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
     assert takes(server, "new")
     assert takes(server, "other")
 
-    # The secret that somebody forgot to hash must not be in the log.
+    # A key that was not hashed by mistake must not be in the log.
     for times, bad in enumerate(("chat = ['hunter2']", "no toml: hunter2", ""), 1):
         replace(file, bad)
         line = wait(server, KEPT, times)
@@ -82,7 +82,7 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
         assert takes(server, "new")
     assert "hunter2" not in server.raw_log
     file.unlink()
-    os.mkfifo(file)  # of which nothing ever comes
+    os.mkfifo(file)  # nothing is ever written to it
     assert "is not a file" in wait(server, KEPT, 4)["error"]
     assert takes(server, "new")
 
@@ -100,7 +100,7 @@ def test_keys_are_exchanged_without_a_restart(serve: Serve, tmp_path: Path) -> N
 
 
 def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> None:
-    """The caller would have any amount from then on, and no server start with these files."""
+    """Otherwise the caller would have no limits, and a restart with these files would fail."""
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="key"))
     config = "api_keys_file = 'keys.toml'\n[quotas.chat]\nconcurrent_requests = 10\n"
@@ -114,7 +114,7 @@ def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> 
     assert takes(server, "new")
 
 
-def test_a_change_that_keeps_size_and_time_is_seen(serve: Serve, tmp_path: Path) -> None:
+def test_a_change_with_equal_size_and_time_is_noticed(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="a"))
     before = file.stat()
@@ -126,8 +126,8 @@ def test_a_change_that_keeps_size_and_time_is_seen(serve: Serve, tmp_path: Path)
     assert not takes(server, "a")
 
 
-def test_a_file_that_is_being_written_is_not_read_in_the_middle(tmp_path: Path) -> None:
-    """Half of it may be good TOML, and a caller who stands in the other half would be refused."""
+def test_a_half_written_file_is_not_loaded(tmp_path: Path) -> None:
+    """Half of a file may be valid TOML, without the callers of the other half."""
     file = tmp_path / "keys.toml"
     texts: list[str] = []
     watched = Watched("api_keys", [file], file.read_text, texts.append)
@@ -153,8 +153,8 @@ def test_a_file_that_is_being_written_is_not_read_in_the_middle(tmp_path: Path) 
     asyncio.run(write_slowly())
 
 
-def test_files_may_be_links_that_are_exchanged(serve: Serve, tmp_path: Path) -> None:
-    """As Kubernetes mounts secrets: each file a link into a folder that is a link itself."""
+def test_symbolic_links_can_be_replaced(serve: Serve, tmp_path: Path) -> None:
+    """Kubernetes mounts secrets so: each file links into a folder that is a link itself."""
     for version, key in (("1", "old"), ("2", "new")):
         (tmp_path / version).mkdir()
         (tmp_path / version / "keys.toml").write_text(keys_toml(chat=key))
@@ -170,8 +170,8 @@ def test_files_may_be_links_that_are_exchanged(serve: Serve, tmp_path: Path) -> 
 
 
 def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> bool:
-    """Whether a new connection with these credentials is answered."""
-    # Its own pool: gRPC would share the connection of another channel.
+    """Return whether a new connection with these credentials is answered."""
+    # A pool of its own, or gRPC would share another channel's connection.
     options = [("grpc.use_local_subchannel_pool", 1)]
     target = server.target.replace("127.0.0.1", "localhost")
     with grpc.secure_channel(target, credentials, options) as channel:
@@ -180,7 +180,7 @@ def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> boo
 
 
 @pytest.mark.slow
-def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
+def test_certificates_are_replaced_without_a_restart(tmp_path: Path) -> None:
     old, new = Authority(), Authority()
     old_pair, new_pair = old.server(), new.server()
     old_pair.write(tmp_path)
@@ -202,7 +202,7 @@ def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
         assert connects(server, trusting(old.pem, old_client))
         assert not connects(server, trusting(old.pem, new_client))
 
-        # One file after the other: in between, the key is not the certificate's.
+        # One file after the other: meanwhile the key does not belong to the certificate.
         replace(tmp_path / "server.pem", new_pair.certificate)
         line = wait(server, KEPT, 1)
         assert line["what"] == "tls"
@@ -215,13 +215,13 @@ def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
         assert not connects(server, trusting(old.pem, old_client))
         assert connects(server, trusting(new.pem, old_client))
 
-        # One with which every client would hang up, and its key.
+        # A certificate that every client would reject, and its key.
         old.server(until=YESTERDAY).write(tmp_path)
         assert "every client would reject it" in wait(server, KEPT, 2)["error"]
         new_pair.write(tmp_path)
         wait(server, RELOADED, 2)
 
-        # Both authorities for a while, then the new one alone.
+        # Both authorities at first, and then only the new one.
         replace(tmp_path / "ca.pem", old.pem + new.pem)
         wait(server, RELOADED, 3)
         assert connects(server, trusting(new.pem, old_client))
@@ -234,5 +234,5 @@ def test_certificates_are_exchanged_without_a_restart(tmp_path: Path) -> None:
         assert not connects(server, trusting(new.pem, old_client))
         assert connects(server, trusting(new.pem, new_client))
 
-        # The connection that was there all the time.
+        # The connection that was open all the time.
         assert server.stub.Count(REQUEST).count == 1

@@ -1,4 +1,4 @@
-"""Every RPC over the wire, with tiktoken as the oracle for what it answers."""
+"""Every RPC over the wire, with tiktoken as the oracle of its answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_encode_count_and_decode_agree_with_the_oracle(
         assert answer.fingerprint == encoded.fingerprint
 
 
-def test_an_alias_is_answered_by_its_canonical_encoding(server: RunningServer) -> None:
+def test_an_alias_is_answered_with_the_canonical_encoding(server: RunningServer) -> None:
     by_alias = server.stub.Encode(tokenizer_pb2.EncodeRequest(encoding="gpt-4o", text="hi there"))
     by_name = server.stub.Encode(
         tokenizer_pb2.EncodeRequest(
@@ -131,7 +131,7 @@ def test_special_tokens_are_decoded_or_skipped(server: RunningServer) -> None:
     )
 
 
-def test_a_batch_answers_item_by_item(server: RunningServer) -> None:
+def test_a_batch_has_a_result_for_each_item(server: RunningServer) -> None:
     items = [text_pb2.TextItem(text=text) for text in ("hello", f"bad {END}", "", "world")]
     encoded = server.stub.BatchEncode(
         tokenizer_pb2.BatchEncodeRequest(
@@ -183,7 +183,7 @@ def test_every_rpc_of_the_proto_is_served() -> None:
         assert METHODS[rpc.name].request_class.DESCRIPTOR is rpc.input_type
 
 
-def test_a_large_text_is_answered_like_a_small_one(server: RunningServer) -> None:
+def test_a_large_text_gives_the_same_answer_as_on_one_thread(server: RunningServer) -> None:
     text = "The quick brown fox jumps over the lazy dog, naïvely. " * 2000
     answer = server.stub.Encode(tokenizer_pb2.EncodeRequest(encoding="r50k_base", text=text))
     assert list(answer.ids) == oracle("r50k_base").encode(text)

@@ -1,4 +1,4 @@
-"""Numbers in shared memory: what adds up, what survives, what is shown."""
+"""Metrics in shared memory: sums, restarts, and the rendered text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client import Histogram as Reference
 
 BOUNDS = (0.5, 1.0, 2.0)
-#: More than there is room for, with names of 200 characters.
+#: More labels than fit, of 200 characters each.
 CALLERS = 50_000
 
 
@@ -27,7 +27,7 @@ def samples(family: Counter | Gauge | Histogram) -> dict[tuple[str, ...], float]
     }
 
 
-def test_blocks_add_up_and_the_first_is_counted_in() -> None:
+def test_blocks_are_summed_including_the_first() -> None:
     blocks = (Block(), Block())
     mine, theirs = (Counter(order, "c", "", ("l",)) for order in (blocks, blocks[::-1]))
     mine.labels("a").inc()
@@ -36,7 +36,7 @@ def test_blocks_add_up_and_the_first_is_counted_in() -> None:
     assert samples(mine) == samples(theirs) == {("c_total", "a"): 3, ("c_total", "b"): 4}
 
 
-def test_a_gauge_is_a_sum_or_the_largest_and_is_forgotten_with_its_process() -> None:
+def test_a_gauge_is_a_sum_or_a_maximum_and_ends_with_its_process() -> None:
     blocks = (Block(), Block())
     for merge, both in (("sum", 5), ("max", 3)):
         mine, theirs = (Gauge(order, merge, "", (), merge) for order in (blocks, blocks[::-1]))  # type: ignore[arg-type]
@@ -47,11 +47,11 @@ def test_a_gauge_is_a_sum_or_the_largest_and_is_forgotten_with_its_process() -> 
         assert samples(mine) == {(merge,): 3}
 
 
-def test_a_killed_process_loses_no_count_and_the_next_goes_on() -> None:
+def test_the_counts_of_a_killed_process_are_kept_and_continued() -> None:
     block = Block()
     for _ in range(2):
         with warnings.catch_warnings():
-            # Python 3.12 warns of the threads of other tests, which the child does without.
+            # Python 3.12 warns of the threads of other tests, which the child does not use.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if not pid:
@@ -61,7 +61,7 @@ def test_a_killed_process_loses_no_count_and_the_next_goes_on() -> None:
                 cell.inc()
             os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(pid, 0)
-    # Half a line, as of a process that was killed while it wrote it.
+    # Half a line, as a process leaves it that is killed while it writes.
     end = int(block.cells[0])
     block._lines[end : end + 3] = b'["d'
     other = Counter((Block(), block), "c", "", ("l",))
@@ -72,7 +72,7 @@ def test_a_killed_process_loses_no_count_and_the_next_goes_on() -> None:
 
 
 @given(st.lists(st.sampled_from((*BOUNDS, 0.0, 0.75, 3.0, 1e9)) | st.floats(0, 10)))
-def test_a_histogram_is_as_prometheus_client_s(values: list[float]) -> None:
+def test_a_histogram_is_rendered_as_by_prometheus_client(values: list[float]) -> None:
     blocks = (Block(), Block())
     registry = CollectorRegistry()
     reference = Reference("h", "", ["l"], buckets=BOUNDS, registry=registry).labels("a")
@@ -96,8 +96,8 @@ def test_a_histogram_is_as_prometheus_client_s(values: list[float]) -> None:
 
 
 @pytest.mark.slow
-def test_labels_beyond_the_space_are_counted_together() -> None:
-    """No call fails for it, and the total stays right."""
+def test_labels_beyond_the_space_share_one_entry() -> None:
+    """No call fails, and the total stays right."""
     block = Block()
     counter = Counter((block,), "c", "", ("caller", "encoding"))
     for number in range(CALLERS):

@@ -40,7 +40,7 @@ open_streams = 1
 
 @contextmanager
 def connection(server: RunningServer) -> Iterator[grpc.Channel]:
-    """A connection of its own, to one of the workers."""
+    """A separate connection, to one of the workers."""
     options = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(server.target, options) as channel:
         yield channel
@@ -70,7 +70,7 @@ def test_requests_to_all_workers_are_charged_to_one_account(serve: Serve, tmp_pa
     for _ in range(BURST):
         with connection(server) as channel:
             assert failure(method(channel, "Count"), COUNT).reason == "QUOTA_EXCEEDED"
-    for worker in (0, 1):  # luck would have it otherwise once in 8 million runs
+    for worker in (0, 1):  # fails by chance once in 8 million runs
         server.wait_for_log("call", worker=worker)
 
 
@@ -96,7 +96,7 @@ def test_streams_of_a_dead_worker_no_longer_count_in_quotas(serve: Serve, tmp_pa
         assert talk.close()[1] is None
 
 
-#: Forks in a process of its own, for that of the tests has threads.
+#: Forks in a process of its own, because this one has threads.
 RACE = """
 import mmap, os
 from bytepair_server.errors import QuotaExceeded
@@ -130,14 +130,14 @@ print(statuses, active, quota_store.account("caller").active(0) < active)
 
 
 @pytest.mark.slow
-def test_racing_processes_spend_exactly_the_quota() -> None:
+def test_concurrent_processes_use_exactly_the_quota() -> None:
     done = subprocess.run(
         [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[0, 0, 0, 0] 40000 True\n"
 
 
-def test_every_caller_has_an_account_of_its_own() -> None:
+def test_every_caller_has_a_separate_account() -> None:
     quota_store = QuotaStore()
     for name in ("a", "b"):
         quota_store.account(name).enter(0)

@@ -1,4 +1,4 @@
-"""DecodeStream: the law, every option, every error, and the messages that are made by hand."""
+"""DecodeStream: deltas join to Decode, options, errors, and hand-written messages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from support.serving import RunningServer
 from support.streaming import DecodeRequest, Talk, answers_of, decode_config
 
 Code = grpc.StatusCode
-#: Of cl100k_base: "Hello" and " ST", then two tokens that are U+1F642 together.
+#: In cl100k_base: "Hello" and " ST", and two tokens that together are U+1F642.
 HELLO, ST = 9906, 4015
 SMILE = [9468, 247, 224]
 
 
 def cut(rng: random.Random, ids: Sequence[int]) -> list[list[int]]:
-    """Consecutive parts of `ids`, most of them of one id, some empty."""
+    """Split `ids` into consecutive parts, most of one id and some empty."""
     parts, start = [], 0
     while start < len(ids):
         size = rng.choice([0, 1, 1, 1, 2, 5])
@@ -45,7 +45,7 @@ def joined(answers: list[Any]) -> str:
 
 
 def first_match(text: str, stops: Sequence[str]) -> tuple[str, str]:
-    """The text before the first match, and the match: "" if there is none."""
+    """Return the text before the first match, and the match: "" if there is none."""
     found = [(text.index(stop), -len(stop), stop) for stop in stops if stop in text]
     if not found:
         return text, ""
@@ -63,7 +63,7 @@ def test_deltas_join_to_decode_of_all_ids(server: RunningServer, name: str) -> N
     special = sorted(set(encoding.special_tokens.values()))[:5]
     for text in random_texts(rng, encoding.token_byte_values(), 60):
         ids = encoding.encode_ordinary(text)
-        # Ids in no order that text has: bytes that are not UTF-8, special tokens.
+        # Ids in random order: bytes that are not UTF-8, and special tokens.
         for _ in range(rng.choice([0, 0, 1, 4])):
             extra = rng.choice([rng.randrange(256), *special])
             ids.insert(rng.randrange(len(ids) + 1), extra)
@@ -112,7 +112,7 @@ def test_the_text_ends_before_the_first_stop_string(server: RunningServer) -> No
         assert encoding.decode(ids[:read]).startswith(before + stop)
 
 
-def test_held_text_is_counted_and_released_at_flush(server: RunningServer) -> None:
+def test_held_text_is_reported_and_released_at_flush(server: RunningServer) -> None:
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config(stop=["STOP"]))
     held = talk.say(DecodeRequest(ids=[HELLO, ST]))
@@ -122,7 +122,7 @@ def test_held_text_is_counted_and_released_at_flush(server: RunningServer) -> No
     assert talk.rest() == ([], None)
 
 
-def test_bytes_that_are_held_are_counted_in_the_answer_to_a_single_id(
+def test_the_answer_to_a_single_id_reports_held_bytes(
     server: RunningServer,
 ) -> None:
     answers, failed = decode_stream(server, decode_config(), [[i] for i in SMILE])
@@ -130,10 +130,10 @@ def test_bytes_that_are_held_are_counted_in_the_answer_to_a_single_id(
     assert [answer.pending_bytes for answer in answers] == [0, 2, 3, 0, 0]
 
 
-def test_the_prefill_completes_the_first_character_and_gives_no_text(
+def test_a_prefill_completes_the_first_character_and_is_not_returned(
     server: RunningServer,
 ) -> None:
-    """vLLM #48853: the first delta held the whole prompt."""
+    """vLLM #48853: the first delta contained the whole prompt."""
     first = decode_config(prefill_ids=[HELLO, *SMILE[:2]])
     answers, failed = decode_stream(server, first, [[SMILE[2]], [HELLO]])
     assert failed is None
@@ -142,7 +142,7 @@ def test_the_prefill_completes_the_first_character_and_gives_no_text(
     assert answers[-1].tokens_consumed == 2
 
 
-def test_the_first_message_may_be_the_only_one(server: RunningServer) -> None:
+def test_a_stream_of_one_message_is_complete(server: RunningServer) -> None:
     first = decode_config()
     first.ids.extend([HELLO])
     first.flush = True
@@ -152,7 +152,7 @@ def test_the_first_message_may_be_the_only_one(server: RunningServer) -> None:
     assert answers[0].encoding == "cl100k_base"
 
 
-def test_nothing_is_read_after_the_end(server: RunningServer) -> None:
+def test_messages_after_the_end_are_not_read(server: RunningServer) -> None:
     first = decode_config(stop=["lo"])
     answers, failed = decode_stream(server, first, [[HELLO], [2**31]])
     assert failed is None
@@ -166,7 +166,7 @@ def test_nothing_is_read_after_the_end(server: RunningServer) -> None:
 
 STRICT: dict[str, Any] = {"errors": text_pb2.DECODE_ERRORS_STRICT}
 MANY = 2**18 + 1
-#: The first message, those that follow, the text before the fault, and what it must say.
+#: The first message, the messages after it, the text before the error, and the expected error.
 FAULTS: dict[str, tuple[DecodeRequest, list[DecodeRequest], str, str, dict[str, str], str]] = {
     "an unknown id after held text": (
         decode_config(stop=["STOP"]),
@@ -264,7 +264,7 @@ FAULTS: dict[str, tuple[DecodeRequest, list[DecodeRequest], str, str, dict[str, 
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_fault_comes_after_what_was_certain(server: RunningServer, case: str) -> None:
+def test_an_error_comes_after_the_text_that_is_certain(server: RunningServer, case: str) -> None:
     first, following, text, reason, metadata, field = FAULTS[case]
     answers, failed = answers_of(server.stub.DecodeStream, [first, *following])
     assert joined(answers) == text
@@ -276,7 +276,9 @@ def test_a_fault_comes_after_what_was_certain(server: RunningServer, case: str) 
         assert value in failed.message
 
 
-def test_a_stream_without_a_message_lacks_its_configuration(server: RunningServer) -> None:
+def test_a_stream_without_a_message_is_an_error_about_the_configuration(
+    server: RunningServer,
+) -> None:
     answers, failed = answers_of(server.stub.DecodeStream, [])
     assert answers == []
     assert failed is not None
@@ -284,8 +286,8 @@ def test_a_stream_without_a_message_lacks_its_configuration(server: RunningServe
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_bytes_that_are_no_message_are_invalid(server: RunningServer, first: bool) -> None:
-    """After what was certain."""
+def test_a_malformed_message_is_an_invalid_argument(server: RunningServer, first: bool) -> None:
+    """It comes after the text that is certain."""
     call: Any = server.channel.stream_stream("/bytepair.v1.TokenizerService/DecodeStream")
     valid = [decode_config(stop=["STOP"]), DecodeRequest(ids=[ST])]
     raw = [] if first else [message.SerializeToString() for message in valid]
@@ -296,7 +298,7 @@ def test_bytes_that_are_no_message_are_invalid(server: RunningServer, first: boo
     assert (failed.reason, failed.field) == ("INVALID_OPTION", "request")
 
 
-def test_another_fingerprint_is_refused(server: RunningServer) -> None:
+def test_a_fingerprint_mismatch_is_an_error(server: RunningServer) -> None:
     answers, failed = decode_stream(server, decode_config(expected_fingerprint="sha256:0"), [])
     assert answers == []
     assert failed is not None
@@ -316,14 +318,14 @@ def test_a_large_message_is_computed_on_a_thread_with_the_same_result(
             assert joined(answers) == bytepair_engine.get_encoding("cl100k_base").decode(ids)
 
 
-def test_messages_made_by_hand_are_protobuf() -> None:
+def test_hand_written_messages_are_those_of_protobuf() -> None:
     boundaries = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**28, 2**32 - 1]
     rng = random.Random(1)
     for token_id in boundaries + [rng.randrange(2**21) for _ in range(1000)]:
         raw = DecodeRequest(ids=[token_id]).SerializeToString()
         expected = token_id if token_id < 2**21 else None
         assert wire.read_one_id(raw) == expected
-        # A varint may be longer than it need be; what a message says is protobuf's to decide.
+        # A varint may be longer than necessary; protobuf decides the meaning of a message.
         padded = b"\x12\x02" + bytes([token_id & 127 | 128, 0])
         assert DecodeRequest.FromString(padded).ids[0] == token_id & 127
         assert wire.read_one_id(padded) == token_id & 127
@@ -347,7 +349,7 @@ def test_messages_made_by_hand_are_protobuf() -> None:
             assert written == (answer.SerializeToString() if small else None)
 
 
-def test_a_key_is_needed_where_there_are_keys(serve: Serve, tmp_path: Any) -> None:
+def test_a_stream_needs_a_key_if_keys_are_configured(serve: Serve, tmp_path: Any) -> None:
     keys = tmp_path / "keys.toml"
     keys.write_text(f'chat = ["sha256:{"0" * 64}"]', encoding="utf-8")
     answers, failed = decode_stream(serve("--api-keys-file", str(keys)), decode_config(), [])

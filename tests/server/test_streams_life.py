@@ -1,4 +1,4 @@
-"""Open streams: idle, drained, shed, given up, not read, and many."""
+"""Open streams: idle, drained, rejected, abandoned, unread, and many at once."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def wait_for_streams(server: RunningServer, number: int) -> None:
 
 
 def memory(server: RunningServer) -> float:
-    """Resident bytes."""
+    """Return the resident memory in bytes."""
     return server.metric("process_resident_memory_bytes")
 
 
-def test_a_stream_that_is_idle_ends_after_what_was_certain(serve: Serve) -> None:
+def test_an_idle_stream_ends_after_the_text_that_is_certain(serve: Serve) -> None:
     server = serve("--stream-idle-seconds", "2")
     talk = Talk(server.stub.DecodeStream)
     first = talk.say(decode_config(stop=["STOP"]))
@@ -70,7 +70,7 @@ def test_a_message_without_content_keeps_a_stream_open(serve: Serve) -> None:
     assert talk.rest() == ([], None)
 
 
-def test_streams_are_never_idle_where_that_is_off(serve: Serve) -> None:
+def test_streams_stay_open_without_an_idle_timeout(serve: Serve) -> None:
     server = serve("--stream-idle-seconds", "0")
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config())
@@ -79,7 +79,7 @@ def test_streams_are_never_idle_where_that_is_off(serve: Serve) -> None:
     assert talk.close()[1] is None
 
 
-def test_a_stream_that_ends_in_time_is_finished_before_the_server_ends(serve: Serve) -> None:
+def test_a_stream_within_the_grace_time_is_finished_before_the_server_stops(serve: Serve) -> None:
     server = serve("--grace-seconds", "0", "--stream-grace-seconds", "60")
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config())
@@ -94,7 +94,7 @@ def test_a_stream_that_ends_in_time_is_finished_before_the_server_ends(serve: Se
     assert server.wait() == 0
 
 
-def test_a_stream_that_outlasts_the_grace_time_ends_after_what_was_certain(
+def test_a_stream_that_exceeds_the_grace_time_ends_after_the_text_that_is_certain(
     serve: Serve,
 ) -> None:
     server = serve("--stream-grace-seconds", "0.2")
@@ -114,8 +114,8 @@ def test_a_stream_that_outlasts_the_grace_time_ends_after_what_was_certain(
 
 
 @pytest.mark.parametrize("in_time", [True, False])
-def test_a_stream_that_comes_before_the_encodings_waits_for_them(in_time: bool) -> None:
-    """Unless the server drains before it has them."""
+def test_a_stream_before_the_encodings_are_loaded_waits_for_them(in_time: bool) -> None:
+    """It is rejected if the server drains first."""
     arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "none"]
     arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
     first = decode_config()
@@ -146,8 +146,8 @@ def test_a_stream_that_comes_before_the_encodings_waits_for_them(in_time: bool) 
     assert (failed and failed.reason) == (None if in_time else "DRAINING")
 
 
-def test_one_stream_too_many_is_shed(serve: Serve) -> None:
-    """And idle streams take nothing from unary calls."""
+def test_a_stream_beyond_the_limit_is_rejected(serve: Serve) -> None:
+    """Idle streams use no capacity of unary calls."""
     server = serve("--max-open-streams", "2", "--max-in-flight", "1")
     talks = [Talk(server.stub.DecodeStream) for _ in range(2)]
     for talk in talks:
@@ -167,7 +167,7 @@ def test_one_stream_too_many_is_shed(serve: Serve) -> None:
     assert third.close()[1] is talks[1].close()[1] is None
 
 
-def test_streams_together_hold_no_more_than_they_may(serve: Serve) -> None:
+def test_the_content_held_by_all_streams_is_bounded(serve: Serve) -> None:
     server = serve("--max-streams-bytes", str(1 << 20))
     first, second = Talk(server.stub.EncodeStream), Talk(server.stub.EncodeStream)
     endless = EncodeRequest(text="a" * 600_000)
@@ -196,8 +196,8 @@ GIVEN_UP["encode, within a character"][1].MergeFrom(encode_config())
 
 
 @pytest.mark.parametrize("case", GIVEN_UP)
-def test_a_stream_that_is_given_up_is_counted_as_cancelled(serve: Serve, case: str) -> None:
-    """And not as one whose caller has sent everything, which looks the same to gRPC at first."""
+def test_an_abandoned_stream_is_counted_as_cancelled(serve: Serve, case: str) -> None:
+    """It is not counted as half-closed, which looks the same to gRPC at first."""
     server = serve()
     rpc, first = GIVEN_UP[case]
     sent: list[Any] = []
@@ -217,9 +217,9 @@ def test_a_stream_that_is_given_up_is_counted_as_cancelled(serve: Serve, case: s
     assert server.metric("bytepair_cancelled_total", rpc=rpc) == 1
 
 
-def test_a_client_that_does_not_read_is_held(serve: Serve) -> None:
-    """By flow control, and what waits for it in the server is bounded. After how much is gRPC's to
-    say: some 700 messages, and several times that where its estimate of the network is off."""
+def test_flow_control_stops_a_client_that_does_not_read(serve: Serve) -> None:
+    """The waiting content in the server is bounded. gRPC decides when it stops the client: after
+    some 700 messages, or several times that if its estimate of the network is wrong."""
     server = serve("--stream-idle-seconds", "60")
     ids = [HELLO] * 4096
     progress, last = [0], [20_000]
@@ -248,7 +248,7 @@ def test_a_client_that_does_not_read_is_held(serve: Serve) -> None:
 
 
 def send_and_never_read(server: RunningServer) -> Any:
-    """A call whose client sends until it is held, and reads nothing."""
+    """A call whose client sends until flow control stops it, and reads nothing."""
     ended: list[None] = []
 
     def messages() -> Iterator[DecodeRequest]:
@@ -261,7 +261,7 @@ def send_and_never_read(server: RunningServer) -> Any:
     return call
 
 
-def test_a_client_that_never_reads_is_idle_and_open_until_it_is_gone(serve: Serve) -> None:
+def test_a_stream_that_is_never_read_stays_open_until_its_client_ends(serve: Serve) -> None:
     server = serve("--stream-idle-seconds", "1")
     call = send_and_never_read(server)
     while server.metric("bytepair_errors_total", rpc="DecodeStream", reason="STREAM_IDLE") == 0:
@@ -271,7 +271,7 @@ def test_a_client_that_never_reads_is_idle_and_open_until_it_is_gone(serve: Serv
     wait_for_streams(server, 0)
 
 
-def test_a_client_that_never_reads_does_not_keep_the_server(serve: Serve) -> None:
+def test_a_client_that_never_reads_does_not_delay_the_stop(serve: Serve) -> None:
     server = serve("--stream-grace-seconds", "0.2")
     call = send_and_never_read(server)
     wait_for_streams(server, 1)
@@ -283,7 +283,7 @@ def test_a_client_that_never_reads_does_not_keep_the_server(serve: Serve) -> Non
     call.cancel()
 
 
-def test_hundreds_of_streams_are_open_at_once(serve: Serve) -> None:
+def test_hundreds_of_streams_can_be_open_at_once(serve: Serve) -> None:
     number, rounds = 500, 4
     server = serve()
     encoding = bytepair_engine.get_encoding("cl100k_base")
@@ -308,7 +308,7 @@ def test_hundreds_of_streams_are_open_at_once(serve: Serve) -> None:
                 request_serializer=DecodeRequest.SerializeToString,
                 response_deserializer=stream_pb2.DecodeStreamResponse.FromString,
             )
-            # Ids in the order in which they will arrive are those of the text.
+            # The ids in the order of their arrival are those of the text.
             parts = [in_rounds(encoding.encode(text), rounds) for text in texts]
             return await asyncio.gather(*(talk(method(), ids, meet) for ids in parts))
 
@@ -320,7 +320,7 @@ def test_hundreds_of_streams_are_open_at_once(serve: Serve) -> None:
 
 
 def in_rounds(ids: list[int], rounds: int) -> list[int]:
-    """A list whose slices [n::rounds], one after the other, are `ids`."""
+    """Return a list whose slices [n::rounds], concatenated, are `ids`."""
     dealt = [0] * len(ids)
     places = [place for start in range(rounds) for place in range(start, len(ids), rounds)]
     for place, token_id in zip(places, ids, strict=True):

@@ -1,4 +1,4 @@
-"""EncodeStream and CountStream: the ids and counts of one call, for every cut; bounds; errors."""
+"""EncodeStream and CountStream: ids and counts equal one call's for every cut; limits; errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pattern = '[a-z]+|[^a-z]+'
 
 @pytest.fixture(scope="module")
 def permissive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose ceiling has <|endoftext|>, and an encoding with a pattern of its own."""
+    """A server whose ceiling has <|endoftext|>, with an encoding of a custom pattern."""
     folder = tmp_path_factory.mktemp("server")
     lines = [f"{b64encode(bytes([value])).decode()} {value}\n" for value in range(256)]
     (folder / "bytes.tiktoken").write_text("".join(lines), encoding="utf-8")
@@ -51,7 +51,7 @@ def permissive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
 
 
 def pieces_of(rng: random.Random, text: str, kind: Any) -> list[Any]:
-    """`text` cut at random, as messages of `kind`: whole characters, or bytes cut anywhere."""
+    """Split `text` at random into messages of `kind`: whole characters, or bytes cut anywhere."""
     as_bytes = rng.random() < 0.5
     whole: Any = text.encode() if as_bytes else text
     messages, start = [], 0
@@ -64,7 +64,7 @@ def pieces_of(rng: random.Random, text: str, kind: Any) -> list[Any]:
 
 
 def count_stream(server: RunningServer, messages: list[Any]) -> Any:
-    """The answer, or the failure."""
+    """Return the answer, or the error."""
     try:
         return server.stub.CountStream(iter(messages))
     except grpc.RpcError as error:
@@ -102,7 +102,7 @@ def test_ids_join_to_those_of_the_whole_text(server: RunningServer, name: str) -
         assert (answer.encoding, answer.fingerprint) == (name, fingerprint)
 
 
-def test_a_text_beyond_every_limit_of_one_call_is_counted(server: RunningServer) -> None:
+def test_a_text_beyond_the_limits_of_unary_calls_is_counted(server: RunningServer) -> None:
     encoding = bytepair_engine.get_encoding("cl100k_base")
     part = "naïve 日本語 x9 \r\n" * 20_000
     text = part * 8
@@ -120,7 +120,7 @@ def test_a_text_beyond_every_limit_of_one_call_is_counted(server: RunningServer)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
-def test_a_word_without_end_is_refused_at_the_bound(serve: Serve, name: str) -> None:
+def test_an_endless_word_is_rejected_at_the_limit(serve: Serve, name: str) -> None:
     server = serve("--builtin-encodings", name, "--max-pending-bytes", "50000")
     messages = [EncodeRequest(text="a" * 10_000)] * 6
     answers, failed = answers_of(server.stub.EncodeStream, [encode_config(name), *messages])
@@ -136,7 +136,7 @@ def test_a_word_without_end_is_refused_at_the_bound(serve: Serve, name: str) -> 
 
 
 @pytest.mark.slow
-def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) -> None:
+def test_special_tokens_are_treated_as_in_unary_calls(permissive: RunningServer) -> None:
     server = permissive
     encoding = bytepair_engine.get_encoding("cl100k_base")
     text = f"né{END}x<|fim_prefix|>"
@@ -179,7 +179,7 @@ def test_special_tokens_are_treated_as_in_one_call(permissive: RunningServer) ->
     assert server.metric("bytepair_policy_total", rpc="EncodeStream", action="denied") == 1
 
 
-def test_an_encoding_without_known_split_points_cannot_be_streamed_into(
+def test_encodings_without_known_split_points_reject_streams(
     permissive: RunningServer,
 ) -> None:
     permissive.wait_for_log(
@@ -198,7 +198,7 @@ def test_an_encoding_without_known_split_points_cannot_be_streamed_into(
     assert permissive.stub.Count(request).count == 2
 
 
-def test_a_count_that_is_over_its_limit_does_not_wait_for_the_end(server: RunningServer) -> None:
+def test_a_count_over_its_limit_is_answered_before_the_end(server: RunningServer) -> None:
     hello = CountRequest(text="hello " * 10)
     for limit, pieces, expected in (
         (0, [], (0, False)),
@@ -228,7 +228,7 @@ def test_a_count_that_is_over_its_limit_does_not_wait_for_the_end(server: Runnin
         ([{"text": "é"}, {"data": b"\xed\xa0\x80"}], 2),
     ],
 )
-def test_data_that_is_not_utf8_is_located_in_the_text(
+def test_an_error_about_utf8_has_the_position_in_the_text(
     server: RunningServer, pieces: list[dict[str, Any]], offset: int
 ) -> None:
     encode = [encode_config(), *(EncodeRequest(**piece) for piece in pieces)]
@@ -264,7 +264,7 @@ def test_data_that_is_not_utf8_is_located_in_the_text(
         ),
     ],
 )
-def test_a_wrong_configuration_is_reported(
+def test_an_invalid_configuration_is_reported(
     server: RunningServer, messages: list[dict[str, Any]], reason: str, field: str
 ) -> None:
     for failed in (
@@ -275,7 +275,7 @@ def test_a_wrong_configuration_is_reported(
         assert (failed.reason, failed.field) == (reason, field)
 
 
-def test_the_ids_before_a_fault_have_been_sent(server: RunningServer) -> None:
+def test_ids_before_an_error_are_sent(server: RunningServer) -> None:
     talk = Talk(server.stub.EncodeStream)
     talk.say(encode_config())
     assert list(talk.say(EncodeRequest(text="hello world")).ids) == [15339]
@@ -298,8 +298,8 @@ def test_streams_are_counted(serve: Serve) -> None:
         assert server.metric("bytepair_input_bytes_total", **labels) == len(text.encode())
 
 
-def test_a_field_is_written_as_protobuf_would(server: RunningServer) -> None:
-    """The ids are packed by the engine, and the rest of the message put behind them."""
+def test_fields_are_written_as_protobuf_writes_them(server: RunningServer) -> None:
+    """The engine packs the ids, and the rest of the message is appended."""
     call: Any = server.channel.stream_stream("/bytepair.v1.TokenizerService/EncodeStream")
     messages = [encode_config("o200k_base"), EncodeRequest(text="日本語 hello " * 5000)]
     raw, failed = answers_of(call, [message.SerializeToString() for message in messages])

@@ -1,4 +1,4 @@
-"""Tokens around a text on request, over the wire: within the ceiling, and never beyond it."""
+"""Special tokens around a text on request, over the wire, within the caller's ceiling."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ CHAT, HALF, OTHER = (with_key(key) for key in KEYS.values())
 
 
 def ordinary(*_: int) -> Any:
-    """A frame of tokens that are not special."""
+    """A template of tokens that are not special."""
     return processors.BertProcessing(("!", 0), ("!", 0))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """chat may use both tokens, half only the first, other none; and so may nobody else."""
+    """A server where chat may use both tokens, half only the first, and other and everybody else
+    none."""
     folder: Path = tmp_path_factory.mktemp("templates")
     (folder / "keys.toml").write_text(keys_toml(**KEYS))
     config = 'api_keys_file = "keys.toml"\nbuiltin_encodings = ["r50k_base"]\n'
@@ -65,7 +66,7 @@ def oracle(name: str, text: str) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["", TEXT])
 @pytest.mark.parametrize("name", DATA)
-def test_each_way_gives_the_ids_of_tokenizers(server: RunningServer, name: str, text: str) -> None:
+def test_ids_equal_those_of_tokenizers(server: RunningServer, name: str, text: str) -> None:
     ids = oracle(name, text)
     fields: dict[str, Any] = {
         "encoding": name,
@@ -100,7 +101,7 @@ def test_each_way_gives_the_ids_of_tokenizers(server: RunningServer, name: str, 
     assert server.stub.CountStream(iter(messages), **CHAT).count == len(ids)
 
 
-def test_segments_are_framed_as_one_text(server: RunningServer) -> None:
+def test_segments_get_one_template_as_a_text_does(server: RunningServer) -> None:
     start, *_, end = oracle("ranks", "a")
     segments = [
         text_pb2.Segment(text="\U0001f642"),
@@ -136,10 +137,10 @@ def test_every_token_of_a_template_needs_permission_in_every_rpc(
         assert reason("other-key", name) == "SPECIAL_TOKEN_NOT_PERMITTED"
     assert reason("half-key", "start") == ""
     assert reason("half-key", "ranks") == "SPECIAL_TOKEN_NOT_PERMITTED"
-    assert reason("other-key", "r50k_base") == ""  # nothing is added
+    assert reason("other-key", "r50k_base") == ""  # this template adds nothing
 
 
-def test_the_refusal_names_the_token_and_the_field(server: RunningServer) -> None:
+def test_the_error_names_the_token_and_the_field(server: RunningServer) -> None:
     request = tokenizer_pb2.EncodeRequest(encoding="ranks", text="a", add_special_tokens=True)
     refused = failure(server.stub.Encode, request, **HALF)
     assert refused.code is grpc.StatusCode.PERMISSION_DENIED
@@ -162,7 +163,7 @@ def test_a_template_permits_no_special_token_in_a_request_s_text(server: Running
     assert failure(server.stub.Encode, request, **CHAT).reason == "SPECIAL_TOKEN_IN_TEXT"
 
 
-def test_an_encoding_shows_its_template(server: RunningServer) -> None:
+def test_get_encoding_returns_the_template(server: RunningServer) -> None:
     for name in DATA:
         request = tokenizer_pb2.GetEncodingRequest(encoding=name)
         shown = server.stub.GetEncoding(request, **OTHER).encoding
@@ -172,7 +173,9 @@ def test_an_encoding_shows_its_template(server: RunningServer) -> None:
         assert len(shown.template_before) == 1
 
 
-def test_no_special_token_begins_in_the_text_before_a_stream(server: RunningServer) -> None:
+def test_a_special_token_that_begins_in_the_preceding_text_is_rejected(
+    server: RunningServer,
+) -> None:
     config = encode_config("form", preceding_text="a<")
     messages = [config, EncodeRequest(text="s> b")]
     answers, failed = answers_of(partial(server.stub.EncodeStream, **OTHER), messages)

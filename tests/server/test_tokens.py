@@ -1,4 +1,4 @@
-"""GetToken: one token, and the merges that make it, for every format."""
+"""GetToken: one token, and the merges that produce it, for every format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answered(server: RunningServer, name: str, token_id: int) -> token_pb2.GetTo
 
 
 def same(answer: token_pb2.GetTokenResponse, encoding: Encoding, token_id: int) -> None:
-    """The answer is what the engine says."""
+    """Assert that the answer is that of the engine."""
     describer = Describer(encoding)
     expected = describer.describe(token_id)
     assert answer.data == expected.data

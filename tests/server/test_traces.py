@@ -1,4 +1,4 @@
-"""Traces: `traceparent` in the log, and spans as a real receiver of OTLP gets them."""
+"""Traces: `traceparent` in the log, and spans as a real OTLP receiver gets them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import CountRequest, count_config
 
-#: `make test-traces` builds it.
+#: Built by `make test-traces`.
 COLLECTOR = Path(__file__).parents[2] / "build" / "collector" / "otelcol"
 SECRET = "wombat-7391"
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -48,7 +48,7 @@ def test_an_invalid_traceparent_is_ignored(header: str | None) -> None:
 
 
 @pytest.mark.parametrize("header", [TRACEPARENT, f"cc-{TRACE}-{PARENT}-01-later"])
-def test_a_traceparent_of_any_version_is_read(header: str) -> None:
+def test_a_traceparent_of_any_version_is_parsed(header: str) -> None:
     assert parent_of(header) == (TRACE, PARENT)
 
 
@@ -81,14 +81,14 @@ def test_a_traceparent_is_in_log_lines(serve: Serve) -> None:
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "true"}, False),
     ],
 )
-def test_spans_are_made_where_the_environment_wants_them(
+def test_spans_are_made_if_the_environment_configures_an_exporter(
     environment: dict[str, str], wanted: bool
 ) -> None:
     assert are_wanted(environment) is wanted
 
 
 class Receiver(trace_service_pb2_grpc.TraceServiceServicer):
-    """What a collector serves; the messages that came are in `received`."""
+    """A collector service; `received` has the messages."""
 
     def __init__(self) -> None:
         self.received: Queue[ResourceSpans] = Queue()
@@ -99,7 +99,7 @@ class Receiver(trace_service_pb2_grpc.TraceServiceServicer):
         return trace_service_pb2.ExportTraceServiceResponse()
 
     def spans(self) -> dict[str, list[tuple[Span, dict[str, Any]]]]:
-        """Every span that came, by name, with its attributes."""
+        """Return all received spans by name, with their attributes."""
         found: dict[str, list[tuple[Span, dict[str, Any]]]] = {}
         while not self.received.empty():
             for scope in self.received.get().scope_spans:
@@ -114,7 +114,7 @@ def values(attributes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def receiver() -> Iterator[tuple[Receiver, dict[str, str]]]:
-    """A receiver of OTLP over gRPC, and the environment that sends spans to it."""
+    """An OTLP receiver over gRPC, and the environment that sends spans to it."""
     service = Receiver()
     server = grpc.server(ThreadPoolExecutor(1))
     add = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
@@ -144,7 +144,7 @@ def serving(environment: dict[str, str], *arguments: str) -> Iterator[RunningSer
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_call_is_a_span_with_admission_and_compute(
+def test_a_call_is_a_span_with_child_spans_for_admission_and_compute(
     receiver: tuple[Receiver, dict[str, str]], workers: str
 ) -> None:
     service, environment = receiver
@@ -208,7 +208,7 @@ def test_streams_and_failures_are_spans_without_text(
     [(failed, attributes)] = spans["bytepair.v1.TokenizerService/Count"]
     assert attributes["rpc.response.status_code"] == "NOT_FOUND"
     assert attributes["bytepair.reason"] == "UNKNOWN_ENCODING"
-    assert failed.status.code == Status.STATUS_CODE_UNSET  # the caller's fault
+    assert failed.status.code == Status.STATUS_CODE_UNSET  # an error of the caller
     assert SECRET not in str(received)
 
 
@@ -224,13 +224,13 @@ def test_an_unsampled_trace_is_not_sent(receiver: tuple[Receiver, dict[str, str]
 
 
 @pytest.mark.slow
-def test_a_server_answers_and_ends_without_a_collector() -> None:
+def test_a_server_works_and_stops_without_a_collector() -> None:
     with serving(sent_to(1)) as server:
         assert server.stub.Count(COUNT).count > 0
 
 
 @pytest.mark.slow
-def test_without_the_extra_the_log_says_what_to_install(tmp_path: Path) -> None:
+def test_without_the_extra_the_log_names_the_package_to_install(tmp_path: Path) -> None:
     (tmp_path / "opentelemetry.py").write_text("raise ImportError(name='opentelemetry')")
     environment = sent_to(1) | {"PYTHONPATH": str(tmp_path)}
     with serving(environment) as server:
@@ -239,7 +239,7 @@ def test_without_the_extra_the_log_says_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_opentelemetry_is_not_imported_where_traces_are_off() -> None:
+def test_opentelemetry_is_not_imported_if_traces_are_off() -> None:
     code = "import sys, bytepair_server.server; print('opentelemetry' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
@@ -248,7 +248,7 @@ def test_opentelemetry_is_not_imported_where_traces_are_off() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not COLLECTOR.exists(), reason="make test-traces builds the collector")
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_the_collector_of_opentelemetry_takes_the_spans(tmp_path: Path, protocol: str) -> None:
+def test_the_opentelemetry_collector_accepts_the_spans(tmp_path: Path, protocol: str) -> None:
     config = tmp_path / "collector.yaml"
     config.write_text(
         """

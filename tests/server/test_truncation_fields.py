@@ -1,4 +1,4 @@
-"""Answers of Truncate are written byte for byte as protobuf would."""
+"""Answers of Truncate are byte for byte those that protobuf writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ranges = st.lists(st.tuples(numbers, numbers), max_size=2)
     st.none() | numbers,
     st.none() | st.sampled_from(LEVELS),
 )
-def test_fields_are_those_of_protobuf(
+def test_fields_are_written_as_protobuf_writes_them(
     message: type[context_pb2.TruncateResponse],
     text: str,
     truncated: bool,

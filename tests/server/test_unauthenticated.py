@@ -1,4 +1,4 @@
-"""Limits of what unauthenticated callers can make the server hold."""
+"""Limits on what unauthenticated callers can make the server hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.serving import START_SECONDS, RunningServer
 KEY = "chat-key"
 MESSAGE = http2.message(http2.count("hello world" * 100))
 WATCH = health_pb2.HealthCheckRequest()
-#: At once on one connection, of 1024 that there may be.
+#: Concurrent watches on one connection, of at most 1024.
 ON_EACH = MAX_WATCHES // 2
 
 
@@ -36,7 +36,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def answer(link: socket.socket, until: bytes) -> bytes:
-    """What comes until such bytes do."""
+    """Receive until these bytes arrive."""
     link.settimeout(START_SECONDS)
     got = b""
     while until not in got and (more := link.recv(1 << 12)):
@@ -58,7 +58,7 @@ def test_an_unauthenticated_call_is_rejected_before_a_large_message_is_read(
     assert keyed.metric("bytepair_errors_total", **labels) == before + 1
 
 
-def test_a_known_caller_may_take_its_time(keyed: RunningServer) -> None:
+def test_an_authenticated_caller_may_send_slowly(keyed: RunningServer) -> None:
     with http2.connection(keyed.target) as link:
         said = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count", key=KEY))
         link.sendall(said + http2.frame(http2.DATA, 0, 1, MESSAGE[:100]))
@@ -74,7 +74,7 @@ def test_a_malformed_health_request_is_an_invalid_argument(keyed: RunningServer)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_name_that_no_service_has_is_not_kept(keyed: RunningServer) -> None:
+def test_an_unknown_service_name_is_not_stored(keyed: RunningServer) -> None:
     request = health_pb2.HealthCheckRequest(service="a" * (MAX_NAME_BYTES + 1))
     stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
     for call in (stub.Check, lambda each, timeout: next(stub.Watch(each, timeout=timeout))):
@@ -88,7 +88,7 @@ def test_a_name_that_no_service_has_is_not_kept(keyed: RunningServer) -> None:
 
 
 @pytest.mark.slow
-def test_complete_health_requests_are_answered_however_many_come_at_once(
+def test_all_concurrent_health_requests_are_answered(
     keyed: RunningServer,
 ) -> None:
     stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
@@ -98,8 +98,8 @@ def test_complete_health_requests_are_answered_however_many_come_at_once(
         assert {call.result().status for call in calls} == {serving}
 
 
-def test_a_watcher_that_reads_no_answer_delays_no_other(serve: Serve) -> None:
-    """Neither other watchers, nor a server that is to stop."""
+def test_a_watcher_that_does_not_read_delays_no_other(serve: Serve) -> None:
+    """It delays neither other watchers nor the stop of the server."""
     server = serve("--grace-seconds", "60")
     size = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, 0)
     said = http2.headers("Watch", service=f"/{health.SERVICE_NAME}/")
@@ -111,7 +111,7 @@ def test_a_watcher_that_reads_no_answer_delays_no_other(serve: Serve) -> None:
             + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(b""))
         )
         answered = bytes((http2.HEADERS, http2.END_HEADERS)) + struct.pack(">I", 1)
-        assert answered in answer(link, answered)  # there is no room for more than that
+        assert answered in answer(link, answered)  # more do not fit in the send buffer
         other = watch(server.channel)
         server.terminate()
         assert next(other).status == health_pb2.HealthCheckResponse.NOT_SERVING
@@ -119,7 +119,7 @@ def test_a_watcher_that_reads_no_answer_delays_no_other(serve: Serve) -> None:
 
 
 def watch(channel: grpc.Channel) -> Any:
-    """A watch of health that has had its first answer."""
+    """A watch of health that has received its first answer."""
     stub: Any = health_pb2_grpc.HealthStub(channel)
     call = stub.Watch(WATCH)
     assert next(call).status == health_pb2.HealthCheckResponse.SERVING
@@ -127,14 +127,14 @@ def watch(channel: grpc.Channel) -> Any:
 
 
 @pytest.mark.slow
-def test_health_watches_are_limited_and_an_ended_watch_frees_its_slot(keyed: RunningServer) -> None:
+def test_health_watches_are_limited_and_a_closed_watch_frees_its_slot(keyed: RunningServer) -> None:
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
         channels = [
             stack.enter_context(grpc.insecure_channel(keyed.target, options=own)) for _ in range(3)
         ]
         held = [watch(channel) for channel in channels[:2] for _ in range(ON_EACH - 1)]
-        held += [watch(channels[2]) for _ in range(2)]  # the last that is let in
+        held += [watch(channels[2]) for _ in range(2)]  # the last ones that are accepted
         with pytest.raises(grpc.RpcError) as caught:
             watch(channels[2])
         refused = read(caught.value)

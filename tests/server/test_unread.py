@@ -1,4 +1,4 @@
-"""Limits of what clients with incomplete messages or unread answers can make the server hold."""
+"""Limits on what incomplete messages and unread answers can make the server hold."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, decode_config
 
 MIB = 1 << 20
-#: Characters of one token: answers are many times their requests.
+#: Characters of one token, so that answers are many times as large as their requests.
 LONG_TOKEN = 64
-#: A stream's first answer has fewer bytes.
+#: Larger than the first answer of a stream.
 SMALL_ANSWER = 256
-#: Of one answer.
+#: Size of one answer.
 ANSWER_BYTES = MIB // 2
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 
@@ -38,7 +38,7 @@ def long_ids() -> list[int]:
 
 @contextmanager
 def never_reading(server: RunningServer) -> Iterator[socket.socket]:
-    """A connection that takes hardly anything of any call's answers but their headers."""
+    """A connection that reads hardly more of an answer than its headers."""
     size = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, SMALL_ANSWER)
     with http2.connection(server.target, hello=http2.PREFACE, seconds=START_SECONDS) as link:
         link.sendall(
@@ -48,7 +48,7 @@ def never_reading(server: RunningServer) -> Iterator[socket.socket]:
 
 
 def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
-    """Begin a call with these messages; a stream sends no others, and does not say so."""
+    """Start a call with these messages. A stream stays half open."""
     link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers(rpc)))
     for each in messages:
         raw = http2.message(each.SerializeToString())
@@ -59,7 +59,7 @@ def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
 
 
 def ended(link: socket.socket, seconds: float = START_SECONDS) -> bool:
-    """Whether the server closes a connection in this time."""
+    """Return whether the server closes a connection within this time."""
     link.settimeout(seconds)
     try:
         while link.recv(1 << 16):
@@ -71,7 +71,7 @@ def ended(link: socket.socket, seconds: float = START_SECONDS) -> bool:
     return True
 
 
-def test_a_connection_that_holds_the_most_unread_answers_is_closed(serve: Serve) -> None:
+def test_a_connection_with_the_most_unread_answers_is_closed(serve: Serve) -> None:
     server = serve("--max-buffered-bytes", str(4 * MIB))
     large = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
     with never_reading(server) as greedy, never_reading(server) as modest:
@@ -85,7 +85,7 @@ def test_a_connection_that_holds_the_most_unread_answers_is_closed(serve: Serve)
         assert not ended(modest, seconds=0.1)
 
 
-def test_a_connection_that_holds_the_most_half_messages_is_closed(serve: Serve) -> None:
+def test_a_connection_with_the_most_incomplete_messages_is_closed(serve: Serve) -> None:
     server = serve("--max-buffered-bytes", str(MIB))
     half = http2.message(bytes(15_000), length=60_000)
     with http2.connection(server.target, seconds=START_SECONDS) as link:
@@ -102,7 +102,7 @@ def test_a_connection_that_holds_the_most_half_messages_is_closed(serve: Serve) 
 def test_streams_with_unread_answers_are_bounded(
     serve: Serve,
 ) -> None:
-    """By small messages as by large ones."""
+    """Tested with small and with large messages."""
     server = serve("--max-buffered-bytes", str(4 * MIB))
     config = stream_pb2.DecodeStreamRequest(
         config=stream_pb2.DecodeStreamConfig(encoding="cl100k_base")
@@ -114,7 +114,7 @@ def test_streams_with_unread_answers_are_bounded(
                 one = stream_pb2.DecodeStreamRequest(ids=ids)
                 call(link, 2 * number + 1, "DecodeStream", config, one)
         assert ended(link)
-        other = Talk(server.stub.DecodeStream)  # whose answers are small whatever it sends
+        other = Talk(server.stub.DecodeStream)  # its answers are small
         other.say(decode_config())
         assert other.say(DecodeRequest(ids=[15339, 15339])).text == "hellohello"
 
@@ -126,7 +126,7 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
     waiting = Limits().max_unread_calls
     beginning = http2.message(b"", length=MIB)
     with http2.connection(server.target, seconds=START_SECONDS) as link:
-        # One is read, and waits for the rest; as many as may be wait behind it.
+        # One call is read and waits for the rest of its message; the maximum is queued behind it.
         for stream in range(1, 2 * (waiting + 2), 2):
             link.sendall(
                 http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))

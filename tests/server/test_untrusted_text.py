@@ -1,7 +1,7 @@
-"""Special tokens, encodings and options that text or a request must not bring about: what broke
-peers, in every RPC, each with where it was seen.
+"""Special tokens, encodings and options that a text or request must not cause, in every RPC. Each
+case broke another project and names its source.
 
-Numbers are issues or pull requests of the peer.
+Numbers are issues or pull requests of that project.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ ATTACKS = [
 
 @pytest.fixture(scope="module")
 def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose encoding chat is cl100k_base with a chat's special tokens; the shipped
-    ceiling, which is empty."""
+    """A server whose encoding chat is cl100k_base with a chat's special tokens, and whose ceiling
+    is the default, which is empty."""
     with RunningServer("--config", write_config(tmp_path_factory.mktemp("chat"), CHAT)) as running:
         yield running
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "found"), ATTACKS)
-def test_untrusted_text_is_text_or_refused_in_every_rpc(
+def test_special_tokens_in_untrusted_text_stay_text_or_are_rejected_in_every_rpc(
     chat: RunningServer, text: str, found: tuple[str, int]
 ) -> None:
-    """Where no permission is configured, whatever the request allows; tiktoken's
-    encode_single_token is the path that its policy forgets."""
+    """This holds without permissions, whatever the request allows. tiktoken's encode_single_token
+    is the path without its check."""
     plain = oracle("cl100k_base").encode_ordinary(text)
     halves = [text_pb2.Segment(text=text[:7]), text_pb2.Segment(text=text[7:])]
     joined = [
@@ -116,8 +116,8 @@ def test_untrusted_text_is_text_or_refused_in_every_rpc(
         assert failed.metadata == facts
 
 
-def test_no_rpc_that_takes_text_is_missing_above() -> None:
-    """A path that is added later is the one that a policy forgets."""
+def test_every_rpc_that_takes_text_is_tested_above() -> None:
+    """A new RPC is the one where the policy is likely forgotten."""
     service = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
     taking = {rpc.name for rpc in service.methods if "allowed_special" in fields(rpc.input_type)}
     assert taking == {
@@ -127,12 +127,13 @@ def test_no_rpc_that_takes_text_is_missing_above() -> None:
 
 
 def fields(message: Any) -> set[str]:
-    """The names of a message's fields, and of those in it; for messages without cycles."""
+    """Return the names of a message's fields and of nested ones. The message must have no
+    cycles."""
     inner = [fields(field.message_type) for field in message.fields if field.message_type]
     return {field.name for field in message.fields}.union(*inner)
 
 
-def test_counting_never_fails_on_what_a_document_contains(server: RunningServer) -> None:
+def test_counting_never_fails_on_special_tokens_in_a_document(server: RunningServer) -> None:
     """aider #1240, curator #178, kotaemon #311: <|endoftext|> in an ordinary document."""
     for name in bytepair_engine.list_encodings():
         encoding = bytepair_engine.get_encoding(name)
@@ -149,7 +150,7 @@ def test_counting_never_fails_on_what_a_document_contains(server: RunningServer)
 
 @pytest.mark.parametrize("name", ["", "gpt-40-2031-01-01", "GPT-4", "claude-3-opus", "default"])
 def test_no_rpc_falls_back_to_another_encoding(server: RunningServer, name: str) -> None:
-    """sgl-model-gateway, LiteLLM #8140: bills by the first tokenizer, or by GPT's."""
+    """sgl-model-gateway, LiteLLM #8140: billed by the first tokenizer, or by GPT's."""
     messages = tokenizer_pb2
     refused = [
         failure(server.stub.Encode, messages.EncodeRequest(encoding=name, text="a")),
@@ -186,8 +187,8 @@ def count_stream_failure(server: RunningServer, name: str) -> Failed:
     return read(caught.value)
 
 
-def test_the_options_of_one_call_are_not_those_of_the_next(chat: RunningServer) -> None:
-    """SGLang #17189, sgl-model-gateway #1637: a cache whose key left out an option."""
+def test_options_of_a_call_do_not_affect_the_next(chat: RunningServer) -> None:
+    """SGLang #17189, sgl-model-gateway #1637: a cache key lacked an option."""
     text = f"naïve {END} naïve"
     offsets = text_pb2.OFFSET_UNIT_BYTE
     free: dict[str, Any] = {"disallowed_special": AS_TEXT}

@@ -1,4 +1,4 @@
-"""Usage of each caller, in metrics."""
+"""Usage metrics of each caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def use_of(server: RunningServer, caller: str) -> Use:
     }
 
 
-def test_each_caller_has_its_own_use(serve: Serve, tmp_path: Path) -> None:
+def test_usage_is_counted_per_caller(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(keys_toml(chat="chat-key", billing="billing-key"))
     server = serve("--config", write_config(tmp_path, "api_keys_file = 'keys.toml'"))
     count, chat = server.stub.Count, with_key("chat-key")
@@ -44,7 +44,7 @@ def test_each_caller_has_its_own_use(serve: Serve, tmp_path: Path) -> None:
     assert server.get("/metrics")[1].count("bytepair_caller_requests_total{") == 2
 
 
-def test_the_callers_that_are_counted_by_name_are_bounded() -> None:
+def test_the_number_of_callers_in_metrics_is_bounded() -> None:
     metrics = Metrics()
     for number in range(MAX_CALLERS + 5):
         metrics.used(f"caller-{number}", 3, 2)

@@ -18,7 +18,7 @@ from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
 Code = grpc.StatusCode
 
 SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
-#: More than a test takes.
+#: Longer than any test takes.
 LONG = "60"
 ONE_PLACE = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-queue-seconds")
 #: Its text fills the limit of bytes in flight, and fits in one message.
@@ -27,7 +27,7 @@ LARGE = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello " * (1 <<
 
 @contextmanager
 def full(server: RunningServer) -> Iterator[Any]:
-    """Meanwhile the only place is taken, unless what this gives is cancelled."""
+    """Occupy the only slot during the block, unless the yielded call is cancelled."""
     text = slow_text() * 8
     slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
     options = [("grpc.max_send_message_length", -1)]
@@ -42,7 +42,7 @@ def full(server: RunningServer) -> Iterator[Any]:
 
 
 def failure_of(call: Any) -> Failed:
-    """What a call failed with that was begun before."""
+    """Return the error of a call that was started before."""
     with pytest.raises(grpc.RpcError) as caught:
         call.result()
     return read(caught.value)
@@ -62,7 +62,7 @@ def test_a_queued_call_is_answered_as_soon_as_a_slot_is_free(serve: Serve) -> No
     assert not server.metric("bytepair_shed_total", rpc="Count")
 
 
-def test_connections_take_turns_where_all_callers_are_one(serve: Serve) -> None:
+def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> None:
     flags = (*ONE_PLACE, LONG, "--log-calls", "info", "--log-level", "info")
     server = serve(*flags, environment=WITHOUT_CORE)
     own = [("grpc.use_local_subchannel_pool", 1)]
@@ -89,7 +89,7 @@ def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
         assert server.metric("bytepair_shed_total", rpc="Count") == 1
 
 
-def test_queued_calls_get_draining_when_the_server_drains(serve: Serve) -> None:
+def test_queued_calls_fail_with_draining_when_the_server_drains(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with full(server) as running:
         call = server.stub.Count.future(SMALL)
@@ -114,7 +114,7 @@ def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
 
 
-def test_calls_that_come_all_at_once_are_answered(serve: Serve) -> None:
+def test_simultaneous_calls_are_all_answered(serve: Serve) -> None:
     server = serve("--max-queue-seconds", LONG)
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
@@ -128,7 +128,7 @@ def test_calls_that_come_all_at_once_are_answered(serve: Serve) -> None:
         assert {each.result().count for each in calls} == {2}
 
 
-def test_messages_that_do_not_come_hold_no_slot(serve: Serve) -> None:
+def test_calls_whose_messages_never_arrive_hold_no_slot(serve: Serve) -> None:
     server = serve("--max-in-flight", "2")
     whole = http2.message(http2.count())
     with http2.connection(server.target) as link:

@@ -1,4 +1,4 @@
-"""The messages that are taken out of a request by hand are those that protobuf reads."""
+"""The hand-written parser of chat requests gives the same messages as protobuf."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ requests = st.builds(
 
 
 def outcome(read: Callable[[], Any]) -> Any:
-    """What is read, or why it is refused."""
+    """Return the messages, or the error."""
     try:
         return read()
     except InvalidChat as refused:
@@ -52,7 +52,7 @@ def outcome(read: Callable[[], Any]) -> Any:
 
 
 def same(raw: bytes) -> None:
-    """Both ways give the same, or refuse."""
+    """Assert that both parsers give the same, or both reject."""
     try:
         expected = Count.FromString(raw)
     except DecodeError:
@@ -63,12 +63,12 @@ def same(raw: bytes) -> None:
     assert outcome(found.messages) == outcome(lambda: messages_of(expected.messages))
     assert found.parts == parts_of_chat(expected)
     expected.ClearField("messages")
-    found.request.ClearField("messages")  # protobuf read them where they were not taken out
+    found.request.ClearField("messages")  # protobuf parses them only if the parser left them there
     assert found.request == expected
 
 
 @given(requests)
-def test_of_a_request_the_same_becomes_as_by_protobuf(request: Any) -> None:
+def test_requests_are_parsed_as_by_protobuf(request: Any) -> None:
     raw = request.SerializeToString()
     same(raw)
     is_plain = all(
@@ -81,7 +81,7 @@ def test_of_a_request_the_same_becomes_as_by_protobuf(request: Any) -> None:
 
 
 @given(requests, st.data())
-def test_of_damaged_bytes_the_same_becomes_as_by_protobuf(request: Any, data: Any) -> None:
+def test_damaged_requests_are_parsed_as_by_protobuf(request: Any, data: Any) -> None:
     raw = bytearray(request.SerializeToString())
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(raw)))

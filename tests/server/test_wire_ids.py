@@ -1,4 +1,4 @@
-"""Hand-written coding of ids is byte for byte that of protobuf."""
+"""The hand-written coding of ids equals that of protobuf byte for byte."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def segments(texts: list[str]) -> list[text_pb2.Segment]:
 
 
 @given(TEXT, st.sampled_from(list(text_pb2.OffsetUnit.values())), st.booleans())
-def test_encode_answers_as_protobuf_would(
+def test_encode_answers_are_those_of_protobuf(
     server: RunningServer, text: str, unit: Any, in_segments: bool
 ) -> None:
     content: dict[str, Any] = {"segments": segments([text])} if in_segments else {"text": text}
@@ -58,10 +58,10 @@ def test_encode_answers_as_protobuf_would(
 
 
 @given(st.lists(TEXT, max_size=5), st.booleans())
-def test_batches_answer_as_protobuf_would(
+def test_batch_answers_are_those_of_protobuf(
     server: RunningServer, texts: list[str], as_text: bool
 ) -> None:
-    """With REJECT an item that contains a special token has an error of its own."""
+    """With REJECT an item that contains a special token has its own error."""
     actions = text_pb2.DISALLOWED_SPECIAL_REJECT, text_pb2.DISALLOWED_SPECIAL_AS_TEXT
     shared: dict[str, Any] = {
         "encoding": "gpt-4",
@@ -72,7 +72,7 @@ def test_batches_answer_as_protobuf_would(
     expected = [[] if b else ENCODING.encode_ordinary(t) for t, b in zip(texts, bad, strict=True)]
     raw = raw_answer(server, "BatchEncode", tokenizer_pb2.BatchEncodeRequest(**shared))
     encoded = tokenizer_pb2.BatchEncodeResponse.FromString(raw)
-    # The facts of an error are a map, whose order is nobody's promise.
+    # The details of an error are a map, whose order is not defined.
     assert any(bad) or encoded.SerializeToString() == raw
     assert [list(result.ids) for result in encoded.results] == expected
     assert [result.HasField("error") for result in encoded.results] == bad
@@ -86,7 +86,7 @@ def test_batches_answer_as_protobuf_would(
 
 
 @given(TEXT, st.none() | st.integers(0, 10))
-def test_count_answers_as_protobuf_would(
+def test_count_answers_are_those_of_protobuf(
     server: RunningServer, text: str, limit: int | None
 ) -> None:
     request = tokenizer_pb2.CountRequest(encoding="gpt-4", text=text, limit=limit)
@@ -108,7 +108,7 @@ def test_count_answers_as_protobuf_would(
     st.booleans(),
     st.text(max_size=200),
 )
-def test_ids_are_read_from_a_request(
+def test_ids_are_parsed_from_a_request(
     ids: list[int], errors: Any, skip: bool, as_bytes: bool, fingerprint: str
 ) -> None:
     request = Decode(
@@ -126,7 +126,7 @@ def test_ids_are_read_from_a_request(
 
 
 @given(st.lists(IDS, max_size=4), st.booleans())
-def test_items_are_read_from_a_request(batch: list[list[int]], as_bytes: bool) -> None:
+def test_items_are_parsed_from_a_request(batch: list[list[int]], as_bytes: bool) -> None:
     request = BatchDecode(
         encoding="gpt-4", items=[{"ids": ids} for ids in batch], as_bytes=as_bytes
     )
@@ -152,8 +152,8 @@ PARTS = st.lists(
 
 
 @given(PARTS | st.binary(max_size=40))
-def test_of_any_bytes_the_same_becomes_as_by_protobuf(raw: bytes) -> None:
-    """Ids in several fields, one by one, or badly written; fields that nobody knows."""
+def test_ids_in_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
+    """Ids in several fields, unpacked ids, malformed ids, and unknown fields."""
     try:
         expected = Decode.FromString(raw)
     except DecodeError:
@@ -163,7 +163,7 @@ def test_of_any_bytes_the_same_becomes_as_by_protobuf(raw: bytes) -> None:
     taken = take_ids(Decode, raw)
     assert list(taken.ids) == list(expected.ids)
     expected.ClearField("ids")
-    taken.request.ClearField("ids")  # protobuf read them where they were not taken out
+    taken.request.ClearField("ids")  # protobuf parses them only if the parser left them there
     assert taken.request == expected
 
 
@@ -171,7 +171,7 @@ ITEM = PARTS | st.just(b"") | st.binary(max_size=4) | IDS.map(pack).map(lambda i
 
 
 @given(st.lists(PARTS | ITEM.map(lambda item: element(ITEMS, item)), max_size=4).map(b"".join))
-def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
+def test_items_in_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
     try:
         expected = BatchDecode.FromString(raw)
     except DecodeError:
@@ -186,7 +186,7 @@ def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
 
 
 @given(st.lists(st.binary(max_size=8) | IDS.map(pack)).map(b"".join))
-def test_varints_are_read_as_by_protobuf(data: bytes) -> None:
+def test_varints_are_parsed_as_by_protobuf(data: bytes) -> None:
     values = unpack(data)
     assert values == unpack_slowly(data)
     try:
@@ -194,17 +194,17 @@ def test_varints_are_read_as_by_protobuf(data: bytes) -> None:
     except DecodeError:
         assert values is None
     else:
-        # Longer than five bytes is a value to protobuf, though none that anybody writes.
+        # protobuf accepts varints of more than five bytes, though no writer makes them
         assert values is None or list(values) == expected
 
 
-def test_ids_in_any_form_are_the_same_ids(server: RunningServer) -> None:
+def test_every_encoding_of_the_ids_gives_the_same_ids(server: RunningServer) -> None:
     method: Any = server.channel.unary_unary(SERVICE + "Decode")
     texts = [
         tokenizer_pb2.DecodeResponse.FromString(method(raw)).text
         for raw in (
             Decode(encoding="gpt-4", ids=[15339, 1917]).SerializeToString(),
-            # The same ids one by one, and in two fields.
+            # The same ids unpacked, and in two fields.
             Decode(encoding="gpt-4").SerializeToString() + b"\x10\xeb\x77\x10\xfd\x0e",
             Decode(encoding="gpt-4", ids=[15339]).SerializeToString()
             + Decode(ids=[1917]).SerializeToString(),
@@ -213,14 +213,14 @@ def test_ids_in_any_form_are_the_same_ids(server: RunningServer) -> None:
     assert texts == ["hello world"] * 3
 
 
-def test_items_in_any_form_are_the_same_items(server: RunningServer) -> None:
+def test_every_encoding_of_the_items_gives_the_same_items(server: RunningServer) -> None:
     method: Any = server.channel.unary_unary(SERVICE + "BatchDecode")
     head = BatchDecode(encoding="gpt-4").SerializeToString()
     for item in (
         pack((15339, 1917)).join((b"\x0a\x04", b"")),
-        b"\x08\xeb\x77\x08\xfd\x0e",  # one by one
+        b"\x08\xeb\x77\x08\xfd\x0e",  # unpacked
         b"\x0a\x02\xeb\x77\x0a\x02\xfd\x0e",  # in two fields
-        b"\x0a\x04\xeb\x77\xfd\x0e\x12\x01x",  # beside a field that nobody knows
+        b"\x0a\x04\xeb\x77\xfd\x0e\x12\x01x",  # beside an unknown field
     ):
         answer = method(head + element(ITEMS, item) + element(ITEMS, b""))
         results = tokenizer_pb2.BatchDecodeResponse.FromString(answer).results

@@ -1,4 +1,4 @@
-"""Text that is read from a request by hand is byte for byte what protobuf reads."""
+"""The hand-written parser of text requests gives the same text as protobuf."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PARTS = st.lists(
             Count(limit=2**40, allowed_special=["x"]).SerializeToString(),
             Encode(segments=[text_pb2.Segment(text="text")]).SerializeToString(),
             Encode(text="x", offsets=text_pb2.OFFSET_UNIT_BYTE).SerializeToString(),
-            b"\x10\x05",  # a number where the text belongs
-            b"\x12\x80\x00",  # a length that is longer than it need be
+            b"\x10\x05",  # a number in place of the text
+            b"\x12\x80\x00",  # a length of more bytes than necessary
             b"\x12\x7fx",  # a length beyond the end
         ]
     ),
@@ -39,7 +39,7 @@ PARTS = st.lists(
 
 
 @given(st.sampled_from([Count, Encode]), PARTS | st.binary(max_size=40))
-def test_of_any_bytes_the_same_becomes_as_by_protobuf(kind: Any, raw: bytes) -> None:
+def test_text_in_arbitrary_bytes_is_parsed_as_by_protobuf(kind: Any, raw: bytes) -> None:
     try:
         expected = kind.FromString(raw)
     except DecodeError:
@@ -47,7 +47,7 @@ def test_of_any_bytes_the_same_becomes_as_by_protobuf(kind: Any, raw: bytes) -> 
             taken = take_text(kind, raw)
         except (InvalidField, InvalidText):
             return
-        # All but the text is well; that is left to who reads it.
+        # Only the text is invalid, which the caller of the parser reports.
         assert isinstance(taken.text, bytes)
         with pytest.raises(UnicodeDecodeError):
             taken.text.decode()
@@ -56,7 +56,7 @@ def test_of_any_bytes_the_same_becomes_as_by_protobuf(kind: Any, raw: bytes) -> 
     text = taken.text if isinstance(taken.text, str) else taken.text.decode()
     assert text == expected.text
     expected.ClearField("text")
-    taken.request.ClearField("text")  # protobuf read it where it was not taken out
+    taken.request.ClearField("text")  # protobuf parses it only if the parser left it there
     assert taken.request == expected
 
 
@@ -66,17 +66,17 @@ ITEM = TEXTS.map(lambda text: element(1, text)) | st.sampled_from(
     [
         b"",  # an empty text
         text_pb2.TextItem(segments=[text_pb2.Segment(text="x")]).SerializeToString(),
-        b"\x0a\x01a\x0a\x01b",  # twice
-        # Twice, and its first three bytes would be a field as long as all of it.
+        b"\x0a\x01a\x0a\x01b",  # two texts
+        # Two texts; the first three bytes could be a field that spans the whole message.
         b"\x0a\x64" + b"\x02" * 100 + b"\x0a\x7f" + b"b" * 127,
-        b"\x0a\x01a\x50\x01",  # beside a field that nobody knows
-        b"\x0a\x05a",  # cut off
+        b"\x0a\x01a\x50\x01",  # beside an unknown field
+        b"\x0a\x05a",  # truncated
     ]
 )
 
 
 @given(st.lists(ITEM.map(lambda item: element(ITEMS, item)) | PARTS, max_size=4).map(b"".join))
-def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
+def test_items_with_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
     try:
         expected = Batch.FromString(raw)
     except DecodeError:
@@ -99,7 +99,7 @@ def test_of_any_bytes_the_same_items_become_as_by_protobuf(raw: bytes) -> None:
 
 @pytest.mark.parametrize("rpc", ["BatchCount", "BatchEncode"])
 @pytest.mark.parametrize("action", text_pb2.DisallowedSpecial.values())
-def test_an_item_that_is_not_utf8_is_named(server: RunningServer, rpc: str, action: Any) -> None:
+def test_an_item_that_is_not_utf8_is_reported(server: RunningServer, rpc: str, action: Any) -> None:
     rest = Batch(encoding="gpt-4", disallowed_special=action).SerializeToString()
     items = [element(1, text) for text in (b"a", b"<|endoftext|>", b"ab\xe2\x82", b"\xff")]
     method: Any = server.channel.unary_unary(f"/bytepair.v1.TokenizerService/{rpc}")
@@ -109,7 +109,7 @@ def test_an_item_that_is_not_utf8_is_named(server: RunningServer, rpc: str, acti
 
 
 @pytest.mark.parametrize("offsets", text_pb2.OffsetUnit.values())
-def test_a_text_that_is_not_utf8_is_named_whatever_is_requested(
+def test_text_that_is_not_utf8_is_reported_whatever_is_requested(
     server: RunningServer, offsets: Any
 ) -> None:
     rest = Encode(encoding="gpt-4", offsets=offsets).SerializeToString()

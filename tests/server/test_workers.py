@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 TWO = ("--workers", "2")
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
-#: To both of two workers, as good as certainly: each goes to either with even chances.
+#: Enough connections to reach both workers almost certainly: each goes to either at random.
 CONNECTIONS = 24
 KILLS = 3
 COUNTED = "bytepair_requests_total"
@@ -40,7 +40,7 @@ ANSWERED = {"rpc": "Count", "code": "OK"}
 
 @contextmanager
 def connections(server: RunningServer, number: int = CONNECTIONS) -> Iterator[list[grpc.Channel]]:
-    """Channels that share no connection."""
+    """Channels without shared connections."""
     own = [("grpc.use_local_subchannel_pool", 1)]
     channels = [grpc.insecure_channel(server.target, options=own) for _ in range(number)]
     try:
@@ -69,7 +69,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def each_call(server: RunningServer) -> list[dict[str, Any]]:
-    """The lines of the log about the first call on each connection, in their order."""
+    """Return the log lines of the first call on each connection, in order."""
 
     def calls() -> list[dict[str, Any]]:
         return [line for line in server.log if line["event"] == "call"]
@@ -83,14 +83,14 @@ def wait_for_metric(server: RunningServer, name: str, value: float) -> None:
 
 
 def exists(pid: int) -> bool:
-    """Whether a process runs; one that ended and that nobody has waited for does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def test_both_answer_and_their_counts_add_up(serve: Serve) -> None:
+def test_both_workers_answer_and_their_counts_are_summed(serve: Serve) -> None:
     server = serve(*TWO)
     with connections(server) as channels:
         assert [count_on(channel) for channel in channels] == [1] * CONNECTIONS
@@ -117,8 +117,8 @@ def test_a_server_has_a_worker_for_each_core_by_default(serve: Serve) -> None:
     assert server.metric("bytepair_workers") == expected
 
 
-def test_encodings_are_shared(serve: Serve) -> None:
-    """And the supervisor has no threads, which would not survive the fork of a replacement."""
+def test_workers_share_the_memory_of_the_encodings(serve: Serve) -> None:
+    """The supervisor has no threads, which would not survive the fork of a replacement."""
     server = serve(*TWO, "--builtin-encodings", "cl100k_base,o200k_base,r50k_base")
     with connections(server) as channels:
         for channel in channels:
@@ -131,7 +131,7 @@ def test_encodings_are_shared(serve: Serve) -> None:
     assert len(list(Path(f"/proc/{server.pid}/task").iterdir())) == 1
 
 
-def test_a_killed_worker_fails_no_call_and_loses_no_count(serve: Serve) -> None:
+def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> None:
     server = serve(*TWO, "--log-level", "info")
     threads, stop = 8, threading.Event()
 
@@ -161,7 +161,7 @@ def test_a_killed_worker_fails_no_call_and_loses_no_count(serve: Serve) -> None:
             stop.set()
         answered = sum(each.result() for each in running)
     wait_for_metric(server, "bytepair_workers", 2)
-    # Each death may have cost every thread one answer that was counted and never arrived.
+    # Each killed worker may have lost one answer per thread after counting it.
     assert answered <= server.metric(COUNTED, **ANSWERED) <= answered + KILLS * threads
     assert server.metric("bytepair_in_flight") == 0
     ended = [line for line in server.log if line["event"] == "a worker ended"]
@@ -169,7 +169,7 @@ def test_a_killed_worker_fails_no_call_and_loses_no_count(serve: Serve) -> None:
     assert ended[0]["replaced_in_seconds"] == 0
 
 
-def test_a_worker_that_dies_again_and_again_waits_longer_each_time(serve: Serve) -> None:
+def test_a_worker_that_dies_repeatedly_is_restarted_with_growing_delays(serve: Serve) -> None:
     server = serve(*TWO)
     kept = workers_of(server)[0]
     for deaths in range(1, 4):
@@ -184,7 +184,7 @@ def test_a_worker_that_dies_again_and_again_waits_longer_each_time(serve: Serve)
     assert kept in workers_of(server)
 
 
-def test_a_worker_that_gets_sigterm_drains_and_is_replaced(serve: Serve) -> None:
+def test_a_worker_that_receives_sigterm_drains_and_is_replaced(serve: Serve) -> None:
     server = serve(*TWO)
     os.kill(workers_of(server)[0], signal.SIGTERM)
     assert server.wait_for_log("stopped")["worker"] in (0, 1)
@@ -210,7 +210,7 @@ def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
 
 @contextmanager
 def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
-    """Counts that are computed by both workers while the block runs."""
+    """Counts that both workers compute during the block."""
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
     with connections(server) as channels:
         for channel in channels:
@@ -227,15 +227,15 @@ def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
 
 
 @pytest.mark.parametrize(("number", "times"), [(signal.SIGINT, 1), (signal.SIGHUP, 2)])
-def test_calls_of_every_worker_are_finished_before_the_server_ends(
+def test_running_calls_of_every_worker_are_finished_before_the_server_stops(
     serve: Serve, number: signal.Signals, times: int
 ) -> None:
-    """A terminal that closes may send SIGHUP twice, which is one request to drain."""
+    """Closing a terminal may send SIGHUP twice, which counts as one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
         server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
     with slow_calls(server) as calls:
         for time in range(times):
-            # As Ctrl-C does, which every process of a terminal gets.
+            # Ctrl-C signals every process of the terminal.
             for pid in (*workers_of(server), server.pid):
                 os.kill(pid, number)
             server.wait_for_log("caught a signal", times=time + 1, signal=number.name)
@@ -251,7 +251,7 @@ def test_calls_of_every_worker_are_finished_before_the_server_ends(
     assert "worker" not in server.log[-1]
 
 
-def test_a_second_signal_ends_the_grace_time_of_every_worker(serve: Serve) -> None:
+def test_a_second_signal_cuts_the_grace_time_of_every_worker_short(serve: Serve) -> None:
     server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "3600", environment=WITHOUT_CORE)
     with slow_calls(server) as calls:
         server.terminate()
@@ -272,14 +272,16 @@ def test_no_worker_outlives_its_supervisor(serve: Serve) -> None:
     socket.create_server((host, int(port))).close()
 
 
-def test_nor_one_that_was_killed_before_it_had_heard_all(serve: Serve) -> None:
-    """Then the other end gets a reset and not an end."""
+def test_workers_end_if_the_supervisor_is_killed_with_unread_messages(serve: Serve) -> None:
+    """The workers' connections are then reset instead of closed."""
     server = serve(*TWO)
     pids = workers_of(server)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(server.get, "/metrics")  # which asks both for what they know
+        asked = pool.submit(
+            server.get, "/metrics"
+        )  # asks both workers
         sleep(0.5)
         os.kill(server.pid, signal.SIGSTOP)
         for pid in pids:
@@ -291,7 +293,7 @@ def test_nor_one_that_was_killed_before_it_had_heard_all(serve: Serve) -> None:
 
 
 def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A server that is to end by itself."""
+    """Run a server that ends by itself."""
     flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "none", "--builtin-encodings")
     return subprocess.run(
         command(*flags, "r50k_base", "--allow-reference-backend", *TWO, *arguments),
@@ -304,15 +306,15 @@ def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.slow
-def test_the_supervisor_gives_up_where_no_worker_comes_to_serve() -> None:
+def test_the_supervisor_exits_if_no_worker_ever_serves() -> None:
     ended = start("--transport", "grpcio", GRPC_POLL_STRATEGY="there is no such strategy")
     assert ended.returncode == 3
     assert "no worker could start: the server ends" in ended.stderr
     assert '"event": "serving"' not in ended.stderr
 
 
-def test_ports_in_use_are_clear_errors(serve: Serve) -> None:
-    """Two servers of one user could share a port by SO_REUSEPORT, unnoticed."""
+def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:
+    """With SO_REUSEPORT two servers of one user could silently share a port."""
     server = serve(*TWO)
     for flag, name, address in (
         ("--grpc-address", "grpc_address", server.target),
@@ -343,7 +345,7 @@ def test_a_unix_socket_has_one_worker(serve: Serve, tmp_path: Path) -> None:
         ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
     ],
 )
-def test_a_container_s_share_of_the_processor_bounds_the_workers(
+def test_the_cpu_limit_of_a_container_bounds_the_workers(
     tmp_path: Path, files: dict[str, str], expected: int | None
 ) -> None:
     for name, text in files.items():
