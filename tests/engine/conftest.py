@@ -1,4 +1,4 @@
-"""Every test of the engine runs on both backends: the definition, and the native core."""
+"""Every test of the engine runs on both backends: the reference and the native core."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def load(backend: BackendName) -> Load:
-    """`get_encoding` on the backend of the test."""
+    """`get_encoding` with the backend of the test."""
     return lambda name: bytepair_engine.get_encoding(name, backend=backend)
 
 
 @pytest.fixture(params=bytepair_engine.list_encodings())
 def encoding(request: pytest.FixtureRequest, load: Load) -> Encoding:
-    """Every built-in encoding on the backend of the test."""
+    """Every built-in encoding, with the backend of the test."""
     return load(request.param)

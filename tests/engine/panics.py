@@ -1,9 +1,9 @@
 """A panic in the core is an ordinary exception of one call.
 
-    make panics
+make panics
 
-Needs a core that was built with a probe: bytes at which it panics. So it is no part of the suite;
-$BYTEPAIR_PROBED_CORE names the library.
+These tests need a core that was built with a probe, a string of bytes at which it panics, and so
+are not part of the suite. $BYTEPAIR_PROBED_CORE names the library.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PROBE = "panic, please"
 PROBE_ID = 60_000
 SECRET = "the secret of a user, and then "
 
-#: By size: with the interpreter's lock, without it, on several threads.
+#: By size: with the interpreter's lock, without it, and on several threads.
 TEXTS = [SECRET + PROBE, SECRET * 500 + PROBE, SECRET * 40_000 + PROBE]
 
 
 @pytest.fixture(scope="module")
 def encoding() -> Encoding:
-    """One with the probed core, and the probe as a special token."""
+    """An encoding of the probed core, with the probe as a special token."""
     name = "bytepair_engine._core"
     spec = importlib.util.spec_from_file_location(name, os.environ["BYTEPAIR_PROBED_CORE"])
     assert spec is not None
@@ -63,7 +63,7 @@ CALLS: dict[str, Call] = {
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{len(text)} bytes")
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_panic_is_an_exception_and_the_encoding_works_on(
+def test_a_panic_is_an_exception_and_the_encoding_stays_usable(
     encoding: Encoding, call: Call, text: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     good = text.replace(PROBE, "so on")
@@ -80,7 +80,7 @@ def test_a_panic_is_an_exception_and_the_encoding_works_on(
     assert "secret" not in said
 
 
-def test_calls_beside_one_that_panics_are_unharmed(encoding: Encoding) -> None:
+def test_calls_concurrent_with_a_panic_are_unaffected(encoding: Encoding) -> None:
     good = SECRET * 2_000
     expected = encoding.encode(good)
 
@@ -95,7 +95,7 @@ def test_calls_beside_one_that_panics_are_unharmed(encoding: Encoding) -> None:
         assert all(pool.map(work, range(60)))
 
 
-def test_a_panic_does_not_end_a_process_whose_standard_error_is_closed(encoding: Encoding) -> None:
+def test_a_panic_does_not_end_a_process_with_closed_standard_error(encoding: Encoding) -> None:
     kept = os.dup(2)
     os.close(2)
     try:
@@ -107,7 +107,7 @@ def test_a_panic_does_not_end_a_process_whose_standard_error_is_closed(encoding:
 
 
 @pytest.mark.parametrize("text", TEXTS[:2], ids=["on the event loop", "on a thread"])
-def test_a_caller_gets_nothing_but_a_request_id_and_the_server_goes_on(text: str) -> None:
+def test_a_caller_gets_only_a_request_id_and_the_server_continues(text: str) -> None:
     folder = Path(__file__).parents[1] / "support/with_probed_core"
     environment = {
         "PYTHONPATH": str(folder),

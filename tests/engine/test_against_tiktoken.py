@@ -1,4 +1,4 @@
-"""Ids equal tiktoken's: ordinary and special paths, on texts that are hard to split."""
+"""Ids equal tiktoken's, on the ordinary and special paths, for texts that are hard to split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_white_space, r
 from support.oracle import oracle
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING, encoding_name_for_model
 
-#: A text for each of many scripts, with punctuation, digits and line ends of its own.
+#: A text for each of many scripts, with its own punctuation, digits and line ends.
 SCRIPTS = [
     "It's the year 2024; we've counted 1,234,567 tokens (don't ask).\n\n\tNext paragraph.",
     "Größe, Straße, ÆØÅ — «déjà vu» l'été. Çocuğun İstanbul'daki ıslak şapkası.",
@@ -51,8 +51,8 @@ def test_random_texts(encoding: Encoding) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 def test_every_code_point(load: Load, name: str) -> None:
-    """Each alone and between letters, many in one text for speed: a line feed apart, which
-    each of these patterns splits from what follows it."""
+    """Test each code point alone and between letters, many in one text for speed. A line feed
+    separates them, which each of these patterns splits from the text after it."""
     encoding, tiktoken_encoding = load(name), oracle(name)
     step = 1 if encoding.backend == "native" else 16
     code_points = [chr(c) for c in range(0, 0x110000, step) if not 0xD800 <= c < 0xE000]
@@ -94,7 +94,7 @@ def test_every_string_of_three_hard_characters(load: Load, name: str) -> None:
 
 @pytest.mark.slow
 def test_special_paths(encoding: Encoding) -> None:
-    """Every choice of the two options, on texts that spell special tokens whole and cut."""
+    """Every choice of the two options, on texts with whole and truncated special tokens."""
     tiktoken_encoding = oracle(encoding.name)
     names = list(encoding.special_tokens)[:3]
     texts = [
@@ -118,7 +118,7 @@ def test_special_paths(encoding: Encoding) -> None:
 
 
 def test_disallowed_may_be_any_string(load: Load) -> None:
-    """As in tiktoken, where it is a plain search."""
+    """As in tiktoken, it is a plain search."""
     encoding = load("cl100k_base")
     with pytest.raises(ValueError, match="cat"):
         oracle("cl100k_base").encode("a cat", disallowed_special={"cat"})
@@ -152,19 +152,19 @@ def test_offsets(encoding: Encoding) -> None:
         assert (decoded, offsets) == (text, expected)
 
 
-def test_both_backends_have_the_oracles_unicode_version(encoding: Encoding) -> None:
-    """Letters of Unicode 16 and of Unicode 17, where a letter splits differently from what is
-    not yet assigned (rust-lang/regex #1387)."""
+def test_both_backends_have_the_unicode_version_of_the_oracle(encoding: Encoding) -> None:
+    """Letters of Unicode 16 and of Unicode 17, with which a letter splits differently from an
+    unassigned character (rust-lang/regex #1387)."""
     for letter in ("\u1c89", "\ua7cb", "\U00010940", "\ua7ce", "\U00011db0"):
         for text in (f"{letter}'s", f"1{letter}.", f".{letter}x\n", f"{letter}'LL{letter}"):
             assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text)
 
 
 def test_aliases() -> None:
-    """Every model and prefix that tiktoken names has its encoding, and none has another one."""
+    """Every model and prefix that tiktoken names has its encoding, and no other."""
     same = {"gpt2": "r50k_base"}  # two names of one encoding
     prefixes = {f"{prefix}*" for prefix in MODEL_PREFIX_TO_ENCODING}
-    own = {"ft:gpt-4.1*"}  # tiktoken gives them GPT-4's, by its prefix "ft:gpt-4"
+    own = {"ft:gpt-4.1*"}  # tiktoken matches these by its prefix "ft:gpt-4"
     assert aliases().keys() == MODEL_TO_ENCODING.keys() | prefixes | own
     for model in aliases().keys() - own:
         name = get_encoding(model).name

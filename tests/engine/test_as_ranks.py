@@ -1,5 +1,5 @@
-"""A pipeline becomes ranks only where that changes no id: small vocabularies of every shape, each
-asked about every short text."""
+"""A pipeline becomes a rank table only if no id changes: small vocabularies of every shape, with
+every short text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = [
 
 
 def by_rank(text: str, ranks: dict[bytes, int], pattern: str) -> list[int]:
-    """Step 3 of `reference`."""
+    """Step 3 of `reference`, literally."""
     ids = []
     for piece in split(text, pattern):
         data = piece.encode()
@@ -37,7 +37,7 @@ def by_rank(text: str, ranks: dict[bytes, int], pattern: str) -> list[int]:
 
 
 @pytest.mark.slow
-def test_ranks_give_the_ids_of_the_merges() -> None:
+def test_a_rank_table_gives_the_ids_of_the_merges() -> None:
     rng = random.Random(SEED)
     taken = refused = 0
     for _ in range(150):
@@ -58,10 +58,8 @@ def test_ranks_give_the_ids_of_the_merges() -> None:
     assert refused > 20
 
 
-def test_gpt2s_own_file_is_the_encoding_that_is_built_in(
-    backend: BackendName, tmp_path: Path
-) -> None:
-    """Written as tokenizer.json has it: a part of the vocabulary, to keep the test short."""
+def test_gpt2_s_own_file_equals_the_built_in_encoding(backend: BackendName, tmp_path: Path) -> None:
+    """A tokenizer.json with a part of the vocabulary, to keep the test short."""
     builtin = get_encoding("gpt2")
     size = 1500
     tokens = [builtin.decode_single_token_bytes(i) for i in range(size)]

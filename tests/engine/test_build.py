@@ -13,7 +13,7 @@ BUILD_BACKEND = Path(__file__).resolve().parents[2] / "engine" / "build_backend"
 
 
 def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
-    """pip's first question to the backend; there is no program at all on this PATH."""
+    """The first call that pip makes to the backend, with an empty PATH."""
     ask = "import bytepair_build; bytepair_build.get_requires_for_build_wheel()"
     asked = subprocess.run(
         [sys.executable, "-c", ask],
@@ -27,7 +27,7 @@ def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in asked.stderr
 
 
-def test_without_the_core_the_reference_takes_its_place() -> None:
+def test_without_the_core_the_reference_is_used() -> None:
     ask = """
 import bytepair_engine
 assert bytepair_engine.get_encoding("gpt2").backend == "reference"

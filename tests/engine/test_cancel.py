@@ -1,4 +1,4 @@
-"""Work that is cancelled ends soon, with one error, whichever backend does it."""
+"""Cancelled work ends soon, with one error, on both backends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CALLS: dict[str, Callable[[Encoding, str], Any]] = {
     "count_batch": lambda encoding, text: encoding.count_batch([text] * 2),
 }
 
-#: Texts by what the core does with them for long.
+#: Texts by the operation that the core spends its time on.
 LARGE = {
     "many pre-tokens": "naïve 日本語 x9 " * (2 * MIB),
     "one pre-token, in windows": "ab" * (8 * MIB),
@@ -39,7 +39,7 @@ def encoding(request: pytest.FixtureRequest) -> Encoding:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_work_of_a_scope_that_is_cancelled_is_not_begun(encoding: Encoding, call: str) -> None:
+def test_work_in_a_cancelled_scope_does_not_start(encoding: Encoding, call: str) -> None:
     scope = CancelScope()
     with scope:
         expected = CALLS[call](encoding, "hello world")
@@ -47,18 +47,18 @@ def test_work_of_a_scope_that_is_cancelled_is_not_begun(encoding: Encoding, call
         for text in ("", "hello world", "hello " * 4096):
             with pytest.raises(Cancelled):
                 CALLS[call](encoding, text)
-    assert CALLS[call](encoding, "hello world") == expected  # outside, nothing is cancelled
+    assert CALLS[call](encoding, "hello world") == expected  # outside of the scope
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_work_of_a_scope_whose_time_is_over_is_not_begun(encoding: Encoding, call: str) -> None:
+def test_work_in_an_expired_scope_does_not_start(encoding: Encoding, call: str) -> None:
     with CancelScope(seconds=0.0), pytest.raises(Cancelled):
         CALLS[call](encoding, "hello world")
     with CancelScope(seconds=3600.0):
         assert CALLS[call](encoding, "hello world") == CALLS[call](encoding, "hello world")
 
 
-def test_another_thread_s_scope_is_none_of_ours(encoding: Encoding) -> None:
+def test_a_scope_of_another_thread_does_not_cancel(encoding: Encoding) -> None:
     scope, entered, done = CancelScope(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -78,13 +78,13 @@ def test_another_thread_s_scope_is_none_of_ours(encoding: Encoding) -> None:
 
 
 def cancelled_after(encoding: Encoding, text: str, seconds: float) -> float:
-    """CPU seconds that `count` of a text went on for, where it was cancelled after some."""
+    """Return the CPU seconds that `count` took until it was cancelled."""
     scope = CancelScope()
     with scope:
         timer = threading.Timer(seconds, scope.cancel)
         timer.start()
         began = thread_time()
-        with suppress(Cancelled):  # it may have come to its end first
+        with suppress(Cancelled):  # it may finish first
             encoding.count(text)
         spent = thread_time() - began
         timer.join()
@@ -93,22 +93,22 @@ def cancelled_after(encoding: Encoding, text: str, seconds: float) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LARGE)
-def test_the_core_ends_in_the_middle_of_a_large_text(kind: str) -> None:
-    """Its own CPU time is compared with that of the whole text: no clock of the wall."""
+def test_the_core_stops_in_the_middle_of_a_large_text(kind: str) -> None:
+    """The CPU time is compared with that of the whole text; no wall clock is used."""
     encoding, text = get_encoding(NAME, backend="native", threads=1), LARGE[kind]
-    count = encoding.count(text)  # what is new to it takes longer
+    count = encoding.count(text)  # new text takes longer
     began = thread_time()
     assert encoding.count(text) == count
     whole = thread_time() - began
-    # More than once, as a machine with no time for the timer lets it go on.
+    # Retried, because on a busy machine the timer may be late.
     assert min(cancelled_after(encoding, text, 0.01) for _ in range(5)) < whole / 2
     with CancelScope(seconds=whole / 10), pytest.raises(Cancelled):
         encoding.count(text)
     assert encoding.count(text[: 64 * 1024]) > 0
-    assert encoding.count(text) == count  # nothing half-done was remembered
+    assert encoding.count(text) == count  # no partial result was cached
 
 
-def test_the_reference_ends_in_the_middle_of_one_pre_token() -> None:
+def test_the_reference_stops_in_the_middle_of_a_pre_token() -> None:
     encoding = get_encoding(NAME, backend="reference")
     began = perf_counter()
     cancelled_after(encoding, "ab" * 10_000, 0.01)
@@ -130,7 +130,7 @@ def test_answers_after_a_cancellation_are_right(encoding: Encoding) -> None:
         assert [encoding.encode(text) for text in texts] == expected
 
 
-def test_blocks_do_not_nest() -> None:
+def test_scopes_do_not_nest() -> None:
     with CancelScope(), pytest.raises(RuntimeError, match="nest"), CancelScope():
         pass
     with CancelScope():  # the outer block has ended

@@ -36,7 +36,7 @@ def test_fitted_chats_obey_the_laws(name: str, data: Any) -> None:
         turns = max(1, turns)
     pinned = data.draw(st.sets(st.integers(0, len(messages) - 1), max_size=1))
     if "mistral" in name or name == "gemma":
-        # These formats refuse chats whose roles do not alternate.
+        # These formats reject chats whose roles do not alternate.
         pinned, turns = set(), max(1, turns)
     given_chat: Any = {"encoding": encoding_for(name), "format": name}
     everything = count_chat(messages, **given_chat).count
@@ -66,18 +66,18 @@ def test_fitted_chats_obey_the_laws(name: str, data: Any) -> None:
     first_user = next(i for i, m in enumerate(messages) if m["role"] not in ("system", "developer"))
     heads = [*range(first_user)]
     assert pinned <= {*fitted.kept} >= {*heads}
-    # A call and its results stay together.
+    # A call and its results are kept or dropped together.
     for index, message in enumerate(messages):
         for call in message.get("tool_calls", ()):
             results = [i for i, m in enumerate(messages) if m.get("tool_call_id") == call["id"]]
             assert all((i in fitted.kept) == (index in fitted.kept) for i in results)
-    # After the head, what is kept and is not pinned begins with a user's message.
+    # After the head, the first kept message that is not pinned is a user's.
     users = [i for i, m in enumerate(messages) if m["role"] == "user"]
     if fitted.trimmed:
         free = [i for i in fitted.kept if i not in heads and _group(messages, i).isdisjoint(pinned)]
-        # Where that user is pinned, it is kept before them.
+        # If that user message is pinned, it is kept before the others.
         assert not free or max(i for i in users if i <= free[0]) in fitted.kept
-    # One more whole turn would be too much.
+    # One more whole turn would exceed the budget.
     before = [i for i in users if i not in fitted.kept]
     if fitted.trimmed and before and fitted.kept != [*range(len(messages))]:
         more = [i for i in range(len(messages)) if i in fitted.kept or i >= before[-1]]
@@ -91,7 +91,7 @@ def test_fitted_chats_obey_the_laws(name: str, data: Any) -> None:
 
 @quick
 @given(data=st.data())
-def test_texts_alone_are_fitted_as_the_chat_is(data: Any) -> None:
+def test_fit_texts_agrees_with_fit_chat(data: Any) -> None:
     roles = st.sampled_from(["system", "developer", "user", "user", "assistant", "tool"])
     pairs = data.draw(st.lists(st.tuples(roles, st.none() | words), min_size=1, max_size=8))
     encoding, chosen = encoding_for("openai-chat"), get_chat_format("openai-chat")
@@ -118,7 +118,7 @@ def test_texts_alone_are_fitted_as_the_chat_is(data: Any) -> None:
 
 
 def _group(messages: Any, index: int) -> set[int]:
-    """The indices of a message's call and its results."""
+    """Return the indices of a message's call and its results."""
     ids = {messages[index].get("tool_call_id")} | {
         call["id"] for call in messages[index].get("tool_calls", ())
     }
@@ -142,7 +142,7 @@ def test_pinned_turns_stay_and_the_budget_is_returned() -> None:
     assert (refused.value.needed, refused.value.budget) == (13, 12)
 
 
-def test_a_refill_drops_more_at_once() -> None:
+def test_a_low_refill_percent_drops_more_at_once() -> None:
     given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
     messages = chat(*["word"] * 20)
     assert len(fit_chat(messages, 63, **given_chat).kept) == 12
@@ -161,7 +161,7 @@ def test_a_refill_drops_more_at_once() -> None:
         ("refill_percent", 101),
     ],
 )
-def test_options_outside_their_range_are_refused(option: str, value: Any) -> None:
+def test_options_out_of_range_are_rejected(option: str, value: Any) -> None:
     given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
     with pytest.raises(InvalidOption, match=option):
         fit_chat(chat("a"), 10, **given_chat, **{option: value})

@@ -1,4 +1,4 @@
-"""Chat formats beside published cases: openai/harmony's own, and the cookbook's counts."""
+"""Chat formats against published cases: openai/harmony's own, and the cookbook's counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HARMONY = json.loads((Path(__file__).parents[1] / "vectors" / "chat" / "harmony.
     "cases"
 ]
 
-#: The conversation and the tool of openai/openai-cookbook's notebook on counting, MIT.
+#: The conversation and the tool of openai/openai-cookbook's notebook on counting (MIT).
 COOKBOOK = [
     {"role": "system", "content": "You are a helpful, pattern-following assistant that translates "
      "corporate jargon into plain English."},
@@ -77,7 +77,7 @@ def test_harmony_renders_its_own_cases(case: dict[str, Any]) -> None:
     assert found.ids == encoding.encode(case["text"], allowed_special="all")
 
 
-def test_harmony_puts_tools_where_its_developer_content_has_them() -> None:
+def test_harmony_renders_tools_in_the_developer_message() -> None:
     encoding = get_encoding("o200k_harmony")
     (case,) = (c for c in HARMONY if c["name"] == "test_render_functions_with_parameters")
     system, developer, user = json.loads(json.dumps(case["messages"]))
@@ -148,13 +148,13 @@ def test_cookbook_tools_are_an_estimate(encoding: str, count: int) -> None:
     assert (found.count, found.accuracy) == (count, "estimate")
 
 
-def test_a_format_that_only_counts_gives_no_ids() -> None:
+def test_a_format_that_only_counts_returns_no_ids() -> None:
     with pytest.raises(InvalidOption, match="format"):
         encode_chat(COOKBOOK, encoding=get_encoding("o200k_base"), format="openai-chat")
 
 
 @pytest.mark.parametrize("name", list_chat_formats())
-def test_a_format_refuses_an_encoding_without_its_tokens(name: str) -> None:
+def test_a_format_rejects_an_encoding_without_its_tokens(name: str) -> None:
     chosen = get_chat_format(name)
     if not chosen.controls <= {"<s>", "</s>"}:
         with pytest.raises(ChatFormatMismatch) as refused:
@@ -168,7 +168,7 @@ def test_there_is_no_fallback_format() -> None:
     assert refused.value.known == tuple(list_chat_formats())
 
 
-def test_fingerprints_tell_formats_apart() -> None:
+def test_formats_have_different_fingerprints() -> None:
     prints = {get_chat_format(name).fingerprint for name in list_chat_formats()}
     assert len(prints) == len(list_chat_formats())
     assert all(p.startswith("sha256:") and len(p) == 71 for p in prints)
@@ -201,7 +201,7 @@ def test_fingerprints_tell_formats_apart() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_chat_that_cannot_be_said_names_its_fault(
+def test_a_chat_that_cannot_be_rendered_is_an_error(
     message: dict[str, Any], field: str, rule: str
 ) -> None:
     chat = [{"role": "user", "content": "fine"}, message]

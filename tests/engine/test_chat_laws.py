@@ -26,7 +26,7 @@ quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCh
 
 
 def schema(text: str) -> dict[str, Any]:
-    """A tool with the same text in every place that a tool has."""
+    """Return a tool with the same text in each of its fields."""
     properties = {f"p{text}": {"type": "string", "description": text, "enum": [text]}}
     parameters = {"type": "object", "properties": properties, "title": text}
     function = {"name": f"n{text}", "description": text, "parameters": parameters}
@@ -45,7 +45,7 @@ def drawn(data: Any, chat: Any) -> Any:
 @pytest.mark.parametrize("name", ENCODING_FORMATS)
 @quick
 @given(data=st.data())
-def test_control_tokens_depend_on_structure_alone(name: str, data: Any) -> None:
+def test_control_tokens_depend_on_the_structure_only(name: str, data: Any) -> None:
     encoding = encoding_for(name)
     chat = data.draw(structures(name))
     has_tools = get_chat_format(name).tools and data.draw(st.booleans())
@@ -66,7 +66,7 @@ def test_control_tokens_depend_on_structure_alone(name: str, data: Any) -> None:
 @pytest.mark.parametrize("name", ENCODING_FORMATS)
 @quick
 @given(data=st.data())
-def test_counts_are_those_of_the_ids_and_add_up(name: str, data: Any) -> None:
+def test_counts_equal_the_number_of_ids_and_add_up(name: str, data: Any) -> None:
     encoding = encoding_for(name)
     messages = drawn(data, data.draw(structures(name)))
     tools = [schema(data.draw(texts))] if get_chat_format(name).tools else None
@@ -79,7 +79,7 @@ def test_counts_are_those_of_the_ids_and_add_up(name: str, data: Any) -> None:
     parts = (*counted.message_counts, counted.tools_count, counted.frame_count)
     assert sum(parts) == counted.count
     assert len(counted.message_counts) == len(messages) == len(encoded.message_spans)
-    # The segments are what the ids are of, and decode to the plain rendering.
+    # The segments give the ids, and decode to the plain rendering.
     ids: list[int] = []
     for segment in encoded.segments:
         if isinstance(segment, Control):
@@ -98,7 +98,7 @@ def test_counts_are_those_of_the_ids_and_add_up(name: str, data: Any) -> None:
 @pytest.mark.parametrize("name", list_chat_formats())
 @quick
 @given(data=st.data())
-def test_texts_alone_are_counted_as_the_chat_is(name: str, data: Any) -> None:
+def test_count_texts_agrees_with_count_chat(name: str, data: Any) -> None:
     encoding, chosen = encoding_for(name), get_chat_format(name)
     roles = st.sampled_from(["user", "assistant", *chosen.roles, "nobody", ""])
     pairs = data.draw(st.lists(st.tuples(roles, st.none() | texts), max_size=4))
@@ -143,12 +143,12 @@ def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str
     text = {"type": "text", "text": "hello"}
     plain = count([text])
     more = count([text, {"type": "counted_tokens", "tokens": 85}])
-    # Text ends at a part: what was one text there may be two.
+    # Text ends at a part, so a single text may become two.
     assert 85 <= more.count - plain.count <= 86
     assert more.accuracy == "estimate"
 
 
-def test_runs_are_one_text_and_pieces_are_not() -> None:
+def test_runs_are_one_text_and_parts_are_not() -> None:
     chat = [{"role": "user", "content": "\nhi"}]
     joined = encode_chat(chat, encoding=encoding_for("chatml"), format="chatml")
     pieces = encode_chat(chat, encoding=encoding_for("llama3"), format="llama3")

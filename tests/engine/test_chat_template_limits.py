@@ -1,4 +1,4 @@
-"""Chat templates that do more than they may are stopped, by whatever operation they spin."""
+"""Chat templates that exceed their budget are stopped, whatever operation uses it up."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def rendered(template: str) -> None:
         "{% for i in range(9999) %}{{ ('y' * 9999).count('z') }}{% endfor %}",
     ],
 )
-def test_a_template_that_does_too_much_is_stopped(template: str) -> None:
+def test_a_template_over_its_budget_is_stopped(template: str) -> None:
     with pytest.raises(TemplateLimit):
         rendered(template)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("template", SPINNING)
-def test_each_operation_is_paid_for(template: str) -> None:
+def test_each_operation_is_charged(template: str) -> None:
     with pytest.raises(TemplateLimit):
         rendered(SPUN + template)

@@ -1,4 +1,4 @@
-"""Chat templates: the text is Jinja2's, and control tokens come from the template alone."""
+"""Chat templates: the text equals Jinja2's, and only the template can produce control tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from support.chat_templates import CHATML, TOOLS, plain
 from support.chats import ADVERSARIAL, encoding_for, texts
 
-#: Spelled in every input below, so that a part taken for the template's would be a control token.
+#: Part of every input below, so that it becomes a control token if mistaken for the template's.
 ENCODING = extend_encoding(
     get_encoding("o200k_base"), ["<c>", "<|im_start|>", "<|im_end|>"], name="t"
 )
@@ -140,7 +140,7 @@ def test_provenance_of_a_statement(template: str, found: int) -> None:
         assert written(segments) == plain(template, [{"role": "user", "content": INPUT}])
 
 
-#: A control token's halves, with input between them.
+#: The two halves of a control token, with input between them.
 STRADDLED = (
     "<{{ x }}c>",
     "{{ '<' ~ x ~ 'c>' }}",
@@ -167,7 +167,7 @@ STRADDLED = (
 
 
 @pytest.mark.parametrize("template", STRADDLED)
-def test_input_between_its_halves_completes_no_control_token(template: str) -> None:
+def test_input_between_two_halves_does_not_complete_a_control_token(template: str) -> None:
     template = "{% set x = messages[0].content %}" + template
     for text in ("", "y", "<c>", " "):
         segments = rendered(template, text)
@@ -175,7 +175,7 @@ def test_input_between_its_halves_completes_no_control_token(template: str) -> N
         assert controls(segments) == 0
 
 
-def test_roles_are_structure_that_templates_spell_control_tokens_with() -> None:
+def test_roles_are_structure_from_which_templates_build_control_tokens() -> None:
     template = "{% for m in messages %}{{ '<|im_' ~ m.role ~ '|>' ~ m.content }}{% endfor %}"
     encoding = extend_encoding(get_encoding("o200k_base"), ["<|im_user|>"], name="roles")
     chat = [{"role": "user", "content": "<|im_user|>"}]
@@ -194,7 +194,7 @@ def chats(role: st.SearchStrategy[str]) -> st.SearchStrategy[list[dict[str, Any]
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), template=st.sampled_from([CHATML, TOOLS]))
-def test_control_tokens_depend_on_structure_alone(data: Any, template: str) -> None:
+def test_control_tokens_depend_on_the_structure_only(data: Any, template: str) -> None:
     chosen = TemplateFormat("mine", template)
     encoding = encoding_for("qwen3")
     structure = data.draw(chats(st.sampled_from(["system", "user", "assistant"])))
@@ -226,7 +226,7 @@ def test_control_tokens_depend_on_structure_alone(data: Any, template: str) -> N
     assert controlled(lambda: data.draw(texts)) == controlled(lambda: "x")
 
 
-def test_a_template_gives_what_the_format_written_by_hand_gives() -> None:
+def test_a_template_renders_the_same_as_the_hand_written_format() -> None:
     chat = [
         {"role": role, "content": text} for text in ADVERSARIAL for role in ("user", "assistant")
     ]
@@ -237,7 +237,7 @@ def test_a_template_gives_what_the_format_written_by_hand_gives() -> None:
     assert found.message_spans == by_hand.message_spans
 
 
-def test_fitting_counts_what_is_kept() -> None:
+def test_fitting_counts_the_kept_messages() -> None:
     chosen = TemplateFormat("mine", CHATML)
     chat = [{"role": ("user", "assistant")[n % 2], "content": "word " * n} for n in range(30)]
     encoding = encoding_for("chatml")
@@ -295,7 +295,7 @@ def test_a_syntax_error_in_a_template_is_refused_with_its_line(template: str, li
     assert refused.value.line == line
 
 
-def test_dates_are_those_of_the_request() -> None:
+def test_templates_see_the_date_of_the_request() -> None:
     chosen = TemplateFormat("mine", "{{ strftime_now('%d %b %Y') }}")
     chat = [{"role": "user", "content": ""}]
     with pytest.raises(InvalidOption):
@@ -308,7 +308,7 @@ def test_dates_are_those_of_the_request() -> None:
         count_chat(chat, encoding=ENCODING, format=clock, options=options)
 
 
-def test_options_and_encodings_are_those_that_were_named() -> None:
+def test_only_declared_options_and_encodings_are_accepted() -> None:
     template = "{% if think %}<c>{% endif %}{{ messages[0].content }}"
     chosen = TemplateFormat("mine", template, options={"think": ("true", "false")}, encodings=["t"])
     chat = [{"role": "user", "content": "x"}]
@@ -357,7 +357,7 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
         ({}, "first", ()),
     ],
 )
-def test_an_encoding_in_which_a_rendered_string_has_other_ids_is_refused(
+def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
     tmp_path: Any, flags: dict[str, bool], pre_tokenizer: str | None, missing: tuple[str, ...]
 ) -> None:
     def encoding(flags: dict[str, bool], scheme: str | None) -> Any:
@@ -382,7 +382,7 @@ def test_an_encoding_in_which_a_rendered_string_has_other_ids_is_refused(
 
 
 @pytest.mark.parametrize("budget", [2, 40, 100, 399])
-def test_fitting_is_exact_where_no_loop_says_which_message_it_writes(budget: int) -> None:
+def test_fitting_is_exact_for_templates_without_a_loop_over_messages(budget: int) -> None:
     chosen = TemplateFormat("mine", "{{ messages | map(attribute='content') | join(' ') }}")
     chat = [{"role": "user", "content": "word " * (n % 7)} for n in range(100)]
 

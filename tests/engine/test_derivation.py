@@ -1,4 +1,4 @@
-"""How tokens are merged: trees that spell their token, by the merges of the vocabulary."""
+"""Merge trees: they spell their token, by the merges of the vocabulary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def leaves(part: Part) -> list[bytes]:
     return leaves(part.left) + leaves(part.right)
 
 
-def test_the_tree_of_the_toy() -> None:
+def test_the_tree_of_the_toy_encoding() -> None:
     derivations = Derivations(model_of(toy()))
     [tree] = derivations.of(b"aab")
     assert (tree.spelling, tree.id, tree.order) == (b"aab", 258, 258)
@@ -31,7 +31,7 @@ def test_the_tree_of_the_toy() -> None:
     assert derivations.of(b"") == []
 
 
-def test_a_token_that_merging_does_not_make() -> None:
+def test_a_token_that_merging_does_not_produce() -> None:
     """The example of `reference`: a b c d becomes a bc d, and stops."""
     tokens = {bytes([byte]): byte for byte in range(256)} | {b"bc": 256, b"abcd": 257}
     derivations = Derivations(Model(tokens=tokens, rule=Ranks(), units="bytes"))
@@ -43,7 +43,7 @@ def test_a_token_that_merging_does_not_make() -> None:
     assert not Derivations(Model(tokens=tokens, rule=Ranks(), units="bytes")).makes(long)
 
 
-def test_trees_are_what_the_definition_merges() -> None:
+def test_trees_follow_the_definition() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     encoding = get_encoding("cl100k_base")
@@ -66,8 +66,8 @@ def token_order(part: Part) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_token_that_was_trained_is_made(kind: str, tmp_path: Path) -> None:
-    """Also where units have a prefix or a suffix: no two pairs of a training make one token."""
+def test_every_trained_token_is_reachable(kind: str, tmp_path: Path) -> None:
+    """Also if units have a prefix or a suffix: no two pairs of a training give the same token."""
     file = tmp_path / "made.json"
     file.write_bytes(made(kind))
     model = model_of(load_encoding(EncodingSpec(name="made", file=file)))
@@ -80,7 +80,7 @@ def test_every_token_that_was_trained_is_made(kind: str, tmp_path: Path) -> None
     assert unmade == []
 
 
-def test_pieces_of_sentencepiece_are_made_by_score(tmp_path: Path) -> None:
+def test_pieces_of_sentencepiece_are_merged_by_score(tmp_path: Path) -> None:
     file = tmp_path / "a.model"
     file.write_bytes(trained("llama"))
     model = model_of(load_encoding(EncodingSpec(name="a", file=file)))

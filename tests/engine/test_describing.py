@@ -1,4 +1,4 @@
-"""What one token is: the same for a vocabulary that is looked up and for a copy of it."""
+"""Descriptions of a token are the same for a vocabulary and for a copy of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.tokenizer_json import made
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "o200k_base"])
-def test_a_table_of_ranks_is_not_copied(name: str) -> None:
+def test_a_rank_table_is_not_copied(name: str) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     encoding = get_encoding(name)
@@ -59,7 +59,7 @@ def test_other_formats_have_kinds_and_orders(tmp_path: Path, file: str, order: s
     assert kinds >= {"token"} | (set() if is_json else {"byte"})
 
 
-def test_parts_in_the_order_in_which_they_merge() -> None:
+def test_parts_are_listed_in_the_order_of_merging() -> None:
     encoding = get_encoding("r50k_base")
     parts = Describer(encoding).describe(encoding.encode_single_token(" hello")).parts
     states = [part.spelling for part, left, _ in flat(parts) if left is None]

@@ -1,4 +1,4 @@
-"""The format of a file comes from its content, and an error from its declaration."""
+"""The format of a file is detected from its content. Errors name the declaration."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_a_file_of_another_kind_is_named_in_the_error(data: bytes, problem: str)
     assert caught.value.remedy
 
 
-def test_values_are_counted_before_they_cost_memory() -> None:
-    """Python's objects for these eight megabytes would take most of a gigabyte."""
+def test_values_are_counted_before_they_use_memory() -> None:
+    """As Python objects, these eight megabytes would take most of a gigabyte."""
     started = time.process_time()
     with pytest.raises(VocabularyError, match=f"more than {MAX_VALUES} values"):
         read_json(b"[" + b"0," * (MAX_VALUES + 1) + b"0]", "a", "shrink it")
@@ -83,11 +83,11 @@ def ranks(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_name_decides_nothing(ranks: Path) -> None:
+def test_the_name_of_a_file_does_not_decide_its_format(ranks: Path) -> None:
     assert load_encoding(EncodingSpec(name="r", file=ranks, pattern="gpt2")).n_vocab == 256
 
 
-def test_a_declared_format_must_be_the_files(ranks: Path) -> None:
+def test_a_declared_format_must_be_that_of_the_file(ranks: Path) -> None:
     with pytest.raises(VocabularyError, match="a rank file in tiktoken's format, and the decl"):
         load_encoding(EncodingSpec(name="r", file=ranks, format="tokenizer.json"))
     with pytest.raises(VocabularyError, match="no pattern is given, and the file, a rank file"):
@@ -115,7 +115,7 @@ def test_a_fingerprint_covers_pattern_and_special_tokens(ranks: Path, tmp_path: 
         load_encoding(EncodingSpec.from_mapping("r", extended, tmp_path))
 
 
-def test_the_parsed_document_is_handed_on() -> None:
+def test_a_parsed_document_is_not_parsed_again() -> None:
     found = detect(json.dumps({"config": {}, "vocab": []}).encode(), "a")
     assert found.root is not None
     assert found.root["config"].path == "config"

@@ -1,4 +1,4 @@
-"""The laws that hold for every encoding and text, and the typed errors outside their domain."""
+"""Laws of every encoding and text, and typed errors for arguments outside of their domain."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def utf16_units(text: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 @given(text=texts)
-def test_every_way_to_encode_agrees(name: str, text: str) -> None:
+def test_all_methods_of_encoding_agree(name: str, text: str) -> None:
     for backend in BACKENDS:
         encoding = get_encoding(name, backend=backend)
         free: dict[str, Any] = {"disallowed_special": ()}
@@ -96,8 +96,8 @@ def test_empty_text(encoding: Encoding) -> None:
 @pytest.mark.parametrize(
     ("text", "offset"), [("\ud800", 0), ("é\udfff", 2), ("a" * 5000 + "\udc80x", 5000)]
 )
-def test_lone_surrogates_are_refused(encoding: Encoding, text: str, offset: int) -> None:
-    """tiktoken's core.py makes U+FFFD of them silently."""
+def test_lone_surrogates_are_rejected(encoding: Encoding, text: str, offset: int) -> None:
+    """tiktoken's core.py silently replaces them by U+FFFD."""
     calls: list[Callable[[str], object]] = [
         encoding.encode,
         encoding.encode_ordinary,
@@ -126,8 +126,8 @@ def test_lone_surrogates_are_refused(encoding: Encoding, text: str, offset: int)
         (("é" * 9000).encode() + b"\xed\xa0\x80", 18000),
     ],
 )
-def test_bytes_that_are_no_utf8_are_refused(encoding: Encoding, data: bytes, offset: int) -> None:
-    """Cut off, longer than need be, a surrogate; also where counting could stop before."""
+def test_bytes_that_are_not_utf8_are_rejected(encoding: Encoding, data: bytes, offset: int) -> None:
+    """Truncated, overlong, or a surrogate; also if counting could stop before."""
     calls: list[Callable[[bytes], object]] = [
         encoding.encode_packed,
         encoding.count,
@@ -149,8 +149,8 @@ def test_values_other_than_text_are_refused(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, 2**31, 2**32 - 1, 2**32, 2**64, -(2**63)])
-def test_ids_that_do_not_exist(encoding: Encoding, bad: int) -> None:
-    """vLLM #24159, #21951: id -1 and id 4294967295 were a 500."""
+def test_unknown_ids_are_rejected(encoding: Encoding, bad: int) -> None:
+    """vLLM #24159, #21951: id -1 and id 4294967295 gave a 500."""
     for call in (encoding.decode, encoding.decode_bytes):
         with pytest.raises(UnknownTokenId) as caught:
             call([encoding.encode_ordinary("a")[0], bad])
@@ -159,8 +159,8 @@ def test_ids_that_do_not_exist(encoding: Encoding, bad: int) -> None:
         encoding.decode_single_token_bytes(bad)
 
 
-def test_a_hole_in_the_ids(load: Load) -> None:
-    """p50k_base has no ordinary token 50256, and cl100k_base none between its special ones."""
+def test_a_gap_in_the_ids(load: Load) -> None:
+    """p50k_base has no ordinary token 50256, and cl100k_base no token between its special ones."""
     assert load("p50k_base").decode([50256]) == "<|endoftext|>"
     for name, hole in (("cl100k_base", 100256), ("cl100k_base", 100261), ("o200k_base", 200000)):
         with pytest.raises(UnknownTokenId):
@@ -175,7 +175,7 @@ def test_ids_of_other_types(encoding: Encoding) -> None:
             encoding.decode(bad)  # type: ignore[arg-type]
 
 
-def test_decoding_what_is_not_utf8(load: Load) -> None:
+def test_decoding_bytes_that_are_not_utf8(load: Load) -> None:
     encoding = load("cl100k_base")
     euro = [encoding.encode_single_token(bytes([b])) for b in "€".encode()]
     x = encoding.encode_single_token("x")
@@ -190,8 +190,8 @@ def test_decoding_what_is_not_utf8(load: Load) -> None:
 
 
 @given(st.lists(st.integers(0, 255), max_size=12))
-def test_decoding_any_bytes_is_decoding_their_bytes(values: list[int]) -> None:
-    """One U+FFFD for each maximal subpart, which is Python's rule and the WHATWG's."""
+def test_decoding_ids_equals_decoding_their_bytes(values: list[int]) -> None:
+    """One U+FFFD for each maximal subpart, the rule of Python and the WHATWG."""
     data = bytes(values)
     for backend in BACKENDS:
         encoding = get_encoding("r50k_base", backend=backend)
@@ -199,7 +199,7 @@ def test_decoding_any_bytes_is_decoding_their_bytes(values: list[int]) -> None:
         assert encoding.decode(ids) == data.decode(errors="replace")
 
 
-def test_options_outside_their_domain(load: Load) -> None:
+def test_options_outside_their_domain_are_rejected(load: Load) -> None:
     encoding = load("r50k_base")
     with pytest.raises(InvalidOption):
         encoding.count("x", limit=-1)
@@ -209,7 +209,7 @@ def test_options_outside_their_domain(load: Load) -> None:
         encoding.encode(b"x")  # type: ignore[arg-type]
 
 
-def test_a_limit_that_no_text_has(encoding: Encoding) -> None:
+def test_a_limit_larger_than_any_text(encoding: Encoding) -> None:
     for limit in (2**31, 2**63 - 1, 2**63, 2**64, 10**30):
         assert encoding.count("one two", limit=limit) == 2
         assert encoding.count_batch(["", "one two"], limit=limit) == [0, 2]
@@ -245,11 +245,11 @@ def test_an_unknown_name_is_never_guessed(name: str) -> None:
     assert "cl100k_base" in str(caught.value)
 
 
-def test_an_encoding_cannot_be_changed(load: Load) -> None:
+def test_encodings_are_immutable(load: Load) -> None:
     encoding = load("r50k_base")
     with pytest.raises(TypeError):
         encoding.special_tokens["x"] = 1  # type: ignore[index]
     for attribute in ("name", "fingerprint", "backend", "n_vocab", "anything"):
-        # CPython 3.11 raises TypeError for what is no field of a frozen dataclass with slots.
+        # CPython 3.11 raises TypeError for unknown fields of a frozen dataclass with slots.
         with pytest.raises((AttributeError, TypeError)):
             setattr(encoding, attribute, "x")

@@ -1,4 +1,4 @@
-"""The fingerprint: pinned for what the industry bills by, and changed by any difference."""
+"""Fingerprints: pinned for the published encodings, and changed by any difference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_builtin_encodings_have_their_pinned_fingerprint(encoding: Encoding) -> 
     assert encoding.fingerprint == GOLDEN[encoding.name]
 
 
-def test_the_hashed_text_is_the_documented_one() -> None:
+def test_the_hashed_content_is_the_documented_one() -> None:
     data = (
         b"bytepair fingerprint 1\n"
         + pack("<Q", 4) + b"rank" + pack("<Q", 4) + b"none" + pack("<Q", 3) + b".+a"
@@ -33,7 +33,7 @@ def test_the_hashed_text_is_the_documented_one() -> None:
     assert got == f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def test_every_part_counts() -> None:
+def test_every_part_changes_the_fingerprint() -> None:
     base = ({b"a": 0, b"b": 1}, "p", {"<s>": 2})
     variants = [
         fingerprint(*base),

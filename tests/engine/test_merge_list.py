@@ -1,4 +1,4 @@
-"""The core reads lists of merges as Python does."""
+"""The core parses lists of merges as Python does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names with patterns, held to a definition by `fnmatch`, and the published names of models."""
+"""Names with patterns, compared with a definition by `fnmatch`, and the published model names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ letters = st.text("ab", max_size=5)
 patterns = st.text("ab*", min_size=1, max_size=5).filter(lambda text: "*" in text)
 tables = st.dictionaries(letters | patterns, st.sampled_from("xyz"), max_size=6)
 
-#: Every name of at most five letters. What overlaps does so on one of ten, at most.
+#: Every name of at most five letters. Overlapping patterns match one of at most ten.
 SHORT = ["".join(each) for size in range(6) for each in product("ab", repeat=size)]
 
 
@@ -24,9 +24,7 @@ def weight(pattern: str) -> int:
 
 
 @given(tables, letters)
-def test_an_exact_name_counts_first_and_then_the_longest_pattern(
-    table: dict[str, str], name: str
-) -> None:
+def test_an_exact_name_wins_and_then_the_longest_pattern(table: dict[str, str], name: str) -> None:
     fitting = [each for each in table if "*" in each and fnmatchcase(name, each)]
     most = max(map(weight, fitting), default=0)
     expected: set[str | None] = {table[each] for each in fitting if weight(each) == most}
@@ -51,7 +49,7 @@ def test_a_table_without_a_tie_gives_each_name_one_encoding(table: dict[str, str
 
 
 def test_a_hostile_name_matches_nothing() -> None:
-    """A pattern with many stars costs what the name's length says, and that is bounded."""
+    """The cost of a pattern with many stars is bounded by the length of the name."""
     names = Names({"a*" * 60 + "b": "x"})
     assert names.find("a" * MAX_CHARACTERS) is None
     assert names.find("a" * (MAX_CHARACTERS - 1) + "b") == "x"
@@ -66,7 +64,7 @@ def test_a_hostile_name_matches_nothing() -> None:
         ("gpt-oss-120b", "o200k_harmony"),
         ("ft:gpt-4o-mini-2024-07-18:org::id", "o200k_base"),
         ("ft:gpt-4-0613:org::id", "cl100k_base"),
-        # tiktoken has no prefix for it, and counts by GPT-4's encoding.
+        # tiktoken has no prefix for it, and counts with GPT-4's encoding.
         ("ft:gpt-4.1-mini-2025-04-14:org::id", "o200k_base"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What only the native core has: scanners, the proof of whole pre-tokens, bounded memory."""
+"""Features of the native core only: scanners, whole pre-tokens, bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.hard_text import HARD_CHARACTERS, random_texts
 
 BYTES = _core.RankTable.from_items((bytes([byte]), byte) for byte in range(256))
 
-#: Its blocks are of this many bytes.
+#: Size of its blocks in bytes.
 BLOCK = 64
 
 
@@ -38,8 +38,8 @@ def test_scanners_split_as_the_reference(name: str) -> None:
         assert core.split(text) == split(text, PATTERNS[name]), text
 
 
-def test_punctuation_among_kana_ends_where_the_kana_end() -> None:
-    """DeepSeek isolates Han and kana first, so that a line end is never in a piece with them."""
+def test_punctuation_among_kana_is_split_from_the_line_end() -> None:
+    """DeepSeek isolates Han and kana first, so no piece contains both them and a line end."""
     core = _core_of(PATTERNS["deepseek_v3"])
     characters = "\u30a0\u30fb\u309b\u3040\u30ff\u4e00\u9fa5\u9fa6\u3001.a1 \n\r\u0301"
     for size in (1, 2, 3):
@@ -60,8 +60,9 @@ def test_scanners_split_as_the_reference_at_every_alignment(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
-def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
-    """`backends/reference.py` says so: looking whole pre-tokens up changes nothing for them."""
+def test_every_built_in_token_merges_to_itself(name: str) -> None:
+    """`backends/reference.py` states this: looking whole pre-tokens up does not change their
+    ids."""
     encoding = bytepair_engine.get_encoding(name, backend="native")
     core = _core.Bpe(
         _core.RankTable.from_items(
@@ -75,7 +76,7 @@ def test_every_token_of_the_built_in_tables_merges_to_itself(name: str) -> None:
     assert core.unreachable_ids() == []
 
 
-def test_without_a_cache_and_with_a_small_one_the_ids_are_the_same() -> None:
+def test_the_cache_does_not_change_the_ids() -> None:
     table = _core.RankTable.from_items([*BYTES.items(), (b"ab", 256), (b"abc", 257)])
     texts = list(random_texts(random.Random(1), [b"ab", b"abc", b"cb"], 200))
     every = [
@@ -97,14 +98,14 @@ def test_more_threads_than_scratch_buffers() -> None:
 
 
 @pytest.mark.parametrize("bad", [True, 1.0, "1", None])
-def test_an_id_is_an_integer_and_nothing_else(bad: object) -> None:
+def test_only_integers_are_ids(bad: object) -> None:
     encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
     with pytest.raises(TypeError):
         encoding.decode([1, bad])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("bad", [-1, 2**31, 2**32, 2**32 + 1, 2**70, -(2**70), 100256])
-def test_an_unknown_id_is_named_with_its_place(bad: int) -> None:
+def test_an_unknown_id_is_reported_with_its_index(bad: int) -> None:
     encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")
     with pytest.raises(bytepair_engine.UnknownTokenId) as caught:
         encoding.decode([1, 2, bad, -5])

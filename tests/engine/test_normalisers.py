@@ -1,4 +1,4 @@
-"""Normalisers against those of `tokenizers`: every code point, and what combines."""
+"""Normalisers against those of `tokenizers`: every code point, and combining sequences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_code_point(name: str) -> None:
 
     def normal(text: str) -> str:
         if isinstance(ours, UnicodeForm):
-            return unicode_form(text, ours.form)  # without the places, which take long
+            return unicode_form(text, ours.form)  # without the origins, which are slow
         return normalise_text(text, [ours])
 
     characters = every_character()
@@ -41,7 +41,7 @@ def test_every_code_point(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["NFC", "NFD", "NFKC", "NFKD"])
 def test_characters_that_combine(name: str) -> None:
-    """In any order: marks, what decomposes, the halves of Hangul, and half-width marks."""
+    """In any order: marks, decomposable characters, the parts of Hangul, and half-width marks."""
     ours, theirs = STEPS[name]
     rng = random.Random(SEED)
     combining = [

@@ -1,4 +1,4 @@
-"""Patterns of Oniguruma against Oniguruma itself, as `tokenizers` carries it."""
+"""Oniguruma patterns against Oniguruma itself, which `tokenizers` contains."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def ours(pattern: str, text: str) -> list[str]:
 
 
 def blocks() -> list[str]:
-    """Every character, in texts of some length."""
+    """Return every character, in texts of some length."""
     text = "".join(every_character())
     return [text[start : start + 8192] for start in range(0, len(text), 8192)]
 
 
 @pytest.mark.parametrize("pattern", SAME)
 def test_a_published_pattern_keeps_its_spelling(pattern: str) -> None:
-    """By which its scanner and its split points are known."""
+    """It decides which scanner and split points are used."""
     assert translate(pattern) == pattern
 
 
@@ -110,7 +110,7 @@ def test_hard_texts(pattern: str) -> None:
 
 @pytest.mark.slow
 def test_random_patterns() -> None:
-    """As far as both take them."""
+    """Those that both support."""
     rng, compared = random.Random(7), 0
     for _ in range(1500):
         pattern = random_pattern(rng)

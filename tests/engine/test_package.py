@@ -18,7 +18,7 @@ MODULES = [
 ]
 
 
-def test_all_names_everything_that_is_public() -> None:
+def test_all_lists_every_public_name() -> None:
     public = {
         name
         for name, value in vars(bytepair_engine).items()
@@ -40,6 +40,6 @@ def test_the_examples_of_the_readme() -> None:
 
 
 @pytest.mark.slow
-def test_some_examples_are_there() -> None:
+def test_docstrings_contain_examples() -> None:
     modules = map(importlib.import_module, ["bytepair_engine", *MODULES])
     assert sum(doctest.testmod(module).attempted for module in modules) >= 10

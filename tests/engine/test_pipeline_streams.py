@@ -1,4 +1,4 @@
-"""The laws of streams for pipelines: ids and text cut anywhere are those of one call."""
+"""Streams of pipelines: ids and text equal those of one call, for every cut."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load(kind: str, folder: Path, backend: BackendName) -> Encoding:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_deltas_joined_are_the_text(backend: BackendName, kind: str, tmp_path: Path) -> None:
-    """Whatever the ids are: those at the start and at the end of a text among them."""
+    """For all ids, including those at the start and at the end of a text."""
     encoding = load(kind, tmp_path, backend)
     rng = random.Random(f"{SEED} {kind}")
     ids = range(encoding.n_vocab)
@@ -65,15 +65,15 @@ def test_a_prefill_is_the_start_of_the_text(backend: BackendName, tmp_path: Path
     decoder = StreamDecoder(encoding, prefill_ids=prompt)
     text = decoder.feed(rest) + decoder.finish()
     assert encoding.decode(prompt) + text == "hello world"
-    # A stream of its own loses the space that stands for the start of a text, and no other.
+    # A new stream drops the space that stands for the start of a text; this one must not.
     space = encoding.encode("a b")[1:]
     assert encoding.decode(space) == "b" != encoding.decode([*encoding.encode("a"), *space])[1:]
 
 
-def test_nothing_is_lost_at_a_fault_or_where_a_stream_is_cut_off(
+def test_nothing_is_lost_at_an_error_or_an_aborted_stream(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """The last token of this kind is held, as it gives a space unless it is the last."""
+    """The last token of this kind is held, because it gives a space unless it is the last."""
     encoding = load("an end of word", tmp_path, backend)
     ids = encoding.encode("hello world")
     for end in ("abandon", "fault"):
@@ -91,7 +91,7 @@ def test_nothing_is_lost_at_a_fault_or_where_a_stream_is_cut_off(
         assert text == "hello world"
 
 
-def test_a_stop_string_counts_its_tokens(backend: BackendName, tmp_path: Path) -> None:
+def test_a_stop_string_reports_its_tokens(backend: BackendName, tmp_path: Path) -> None:
     encoding = load("metaspace always, split", tmp_path, backend)
     ids = encoding.encode("ab hello world")
     for pieces in ([[i] for i in ids], [ids]):
@@ -101,7 +101,7 @@ def test_a_stop_string_counts_its_tokens(backend: BackendName, tmp_path: Path) -
         assert "hello" not in encoding.decode(ids[: decoder.tokens_consumed - 1])
 
 
-#: Kinds that are refused: what they do at a place depends on more than is beside it.
+#: Rejected kinds: their effect at a position depends on more than the neighbouring text.
 REFUSED = {
     "steps after byte level",
     "byte level with an end of word",
@@ -152,10 +152,10 @@ def test_ids_do_not_depend_on_the_cut(backend: BackendName, kind: str, tmp_path:
             for piece in pieces:
                 counter.feed(piece)
             assert counter.finish() == len(whole), (SEED, text, size)
-    assert early > 20  # it is a stream: ids come before the text ends
+    assert early > 20  # ids arrive before the text ends
 
 
-def test_a_disallowed_token_is_found_where_it_is(backend: BackendName, tmp_path: Path) -> None:
+def test_a_disallowed_token_is_found_at_its_position(backend: BackendName, tmp_path: Path) -> None:
     encoding = load("metaspace first, split", tmp_path, backend)
     encoder = StreamEncoder(encoding)
 
@@ -169,10 +169,10 @@ def test_a_disallowed_token_is_found_where_it_is(backend: BackendName, tmp_path:
     assert (found.value.token, found.value.byte_offset) == ("<s>", 19)
 
 
-def test_no_special_token_begins_in_the_preceding_text(
+def test_a_special_token_that_begins_in_the_preceding_text_is_rejected(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """No stream before can have ended there; as text, the spelling is one like any other."""
+    """No earlier stream can have ended there. As text, its characters are ordinary."""
     encoding = load("metaspace first, split", tmp_path, backend)
     allowed: list[Any] = [(), "all"]
     for each in allowed:
@@ -184,10 +184,10 @@ def test_no_special_token_begins_in_the_preceding_text(
     assert ids == encoding.encode("a<s> b", disallowed_special=())
 
 
-def test_no_cut_divides_the_white_space_that_a_token_takes(
+def test_no_cut_divides_the_white_space_that_a_token_strips(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """`<|end|>` takes what stands before it, however much of it came earlier."""
+    """`<|end|>` strips the white space before it, even if that arrived much earlier."""
     data = trained(**{**KINDS["metaspace first, split"], "added": ()})
     file = tmp_path / "tokenizer.json"
     file.write_bytes(data)
@@ -207,10 +207,10 @@ def test_no_cut_divides_the_white_space_that_a_token_takes(
     ],
     ids=str,
 )
-def test_no_cut_divides_what_is_an_added_token_once_it_is_normalised(
+def test_no_cut_divides_text_that_normalises_to_an_added_token(
     backend: BackendName, kind: str, token: AddedToken, text: str, tmp_path: Path
 ) -> None:
-    """Text need not spell a token to become one: a normaliser may."""
+    """A normaliser can turn other text into the spelling of a token."""
     file = tmp_path / "tokenizer.json"
     file.write_bytes(trained(**{**KINDS[kind], "added": (token,)}))
     encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)

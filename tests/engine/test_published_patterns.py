@@ -1,4 +1,4 @@
-"""The split patterns of other publishers split as tiktoken splits by what they published."""
+"""Split patterns of other publishers split as tiktoken does with the published pattern."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bytepair_engine.vocabulary.builtin import builtin_table
 from bytepair_engine.vocabulary.patterns import PATTERNS, resolve_pattern
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
 
-#: As tokenization_kimi.py of Kimi K2 writes it.
+#: As in tokenization_kimi.py of Kimi K2.
 KIMI = "|".join(
     [
         r"""[\p{Han}]+""",
@@ -66,9 +66,9 @@ def test_kimi(backend: BackendName, tmp_path: Path, table: dict[bytes, int]) -> 
 
 
 @pytest.mark.slow
-def test_characters_that_kimi_tells_apart(table: dict[bytes, int]) -> None:
-    """Between letters of other scripts, where the pattern's sets decide: both sides of every edge
-    of Han, and a part of all others."""
+def test_characters_that_kimi_distinguishes(table: dict[bytes, int]) -> None:
+    """Characters between letters of other scripts, where the sets of the pattern decide: both sides
+    of every boundary of Han, and a sample of all others."""
     is_han = regex.compile(r"\p{Han}").match
     edges = [c for c in range(1, 0x110000) if bool(is_han(chr(c))) != bool(is_han(chr(c - 1)))]
     codes = {*edges, *(code - 1 for code in edges), *range(0, 0x110000, 61)}

@@ -1,4 +1,5 @@
-"""Files in the shapes of published models against `tokenizers`: ids, places, frames and text."""
+"""Files in the shapes of published models against `tokenizers`: ids, offsets, templates and
+text."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def texts(model: str, tokens: list[bytes]) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", SHAPES)
-def test_ids_places_frames_and_text(model: str, tmp_path: Path) -> None:
+def test_ids_offsets_templates_and_text(model: str, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(shaped(model))
     encoding, oracle = load_encoding(EncodingSpec(name="made", file=file)), oracle_of(shaped(model))
@@ -43,7 +44,7 @@ def test_ids_places_frames_and_text(model: str, tmp_path: Path) -> None:
                 "allowed_special": "all" if allowed else (),
                 "disallowed_special": (),
             }
-            oracle.post_processor = None  # it would leave white space out of offsets
+            oracle.post_processor = None  # with it, white space is left out of offsets
             expected = oracle.encode(text)
             ids, starts = encoding.encode_with_offsets(text, **options)
             assert ids == expected.ids, (SEED, text)

@@ -1,5 +1,5 @@
-"""Forms of random steps and settings: the core does what the reference does, whatever stands beside
-what. Files hold only what their publishers thought of."""
+"""Pipelines of random steps and settings, in combinations that no published file has: the core does
+what the reference does."""
 
 from __future__ import annotations
 

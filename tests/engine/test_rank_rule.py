@@ -1,6 +1,6 @@
-"""Rank files of any content against tiktoken, which takes a pre-token that is a token whole even
-where no merge reaches it: Llama-3 counts on it (llama.cpp #7193, tokenizers #1537), and a
-"whole piece in the vocabulary" shortcut that is not the rule breaks others (rust-gems #95)."""
+"""Rank files of arbitrary content against tiktoken. A pre-token that is a token is taken whole,
+even if merging does not reach it. Llama-3 depends on this (llama.cpp #7193, tokenizers #1537); a
+similar but wrong shortcut broke others (rust-gems #95)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.engines import BACKENDS
 
 PATTERN = r" ?[abc]+|\s+|."
 
-#: Tokens of several bytes, in any order of rank; most are reached by merging others, many not.
+#: Tokens of several bytes in any order of rank. Most are merged from others, but many are not.
 vocabularies = st.lists(
     st.text(alphabet="abc ", min_size=2, max_size=6).map(str.encode), unique=True, max_size=25
 )
@@ -39,10 +39,10 @@ def oracle(tokens: list[bytes]) -> tiktoken.Encoding:
     return tiktoken.Encoding("v", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
 
 
-def test_a_token_that_no_merge_reaches_is_given_for_a_whole_pre_token(
+def test_a_token_unreachable_by_merging_is_found_as_a_whole_pre_token(
     backend: BackendName,
 ) -> None:
-    """As " Việt", 101798 in Llama-3."""
+    """Such as " Việt", 101798 in Llama-3."""
     tokens = [b"bc", b"abca"]
     encoding = load(tokens, backend)
     assert encoding.encode("abca") == oracle(tokens).encode("abca") == [257]
@@ -52,7 +52,7 @@ def test_a_token_that_no_merge_reaches_is_given_for_a_whole_pre_token(
 
 @pytest.mark.slow
 @given(vocabularies, st.lists(texts, min_size=1, max_size=5))
-def test_any_rank_file_gives_tiktokens_ids(tokens: list[bytes], samples: list[str]) -> None:
+def test_every_rank_file_gives_tiktoken_s_ids(tokens: list[bytes], samples: list[str]) -> None:
     peer = oracle(tokens)
     for backend in BACKENDS:
         encoding = load(tokens, backend)

@@ -1,5 +1,5 @@
-"""The engine for patterns without a scanner: it splits as the definition does, refuses what it
-cannot, and no text makes it slow. docs/patterns.md states what it supports."""
+"""The regex engine for patterns without a scanner: it splits as the definition does, rejects
+unsupported syntax, and no text makes it slow. docs/patterns.md describes the supported syntax."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.random_patterns import random_pattern
 PROPERTIES = Path(__file__).parents[2] / "engine/src/split/regex/property.rs"
 TABLE = _core.RankTable.from_items((bytes([byte]), byte) for byte in range(256))
 
-#: Patterns as operators write them, and each construct beside what it might be taken for.
+#: Patterns as operators write them, and each construct beside a similar one.
 WRITTEN = [
     r"\w+|[^\w\s]+|\s+",
     r"\w+|\W",
@@ -51,7 +51,7 @@ WRITTEN = [
     "[a-z]+\n[aeiou]\n.{1,2}",
 ]
 
-#: Patterns that take exponential or quadratic time where nothing is remembered, with a text.
+#: Patterns that take exponential or quadratic time without memoization, with a text.
 HOSTILE = [
     ("(a+)+$", "a", "b"),
     ("(a|a)*b", "a", ""),
@@ -67,7 +67,7 @@ HOSTILE = [
     (r"(\p{L}+\s?)+[0-9]$", "word ", "!"),
 ]
 
-#: A pattern that is not supported, and where the fault is, in characters.
+#: Unsupported patterns, with the position of the error in characters.
 REFUSED = [
     (r"(a)\1", 3),
     (r"(?P<x>a)(?P=x)", 8),
@@ -143,7 +143,7 @@ def rng() -> random.Random:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
-def test_a_published_pattern_as_if_it_were_unknown(name: str, rng: random.Random) -> None:
+def test_a_published_pattern_without_its_scanner(name: str, rng: random.Random) -> None:
     pattern = "(?:)" + PATTERNS[name]
     assert native(PATTERNS[name]).splitter != "regex"
     assert native(pattern).splitter == "regex"
@@ -159,7 +159,7 @@ def test_patterns_as_operators_write_them(pattern: str, rng: random.Random) -> N
 
 @pytest.mark.slow
 def test_random_patterns(rng: random.Random) -> None:
-    """Those with which `regex` takes exponential time are left to the hostile patterns."""
+    """Patterns on which `regex` takes exponential time are left to the hostile patterns."""
     run = 0
     while run < 1500:
         pattern = random_pattern(rng)
@@ -178,7 +178,7 @@ def test_random_patterns(rng: random.Random) -> None:
 
 
 def property_names(table: str) -> list[str]:
-    """The names that the core knows: CATEGORIES or SCRIPTS of its source."""
+    """Return the names that the core knows: CATEGORIES or SCRIPTS of its source."""
     names = PROPERTIES.read_text().split(f"const {table}: &[&str] = &[")[1].split("];")[0]
     return re.findall(r'"(\w+)"', names)
 
@@ -228,8 +228,8 @@ def test_unsupported_constructs_are_refused_with_their_place(pattern: str, posit
 @pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "unit", "tail"), HOSTILE)
 def test_hostile_patterns(pattern: str, unit: str, tail: str) -> None:
-    """On 300 KB they end, which they would not within years if nothing was remembered; the
-    steps are counted in the core's own tests. On a short text they split as defined."""
+    """They end on 300 KB, which would take years without memoization; the core's own tests count
+    the steps. On a short text the pieces are those of the definition."""
     core = native(pattern)
     text = unit * (300_000 // len(unit)) + tail
     assert "".join(core.split(text)) == text
@@ -238,13 +238,13 @@ def test_hostile_patterns(pattern: str, unit: str, tail: str) -> None:
 
 
 def test_many_pieces_between_two_matches() -> None:
-    """The core finds pieces in batches; what it remembers outlives them."""
+    """The core finds pieces in batches; its state is kept between them."""
     text = "ab" * 2000 + "é" * 3000 + "ab" * 500
     for pattern in ["ab", "a|b", "é{2}|a", "[a-b]+\nb", r"\w(?=.*é)"]:
         assert native(pattern).split(text) == split(text, pattern)
 
 
-def test_an_encoding_with_a_pattern_of_its_own(backend: BackendName, tmp_path: Path) -> None:
+def test_an_encoding_with_a_custom_pattern(backend: BackendName, tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(rank_file())
     pattern = r"[a-c]{2}|\s"
@@ -253,7 +253,7 @@ def test_an_encoding_with_a_pattern_of_its_own(backend: BackendName, tmp_path: P
     assert encoding.encode("abcab c") == [256, 257, 98, 32, 99]
 
 
-def test_a_refused_pattern_names_place_and_remedy(tmp_path: Path) -> None:
+def test_an_error_about_a_pattern_has_the_position_and_a_remedy(tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(rank_file())
     spec = EncodingSpec(name="v", file=file, pattern=r"(a)\1")
@@ -261,7 +261,7 @@ def test_a_refused_pattern_names_place_and_remedy(tmp_path: Path) -> None:
         load_encoding(spec, backend="native")
 
 
-def test_a_pattern_on_which_regex_fails(backend: BackendName, tmp_path: Path) -> None:
+def test_a_pattern_that_makes_regex_fail(backend: BackendName, tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(rank_file())
     spec = EncodingSpec(name="v", file=file, pattern=r"(?i)\p{L}|\P{L}")

@@ -1,4 +1,4 @@
-"""Limits of memory and threads of an encoding: they change no id, and are kept."""
+"""Limits on memory and threads of an encoding are respected and do not change ids."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from support.oracle import oracle
 
 MIB = 1 << 20
 
-#: Encodes words that were never seen before until every cache is full, and prints by how many
-#: bytes the process grew at the most.
+#: Encodes new words until every cache is full, and prints the largest growth of the process in
+#: bytes.
 GROWTH = """
 import random, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -60,14 +60,14 @@ def test_the_cache_uses_its_bytes_and_no_more(cache_bytes: int) -> None:
         timeout=120,
     )
     grown = int(done.stdout)
-    other = 3 * MIB  # what merging and the interpreter take by the way
-    inexact = MIB  # Linux counts pages by processor, and adds them up late: a peak may fall
+    other = 3 * MIB  # memory of merging and of the interpreter
+    inexact = MIB  # Linux adds up page counts per processor with delay
     at_least = cache_bytes // 4 - inexact
     assert at_least <= grown <= cache_bytes + other, f"{grown / MIB:.1f} MiB"
 
 
 @pytest.mark.slow
-def test_neither_changes_an_id() -> None:
+def test_limits_do_not_change_ids() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     usual = get_encoding("cl100k_base", backend="native")
@@ -76,7 +76,7 @@ def test_neither_changes_an_id() -> None:
         for cache_bytes, threads in ((0, 1), (1 * MIB, 3), (0, 2))
     ]
     texts = list(random_texts(random.Random(seed), usual.token_byte_values(), 2_000))
-    # Far above the size from which several threads work on a text.
+    # Far above the size from which several threads share a text.
     large = " ".join(texts) * (4 * MIB // len(" ".join(texts).encode()) + 1)
     expected = oracle("cl100k_base").encode_ordinary(large)
     for encoding in (usual, *others):

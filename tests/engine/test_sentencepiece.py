@@ -1,4 +1,4 @@
-"""SentencePiece models give the ids and the text that the sentencepiece package gives."""
+"""SentencePiece models give the ids and the text of the sentencepiece package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.sentencepiece_models import MODELS, edited, oracle, trained
 
 LoadModel = Callable[..., Encoding]
 
-#: What normalisation rules, spaces and the models' own symbols decide at.
+#: Characters that normalisation rules, spaces and the models' symbols depend on.
 HARD_HERE = [
     *[" ", "  ", "   ", "▁", "▁▁", "\u3000", "¨", "ｱ", "ﾞ", "e\u0301", "ﷺ", "㌀", "\u00ad"],
     *["<s>", "</s>", "<unk>", "<0x41>", "<pad>", "hello", "llo wor", "AB", "<x>", " y", "  z"],
@@ -25,7 +25,7 @@ HARD_HERE = [
 
 @pytest.fixture
 def load_model(tmp_path: Path) -> LoadModel:
-    """Load a model file, with keys of the declaration."""
+    """Load a model file, with additional keys of the declaration."""
 
     def load(data: bytes, **keys: Any) -> Encoding:
         file = tmp_path / "a.model"
@@ -65,14 +65,14 @@ def test_ids_of_hard_texts_and_the_text_of_any_ids(load_model: LoadModel, name: 
         ids = model.encode(text)
         assert_same_text(encoding, model, ids)
         assert encoding.count(text, disallowed_special=()) == len(ids)
-        # Bytes that are no character become as many U+FFFD as docs/formats.md says.
+        # Bytes that are not characters become the number of U+FFFD that docs/formats.md states.
         chosen = [i for i in rng.choices(sayable, k=6) if not model.is_byte(i)]
         assert_same_text(encoding, model, chosen)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_spaces_that_ids_start_with(load_model: LoadModel, name: str) -> None:
-    """Where spaces are tidied all of them are left out, otherwise the dummy prefix alone."""
+    """If spaces are normalised, all are removed; otherwise only the dummy prefix."""
     model = oracle(trained(name))
     encoding = load_model(trained(name))
     space, word, unknown = (model.piece_to_id(piece) for piece in ("▁", "▁t", "<unk>"))
@@ -82,7 +82,7 @@ def test_spaces_that_ids_start_with(load_model: LoadModel, name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_code_points_alone_and_between_letters(load_model: LoadModel, name: str) -> None:
-    """A part of them, another for each model: `make exactness-formats` takes every one."""
+    """A different sample for each model; `make exactness-formats` tests all of them."""
     model = oracle(trained(name))
     encoding = load_model(trained(name))
     step = 499 if len(model.encode("\U0010ffff")) > 1 else 251
@@ -94,8 +94,8 @@ def test_code_points_alone_and_between_letters(load_model: LoadModel, name: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_every_symbol_with_every_white_space_around_it(load_model: LoadModel, name: str) -> None:
-    """Spelled in text, a control symbol is text, and a user-defined one is itself."""
+def test_every_symbol_with_each_white_space_around_it(load_model: LoadModel, name: str) -> None:
+    """A control symbol in text is text, and a user-defined symbol is itself."""
     model = oracle(trained(name))
     encoding = load_model(trained(name))
     file = parse_sentencepiece(trained(name), name)
@@ -134,7 +134,7 @@ def test_unused_pieces_are_split_again(load_model: LoadModel) -> None:
         assert_same_ids(encoding, model, text)
 
 
-def test_characters_that_are_no_piece_can_still_merge(load_model: LoadModel) -> None:
+def test_characters_without_a_piece_can_still_merge(load_model: LoadModel) -> None:
     def spoil(message: Any) -> None:
         kept = [p for p in message.pieces if p.piece not in ("h", "w", "▁")]
         del message.pieces[:]
@@ -168,13 +168,13 @@ def test_control_symbols_need_permission(load_model: LoadModel) -> None:
     assert encoding.encode("a<sep>b", allowed_special={"<sep>"}) == (
         [*model.encode("a"), sep, *model.encode("b")]
     )
-    # Case folding never makes a symbol of what did not spell one.
+    # Case folding never turns other text into a symbol.
     assert sep not in encoding.encode("<SEP> ＜sep＞", allowed_special="all")
     assert encoding.decode([sep, *model.encode("a")]) == "<sep>a"
     assert encoding.without_special([sep, 5, mask]) == [5]
 
 
-def test_user_defined_symbols_can_be_made_to_need_permission(load_model: LoadModel) -> None:
+def test_user_defined_symbols_can_be_declared_to_need_permission(load_model: LoadModel) -> None:
     data = trained("gemma")
     turn = oracle(data).piece_to_id("<start_of_turn>")
     assert load_model(data).encode("<start_of_turn>") == [turn]
@@ -187,14 +187,14 @@ def test_user_defined_symbols_can_be_made_to_need_permission(load_model: LoadMod
     assert guarded.fingerprint != load_model(data).fingerprint
 
 
-def test_offsets_are_those_of_the_original_text(load_model: LoadModel) -> None:
+def test_offsets_refer_to_the_original_text(load_model: LoadModel) -> None:
     for name in ("llama", "default", "suffix"):
         model, encoding = oracle(trained(name)), load_model(trained(name))
         for text in ["", "hello  world", " ｱﾞ ½ é", "  a b  ", "\u3000x\u3000", "\x00"]:
             proto = model.encode(text, return_type="proto")
             ids, offsets = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
             assert ids == [piece.id for piece in proto.pieces]
-            if name != "llama":  # where bytes stand for a character, the package has no offsets
+            if name != "llama":  # the package has no offsets for byte tokens
                 assert offsets == [piece.begin for piece in proto.pieces], text
 
 

@@ -135,14 +135,14 @@ def test_models_that_cannot_be_served_exactly_are_refused(
         (b"\x0a\x03\x0a\x01a\x1a\x03\x1a\x01x", "normalizer_spec.add_dummy_prefix holds a bytes"),
     ],
 )
-def test_bytes_that_are_no_model(data: bytes, problem: str) -> None:
+def test_bytes_that_are_not_a_model(data: bytes, problem: str) -> None:
     with pytest.raises(VocabularyError, match=problem):
         sentencepiece_pipeline(data, "a.model")
 
 
 @pytest.mark.slow
-def test_a_model_that_is_cut_off_anywhere_is_refused_or_whole() -> None:
-    """Between two fields what is left is a message as well: it must not be another encoding."""
+def test_a_truncated_model_is_rejected_or_complete() -> None:
+    """A file cut between two fields is a valid message, but must not be another encoding."""
     whole = sentencepiece_pipeline(SMALL, "a.model")
     rng = random.Random(3)
     ends = {*range(300), *rng.sample(range(len(SMALL)), 300)}
@@ -154,8 +154,8 @@ def test_a_model_that_is_cut_off_anywhere_is_refused_or_whole() -> None:
 
 
 @pytest.mark.slow
-def test_a_damaged_model_is_refused_or_at_least_decodes() -> None:
-    """Whatever a byte becomes, nothing but a typed error is raised."""
+def test_a_damaged_model_is_rejected_or_decodes() -> None:
+    """Whatever byte is changed, only typed errors are raised."""
     rng = random.Random(4)
     for whole, number in ((trained("llama"), 150), (SMALL, 20)):
         for _ in range(number):
@@ -166,7 +166,7 @@ def test_a_damaged_model_is_refused_or_at_least_decodes() -> None:
                 assert sentencepiece_pipeline(bytes(data), "a.model").decoder.middle
 
 
-def test_too_many_pieces_are_refused_before_they_cost_memory(
+def test_too_many_pieces_are_rejected_before_they_use_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sentencepiece_file, "MAX_PIECES", 50)
@@ -174,7 +174,7 @@ def test_too_many_pieces_are_refused_before_they_cost_memory(
 
 
 def trie(units: dict[int, int], strings: bytes = b"x\0") -> bytes:
-    """A map of 512 units; those that are not given are values, to which no byte leads."""
+    """A map of 512 units. Units that are not given are values that no byte leads to."""
     packed = b"".join(units.get(i, 0x80000000).to_bytes(4, "little") for i in range(512))
     return len(packed).to_bytes(4, "little") + packed + strings
 
@@ -207,13 +207,13 @@ A = 0x161
         (trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}, b"xyz"), "a value is at 0, outside"),
     ],
 )
-def test_a_map_that_leads_astray_is_refused(table: bytes, problem: str) -> None:
+def test_a_map_with_invalid_offsets_is_rejected(table: bytes, problem: str) -> None:
     with pytest.raises(CharsMapFault, match=problem):
         CharsMapTable(table)
 
 
-def test_a_map_of_few_units_and_more_keys_than_can_be_counted_is_refused() -> None:
-    """Two bytes lead from each unit to the next, and so 2^40 keys to the last."""
+def test_a_small_map_with_too_many_keys_is_rejected() -> None:
+    """Two bytes lead from each unit to the next, so the last one has 2^40 keys."""
     units = {0: unit(0, 0x100)}
     for level in range(1, 40):
         base, following = level << 8, (level + 1) << 8
@@ -225,7 +225,7 @@ def test_a_map_of_few_units_and_more_keys_than_can_be_counted_is_refused() -> No
 
 
 def test_the_smallest_map() -> None:
-    """By hand: "a" becomes "x"."""
+    """Hand-written: "a" becomes "x"."""
     table = CharsMapTable(trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}))
     assert table.longest(b"ab", 0) == (1, "x")
     assert table.longest(b"ba", 0) is None
@@ -260,8 +260,8 @@ def test_long_pieces_cost_time_by_their_length(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_more_pairs_than_can_be_held_are_refused(tmp_path: Path) -> None:
-    """Each piece is made of two others in as many ways as it has places to cut it."""
+def test_a_model_with_too_many_pairs_is_rejected(tmp_path: Path) -> None:
+    """Each piece can be merged from two others at each of its cuts."""
 
     def nested(message: Any) -> None:
         for i in range(2, 4_200):
@@ -274,7 +274,7 @@ def test_more_pairs_than_can_be_held_are_refused(tmp_path: Path) -> None:
     assert caught.value.source == str(file)
 
 
-def test_the_package_refuses_what_we_refuse_as_no_model() -> None:
+def test_files_that_we_reject_as_no_model_are_rejected_by_the_package() -> None:
     for edit in (no_pieces, piece(9, piece=""), piece(9, piece="<s>"), bytes_and_no_fallback):
         with pytest.raises(Exception, match=r".+"):
             oracle(edited(SMALL, edit)).encode("a")

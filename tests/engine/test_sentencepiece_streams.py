@@ -1,5 +1,5 @@
-"""Text that is streamed into a SentencePiece model, and ids that are streamed out of it, give what
-they give at once: the spaces at the start included."""
+"""Streamed text and streamed ids of a SentencePiece model give the same as one call, including the
+spaces at the start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bytepair_engine import (
 from support.hard_text import HARD_PIECES
 from support.sentencepiece_models import MODELS, trained
 
-#: Models whose split points are known; the others refuse to be streamed into.
+#: Models with known split points; the others reject streams of text.
 STREAMED = [
     "llama",
     "gemma",
@@ -53,7 +53,7 @@ def test_models_that_can_be_streamed_into(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMED)
-def test_any_cut_gives_the_ids_of_the_whole(name: str, tmp_path: Path) -> None:
+def test_ids_do_not_depend_on_the_cut(name: str, tmp_path: Path) -> None:
     encoding, rng = load(name, tmp_path), random.Random(name)
     held = 0
     for number in range(250):
@@ -72,7 +72,7 @@ def test_any_cut_gives_the_ids_of_the_whole(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_text_comes_out_as_at_once(name: str, tmp_path: Path) -> None:
+def test_streamed_text_equals_that_of_one_call(name: str, tmp_path: Path) -> None:
     encoding, rng = load(name, tmp_path), random.Random(name)
     for _ in range(200):
         ids = encoding.encode_ordinary("".join(rng.choices(PIECES, k=rng.randint(0, 9))))
@@ -84,7 +84,7 @@ def test_text_comes_out_as_at_once(name: str, tmp_path: Path) -> None:
 
 
 def test_spaces_at_the_start(tmp_path: Path) -> None:
-    """tokenizers #2212, mlx-lm #1754: the space of the second word was lost as well."""
+    """tokenizers #2212, mlx-lm #1754: the second word's space was lost as well."""
     encoding = load("llama", tmp_path)
     decoder = StreamDecoder(encoding)
     ids = encoding.encode("hello world")

@@ -1,4 +1,4 @@
-"""What special tokens in text become, where tiktoken is no oracle or is wrong."""
+"""Special tokens in text, in cases where tiktoken is no oracle or is wrong."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def prefixes(backend: BackendName) -> Encoding:
     return load_encoding(spec, backend=backend)
 
 
-def test_the_longest_of_several_wins(prefixes: Encoding) -> None:
+def test_the_longest_match_wins(prefixes: Encoding) -> None:
     """surogate #157; tiktoken joins an unordered map, so the longer one may never match."""
     assert prefixes.encode(f"{AB}{A}", allowed_special="all") == [60001, 60000]
 
 
-def test_a_longer_one_that_is_not_allowed_hides_nothing(prefixes: Encoding) -> None:
+def test_a_longer_token_that_is_not_allowed_hides_no_shorter_one(prefixes: Encoding) -> None:
     ids = prefixes.encode(AB, allowed_special={A}, disallowed_special=())
     assert ids == [60000, *prefixes.encode_ordinary("b")]
 
 
-def test_a_name_that_is_no_special_token_allows_nothing(prefixes: Encoding) -> None:
+def test_a_name_of_no_special_token_allows_nothing(prefixes: Encoding) -> None:
     names = {f"x{A[:2]}", f"{A}bc", A}
     ids = prefixes.encode(f"x{A}bc", allowed_special=names, disallowed_special=())
     assert ids == [*prefixes.encode_ordinary("x"), 60000, *prefixes.encode_ordinary("bc")]
@@ -51,14 +51,14 @@ def test_an_overlap_goes_to_the_leftmost(prefixes: Encoding) -> None:
     assert prefixes.encode("aab", allowed_special={"ab"})[1:] == [60002]
 
 
-def test_disallowed_is_looked_for_before_anything_else(prefixes: Encoding) -> None:
+def test_disallowed_tokens_are_searched_first(prefixes: Encoding) -> None:
     with pytest.raises(SpecialTokenFound) as caught:
         prefixes.encode(f"é{AB}", allowed_special={AB}, disallowed_special={A})
     assert (caught.value.token, caught.value.byte_offset) == (A, 2)
     assert A in str(caught.value)
 
 
-def test_the_longest_disallowed_is_named(prefixes: Encoding) -> None:
+def test_the_longest_disallowed_token_is_reported(prefixes: Encoding) -> None:
     with pytest.raises(SpecialTokenFound) as caught:
         prefixes.encode(f"{A} {AB}"[6:])
     assert caught.value.token == AB
@@ -66,8 +66,8 @@ def test_the_longest_disallowed_is_named(prefixes: Encoding) -> None:
 
 @pytest.mark.slow
 def test_two_names_for_one_id(load: Load) -> None:
-    """200018 in o200k_harmony (tiktoken's openai_public.py): both encode to it, and it decodes
-    to the first by spelling."""
+    """200018 in o200k_harmony (tiktoken's openai_public.py): both names encode to it, and it
+    decodes to the first one in sorted order."""
     encoding = load("o200k_harmony")
     both = "<|endofprompt|><|reserved_200018|>"
     assert encoding.encode(both, allowed_special="all") == [200018, 200018]
@@ -81,7 +81,7 @@ def test_nothing_merges_across_a_special_token(load: Load) -> None:
     assert encoding.encode(text, allowed_special="all") == [*left, 100257, *right]
 
 
-def test_one_string_is_no_collection(load: Load) -> None:
+def test_a_string_is_not_accepted_as_a_collection(load: Load) -> None:
     encoding = load("r50k_base")
     for option in ("allowed_special", "disallowed_special"):
         with pytest.raises(InvalidOption) as caught:
@@ -92,8 +92,8 @@ def test_one_string_is_no_collection(load: Load) -> None:
 
 
 @pytest.mark.slow
-def test_every_way_to_encode_has_the_same_defaults(encoding: Encoding) -> None:
-    """tiktoken's encode_single_token and some wrappers let a policy pass; here none does."""
+def test_all_methods_of_encoding_have_the_same_defaults(encoding: Encoding) -> None:
+    """tiktoken's encode_single_token and some wrappers bypass the policy; no method here does."""
     text = f"a{next(iter(encoding.special_tokens))}"
     for call in (
         encoding.encode,
@@ -107,7 +107,7 @@ def test_every_way_to_encode_has_the_same_defaults(encoding: Encoding) -> None:
         assert caught.value.byte_offset == 1
 
 
-def test_counting_never_fails_on_what_a_text_contains_by_default(encoding: Encoding) -> None:
+def test_counting_never_fails_on_special_tokens_by_default(encoding: Encoding) -> None:
     text = f"a{next(iter(encoding.special_tokens))}"
     count = len(encoding.encode(text, disallowed_special=()))
     assert [encoding.count(text), *encoding.count_batch([text])] == [count] * 2
@@ -119,8 +119,8 @@ def test_counting_never_fails_on_what_a_text_contains_by_default(encoding: Encod
             call()
 
 
-def test_special_tokens_in_text_are_found_wherever_it_is_cut(prefixes: Encoding) -> None:
-    """Without an error, and without encoding it."""
+def test_contains_special_finds_tokens_across_any_cut(prefixes: Encoding) -> None:
+    """It raises no error and does not encode."""
     token = max(prefixes.special_tokens, key=len)
     whole = f"\u00e9{token}\u00e9".encode()
     start, end = 2, 2 + len(token.encode())
@@ -148,7 +148,7 @@ SPELLINGS = [*get_encoding("cl100k_base").special_tokens]
         max_size=8,
     ).map("".join)
 )
-def test_text_never_becomes_a_special_token_without_a_request(text: str) -> None:
+def test_text_never_becomes_a_special_token_without_permission(text: str) -> None:
     """transformers #47853, #48052, GHSA-g5f9-3xfg-p9mf: cut, nested, joined, look-alike."""
     for backend in BACKENDS:
         encoding = get_encoding("cl100k_base", backend=backend)

@@ -1,5 +1,5 @@
-"""The law of streamed decoding: the deltas joined are the one-shot decoding of all ids, for
-every way to cut them, and every trigger that broke a peer."""
+"""Streamed decoding: for every cut, the joined deltas are the one-shot decoding of all ids. With
+the inputs that broke other implementations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ texts = st.lists(st.sampled_from(HARD_CHARACTERS + HARD_PIECES), max_size=12).ma
 
 
 def deltas(decoder: StreamDecoder[Any], ids: list[int], size: int = 1) -> list[Any]:
-    """What `decoder` gives for `ids`, `size` at a time, and at the end."""
+    """Return the output of `decoder` for `ids`, `size` at a time, and at the end."""
     parts = [decoder.feed(ids[i : i + size]) for i in range(0, len(ids), size)]
     return [*parts, decoder.finish()]
 
@@ -72,8 +72,8 @@ def test_deltas_join_to_the_one_shot_decoding(name: str, data: st.DataObject) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
-def test_every_short_byte_string_is_replaced_as_at_once_and_without_delay(length: int) -> None:
-    """Nothing stays pending that no further byte can make a character of."""
+def test_every_short_byte_string_is_decoded_as_at_once_and_without_delay(length: int) -> None:
+    """Bytes that cannot become a character are not held."""
     alphabet = range(0x7F, 0x100) if length <= 2 else LEADS if length == 3 else LEADS[1:-3:2]
     encoding = toy()
     for values in itertools.product(alphabet, repeat=length):
@@ -96,13 +96,13 @@ def can_be_completed(start: bytes) -> bool:
     return False
 
 
-def test_surrogate_halves_do_not_wait() -> None:
+def test_surrogate_halves_are_not_held() -> None:
     """The standard library's incremental decoder holds ED A0, which nothing completes."""
     assert deltas(StreamDecoder(toy()), [0xED, 0xA0, 0x80]) == ["", "\ufffd\ufffd", "\ufffd", ""]
 
 
-def test_prefill_that_ends_inside_a_character_gives_no_text(load: Any) -> None:
-    """vLLM #48853: the first delta held the whole prompt."""
+def test_a_prefill_that_ends_inside_a_character_gives_no_text(load: Any) -> None:
+    """vLLM #48853: the first delta contained the whole prompt."""
     encoding = load("cl100k_base")
     smile = ids_of_bytes(encoding, "🙂".encode())
     prompt = encoding.encode("a long prompt ") + smile[:2]
@@ -126,7 +126,7 @@ def test_ids_out_of_range_are_typed_errors_after_the_text(load: Any, token_id: i
         assert (caught.value.token_id, caught.value.index) == (token_id, 2)
 
 
-def test_index_of_an_unknown_id_counts_skipped_special_tokens(load: Any) -> None:
+def test_the_index_of_an_unknown_id_counts_skipped_special_tokens(load: Any) -> None:
     encoding = load("cl100k_base")
     decoder = StreamDecoder(encoding, skip_special_tokens=True)
     assert decoder.feed([100257, 64, 100257, 100257, -1]) == encoding.decode([64])
@@ -137,8 +137,8 @@ def test_index_of_an_unknown_id_counts_skipped_special_tokens(load: Any) -> None
     assert caught.value.index == 1
 
 
-def test_an_id_of_invalid_bytes_over_and_over_is_never_held(load: Any) -> None:
-    """SGLang #34740: gpt2 id 100, window never advances, O(n²), empty text."""
+def test_repeated_ids_of_invalid_bytes_are_never_held(load: Any) -> None:
+    """SGLang #34740: with gpt2's id 100 the window never advanced: O(n²), empty text."""
     encoding = load("gpt2")
     token = encoding.decode_single_token_bytes(100)
     decoder = StreamDecoder(encoding)
@@ -151,15 +151,15 @@ def test_an_id_of_invalid_bytes_over_and_over_is_never_held(load: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["🙂🙂", "삼겹살"])
-def test_characters_over_many_tokens_come_whole(load: Any, text: str) -> None:
+def test_characters_of_many_tokens_are_complete(load: Any, text: str) -> None:
     """Dynamo #12630, #12688: a fixed look-back emitted U+FFFD."""
     encoding = load("cl100k_base")
     parts = deltas(StreamDecoder(encoding), ids_of_bytes(encoding, text.encode()))
     assert [part for part in parts if part] == list(text)
 
 
-def test_a_real_replacement_character_passes(load: Any) -> None:
-    """deepseek-recipe #16, Luce #489: dropped, and usage 1 instead of 2."""
+def test_a_real_replacement_character_is_kept(load: Any) -> None:
+    """deepseek-recipe #16, Luce #489: it was dropped, and usage was 1 instead of 2."""
     encoding = load("cl100k_base")
     ids = encoding.encode("a\ufffdb")
     decoder = StreamDecoder(encoding)
@@ -168,7 +168,7 @@ def test_a_real_replacement_character_passes(load: Any) -> None:
 
 
 def test_the_end_inside_an_emoji_loses_nothing(load: Any) -> None:
-    """lattice #751, Camelid #288: tail lost at end of stream or token limit."""
+    """lattice #751, Camelid #288: the tail was lost at the end of stream or the token limit."""
     encoding = load("cl100k_base")
     decoder = StreamDecoder(encoding)
     ids = ids_of_bytes(encoding, "ok 🙂".encode()[:-1])
@@ -186,7 +186,7 @@ def test_a_token_that_ends_one_character_and_starts_the_next(load: Any) -> None:
 
 
 def test_leading_spaces_are_kept(load: Any) -> None:
-    """tokenizers #2212, mlx-lm #1754: lost."""
+    """tokenizers #2212, mlx-lm #1754: they were lost."""
     encoding = load("cl100k_base")
     assert "".join(deltas(StreamDecoder(encoding), encoding.encode("  a  b"))) == "  a  b"
 
@@ -203,7 +203,7 @@ def test_pending_bytes_do_not_grow_with_the_stream(load: Any) -> None:
 
 
 @pytest.mark.slow
-def test_one_decoder_in_two_threads_stays_whole(load: Any) -> None:
+def test_a_decoder_shared_by_two_threads_stays_consistent(load: Any) -> None:
     """vLLM #41181: "Already borrowed"."""
     encoding = load("cl100k_base")
     decoder = StreamDecoder(encoding, stop=["zz"])
@@ -214,8 +214,8 @@ def test_one_decoder_in_two_threads_stays_whole(load: Any) -> None:
     assert decoder.tokens_consumed == 2000 * len(smile)
 
 
-def test_messages_are_not_decoded_by_themselves(load: Any) -> None:
-    """text-embeddings-inference DecodeStream: each message by itself, broken characters."""
+def test_messages_are_not_decoded_separately(load: Any) -> None:
+    """text-embeddings-inference DecodeStream: decoding each message separately broke characters."""
     encoding = load("o200k_base")
     text = "नमस्ते 日本語 👨‍👩‍👧"
     ids = ids_of_bytes(encoding, text.encode())
@@ -223,7 +223,7 @@ def test_messages_are_not_decoded_by_themselves(load: Any) -> None:
         assert "".join(deltas(StreamDecoder(encoding), ids, size)) == text
 
 
-def test_skipped_special_tokens_are_as_if_not_there(load: Any) -> None:
+def test_skipped_special_tokens_leave_no_trace(load: Any) -> None:
     encoding = load("cl100k_base")
     smile = ids_of_bytes(encoding, "🙂".encode())
     ids = [smile[0], 100257, smile[1], 100257, *smile[2:], 100257]
@@ -245,7 +245,7 @@ def test_skipped_special_tokens_are_as_if_not_there(load: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_strict_decoding_gives_the_text_before_an_invalid_byte(
+def test_strict_decoding_returns_the_text_before_an_invalid_byte(
     data: bytes, offset: int, text: str, size: int
 ) -> None:
     decoder = StreamDecoder(toy(), errors="strict")
@@ -262,7 +262,7 @@ def test_strict_decoding_gives_the_text_before_an_invalid_byte(
         assert decoder.tokens_consumed == offset
 
 
-def test_strict_decoding_refuses_an_end_inside_a_character() -> None:
+def test_strict_decoding_rejects_an_end_inside_a_character() -> None:
     decoder = StreamDecoder(toy(), errors="strict", stop=["a🙂"])
     assert decoder.feed(b"xa\xf0\x9f") == "x"
     with pytest.raises(InvalidUnicode):
@@ -270,7 +270,7 @@ def test_strict_decoding_refuses_an_end_inside_a_character() -> None:
     assert decoder.undelivered == "a"
 
 
-def test_strict_offsets_count_the_prefill_and_its_invalid_bytes_are_no_error() -> None:
+def test_strict_offsets_count_the_prefill_whose_invalid_bytes_are_no_error() -> None:
     decoder = StreamDecoder(toy(), errors="strict", prefill_ids=b"\x80ab\xf0")
     assert decoder.feed(b"\x9f\x99\x82c\xff") == "🙂c"
     assert isinstance(decoder.fault, InvalidUnicode)
@@ -278,7 +278,7 @@ def test_strict_offsets_count_the_prefill_and_its_invalid_bytes_are_no_error() -
     assert decoder.tokens_consumed == 4
 
 
-def test_options_outside_their_domain_are_refused() -> None:
+def test_options_outside_their_domain_are_rejected() -> None:
     for options in (
         {"stop": "one string"},
         {"stop": ["a", ""]},
@@ -290,7 +290,7 @@ def test_options_outside_their_domain_are_refused() -> None:
             StreamDecoder(toy(), **options)
 
 
-def test_a_finished_stream_takes_no_more() -> None:
+def test_a_finished_stream_accepts_no_more() -> None:
     decoder = StreamDecoder(toy())
     assert not decoder.finished
     assert decoder.finish() == ""
@@ -300,8 +300,8 @@ def test_a_finished_stream_takes_no_more() -> None:
             call()
 
 
-def test_a_stream_that_is_cut_off_releases_what_was_held_for_a_stop_string(load: Any) -> None:
-    """And not the bytes of an incomplete character, which are no text."""
+def test_an_aborted_stream_releases_text_held_for_a_stop_string(load: Any) -> None:
+    """It does not release the bytes of an incomplete character, which are not text."""
     encoding = load("cl100k_base")
     smile = ids_of_bytes(encoding, "🙂".encode())
     decoder = StreamDecoder(encoding, stop=["world!"])

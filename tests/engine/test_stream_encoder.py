@@ -1,5 +1,5 @@
-"""The law of streamed encoding: the ids of one-shot encoding, for every cut, encoding, special
-token and policy; and memory that is bounded by a setting."""
+"""Streamed encoding: the ids equal one-shot encoding, for every cut, encoding, special token and
+policy; and a setting bounds the memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
 BACKENDS = ("reference", "native")
 
-#: Special tokens that overlap, start one another, and look like ordinary text.
+#: Special tokens that overlap, are prefixes of each other, and look like ordinary text.
 AWKWARD = {
     name: 300000 + i
     for i, name in enumerate(["<|a|>", "<|a|>b", "aXa", "'s", "12", "ab", "ba", "b1", "<|im_end|>"])
@@ -58,7 +58,7 @@ hard_texts = st.lists(
 
 @pytest.fixture(params=[1, 3, 4096])
 def settle_after(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """From how many characters on the settled part of a text is looked for."""
+    """Return the number of held characters from which the encoder searches for a split point."""
     monkeypatch.setattr(stream_splitter, "_SETTLE_AFTER", request.param)
     number: int = request.param
     return number
@@ -193,7 +193,7 @@ def test_invalid_unicode_is_reported_by_its_offset_in_the_stream(
     assert caught.value.byte_offset == offset
 
 
-def test_both_forms_of_pieces_in_one_stream(load: Any) -> None:
+def test_a_stream_can_mix_text_and_bytes(load: Any) -> None:
     encoding = load("cl100k_base")
     assert stream(StreamEncoder(encoding), ["na", "ï".encode(), "ve", b" x"]) == encoding.encode(
         "naïve x"
@@ -207,8 +207,8 @@ def test_both_forms_of_pieces_in_one_stream(load: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", " ", "日", "\n", "'", "-", "\u0301"])
-def test_one_endless_pre_token_is_an_error_and_not_memory(load: Any, unit: str) -> None:
-    """`"a"` without end (tiktoken #195), white space (#258), `"_"*50_000` (ai-tokenizer #6)."""
+def test_an_endless_pre_token_is_an_error_and_uses_bounded_memory(load: Any, unit: str) -> None:
+    """Endless `"a"` (tiktoken #195), white space (#258), `"_"*50_000` (ai-tokenizer #6)."""
     encoding = load("o200k_base")
     piece = unit * 4096
     tracemalloc.start()
@@ -233,10 +233,10 @@ def test_one_endless_pre_token_is_an_error_and_not_memory(load: Any, unit: str) 
         *(("o200k_base", unit) for unit in ("aB", "aあA", "-\u0301", "a'reB", "あ's", "/\n-")),
     ],
 )
-def test_many_pre_tokens_without_a_space_never_come_to_the_bound(
+def test_many_pre_tokens_without_a_space_do_not_reach_the_bound(
     load: Any, name: str, unit: str
 ) -> None:
-    """1 MiB without spaces (tiktoken #15), digits, lines without a letter (llama.cpp #26965)."""
+    """1 MiB without spaces (tiktoken #15), digits, lines without letters (llama.cpp #26965)."""
     encoding = load(name)
     text = unit * (20_000 // len(unit))
     encoder = StreamEncoder(encoding, allowed_special="all", max_pending_bytes=2000)
@@ -270,10 +270,10 @@ def test_small_pieces_do_not_rescan_the_held_text(size: int, unit: str) -> None:
     given = [splitter.feed(piece) for piece in cut(text, *range(size, len(text), size))]
     assert "".join(given) + splitter.finish() == text
     assert looked_at <= 4 * len(text)
-    assert len(splitter._parts) <= 20  # each is longer than the next: a logarithm
+    assert len(splitter._parts) <= 20  # each is longer than the next: logarithmic
 
 
-def test_a_special_token_before_the_bound_is_named(load: Any) -> None:
+def test_a_special_token_before_the_bound_is_reported(load: Any) -> None:
     encoder = StreamEncoder(load("cl100k_base"), max_pending_bytes=50)
     with pytest.raises(SpecialTokenFound) as caught:
         encoder.feed("\n\n<|endoftext|>" + "<" * 100)
@@ -289,7 +289,7 @@ def test_consumed_and_pending_bytes_add_up(load: Any) -> None:
     assert not encoder.finished
 
 
-def test_patterns_without_known_split_points_are_refused() -> None:
+def test_patterns_without_known_split_points_are_rejected() -> None:
     assert not can_stream(toy())
     assert all(can_stream(get_encoding(name)) for name in list_encodings())
     with pytest.raises(InvalidOption, match="split pattern") as caught:
@@ -297,7 +297,7 @@ def test_patterns_without_known_split_points_are_refused() -> None:
     assert caught.value.option == "encoding"
 
 
-def test_options_outside_their_domain_are_refused(load: Any) -> None:
+def test_options_outside_their_domain_are_rejected(load: Any) -> None:
     encoding = load("cl100k_base")
     for make in (
         lambda: StreamEncoder(encoding, allowed_special="<|endoftext|>"),
@@ -309,7 +309,7 @@ def test_options_outside_their_domain_are_refused(load: Any) -> None:
             make()
 
 
-def test_a_finished_stream_takes_no_more(load: Any) -> None:
+def test_a_finished_stream_accepts_no_more(load: Any) -> None:
     encoder = StreamEncoder(load("cl100k_base"))
     assert encoder.finish() == []
     for call in (encoder.finish, lambda: encoder.feed("x")):

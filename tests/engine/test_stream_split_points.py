@@ -1,5 +1,5 @@
-"""The safe split points of every named split pattern, held to the definition: whatever follows, the
-parts split as the whole does."""
+"""The safe split points of every named split pattern, compared with the definition: whatever text
+follows, the parts split as the whole does."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 
-#: One character, at least, for each thing that a pattern can tell apart.
+#: At least one character for each case that a pattern can distinguish.
 ALPHABET = ["a", "A", "r", "あ", "\u0301", "1", " ", "\n", "'", "/", ".", "\x00", "ー", "・", "é"]
 
-#: The fewer whose order matters, for longer texts.
+#: A smaller set whose order matters, for longer texts.
 SHORT_ALPHABET = ["A", "r", "\u0301", "・", " ", "\n", "'"]
 
-#: Texts that each rule would cut wrongly if it were a little bolder.
+#: Texts that would be cut wrongly if a rule were slightly wider.
 TRAPS = [
     "x'rEx",
     "あ'lLあ",
@@ -36,7 +36,7 @@ SEED = 20261120
 
 
 def borders_found(pattern: str, text: str) -> set[int]:
-    """Every split point that the rules find in some prefix of `text`, not knowing what follows."""
+    """Return every split point that the rules find in some prefix of `text`."""
     points = split_points_of(pattern)
     assert points is not None
     found = set()
@@ -73,7 +73,7 @@ def test_texts_can_be_cut_at_their_split_points(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_long_text_without_a_split_point_is_a_few_pre_tokens(name: str) -> None:
-    """So that only long pre-tokens, and never many short ones, are held."""
+    """So only long pre-tokens are held, and never many short ones."""
     pattern = PATTERNS[name]
     rng = random.Random(SEED)
     for _ in range(600):
@@ -85,11 +85,9 @@ def test_a_long_text_without_a_split_point_is_a_few_pre_tokens(name: str) -> Non
 
 
 @pytest.mark.slow
-def test_every_space_after_something_else_is_a_split_point_whatever_the_version_of_unicode() -> (
-    None
-):
-    """Code points that one version of Unicode calls a letter and another does not cannot move
-    these split points."""
+def test_spaces_are_split_points_in_every_version_of_unicode() -> None:
+    """A code point that only some versions of Unicode classify as a letter does not move these
+    split points."""
     for pattern in PATTERNS.values():
         points = split_points_of(pattern)
         assert points is not None

@@ -1,4 +1,4 @@
-"""Stop strings: the leftmost match, the longest at the same start, however the text is cut."""
+"""Stop strings: the leftmost match, and the longest at the same start, for every cut."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ stops = st.lists(st.text("abcé", min_size=1, max_size=5), min_size=1, max_size=
 
 
 def first_match(text: str, stop: list[str]) -> tuple[int, str] | None:
-    """The definition: the leftmost, and there the longest."""
+    """Return the leftmost match, and the longest there. This is the definition."""
     for start in range(len(text)):
         here = [string for string in stop if text.startswith(string, start)]
         if here:
@@ -58,7 +58,7 @@ def test_the_first_match_wins_for_every_cut(
 
 
 @given(data=st.binary(max_size=12), stop=st.lists(st.sampled_from(["\ufffd", "\ufffdA", "A", "é"])))
-def test_matching_is_on_the_text_of_invalid_bytes_too(data: bytes, stop: list[str]) -> None:
+def test_text_decoded_from_invalid_bytes_is_matched_too(data: bytes, stop: list[str]) -> None:
     text = data.decode(errors="replace")
     found = first_match(text, stop)
     got, decoder = run(data, 1, stop=stop)
@@ -67,7 +67,7 @@ def test_matching_is_on_the_text_of_invalid_bytes_too(data: bytes, stop: list[st
 
 
 @given(text=letters, stop=stops)
-def test_only_what_can_still_become_a_match_is_held(text: str, stop: list[str]) -> None:
+def test_only_text_that_can_still_become_a_match_is_held(text: str, stop: list[str]) -> None:
     decoder = StreamDecoder(toy(), stop=stop)
     given_so_far = ""
     for end in range(1, len(text) + 1):
@@ -84,16 +84,16 @@ def test_only_what_can_still_become_a_match_is_held(text: str, stop: list[str]) 
 
 
 @pytest.mark.parametrize("size", range(1, 12))
-def test_a_stop_string_over_several_chunks(size: int) -> None:
-    """vLLM #3574, SwiftLM #126, sgl-model-gateway #2203: prefix leaked, text doubled, text
-    held for ever."""
+def test_a_stop_string_across_several_chunks(size: int) -> None:
+    """vLLM #3574, SwiftLM #126, sgl-model-gateway #2203: a prefix leaked, text was doubled, or text
+    was held forever."""
     got, decoder = run(b"ABCDEFGHIJKLM", size, stop=["DEFGHIJ"])
     assert (got, decoder.stop_matched, decoder.tokens_consumed) == ("ABC", "DEFGHIJ", 10)
     got, decoder = run(b"ABCDEFGHI DEFGH", size, stop=["DEFGHIJ"])
     assert (got, decoder.stop_matched) == ("ABCDEFGHI DEFGH", None)
 
 
-def test_a_complete_match_waits_for_an_earlier_start_and_a_longer_end() -> None:
+def test_a_complete_match_waits_for_an_earlier_start_or_a_longer_end() -> None:
     decoder = StreamDecoder(toy(), stop=["bc", "bcx", "abcd"])
     assert [decoder.feed([unit]) for unit in b"abc"] == ["", "", ""]
     assert (decoder.stop_matched, decoder.tokens_consumed) == (None, 3)
@@ -101,7 +101,7 @@ def test_a_complete_match_waits_for_an_earlier_start_and_a_longer_end() -> None:
     assert (decoder.stop_matched, decoder.tokens_consumed) == ("bc", 3)
 
 
-def test_nothing_after_a_stop_string_is_read() -> None:
+def test_text_after_a_stop_string_is_not_read() -> None:
     decoder = StreamDecoder(toy(), stop=["b"])
     assert decoder.feed([97, 98, -1]) == "a"
     assert decoder.fault is None
@@ -109,7 +109,7 @@ def test_nothing_after_a_stop_string_is_read() -> None:
     assert (decoder.tokens_consumed, decoder.finish()) == (2, "")
 
 
-def test_a_fault_releases_what_was_held() -> None:
+def test_an_error_releases_the_held_text() -> None:
     decoder = StreamDecoder(toy(), stop=["abc", "ab"])
     assert decoder.feed([120, 97, -1]) == "xa"
     with pytest.raises(UnknownTokenId):
@@ -119,7 +119,7 @@ def test_a_fault_releases_what_was_held() -> None:
     assert (decoder.stop_matched, decoder.fault) == ("ab", None)
 
 
-def test_a_stop_string_that_the_flush_completes() -> None:
+def test_a_stop_string_completed_by_the_flush() -> None:
     decoder = StreamDecoder(toy(), stop=["a\ufffd"])
     assert decoder.feed(b"xa\xf0\x9f") == "x"
     assert decoder.finish() == ""
@@ -139,7 +139,7 @@ def state_of(text: Any, stop: list[Any]) -> tuple[int, Any]:
     return len(text), None
 
 
-#: How `stop_strings` reads long texts, and extremes of it, so that every boundary is crossed.
+#: How `stop_strings` reads long texts, and extreme values, so that every boundary is crossed.
 SIZES = [
     {},
     {"_PART": 1, "_SHORT": 0, "_FEW": 1, "_KEPT_STEPS": 1},
@@ -155,9 +155,8 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def a_case(rng: random.Random) -> tuple[Any, list[Any]]:
-    """A text over a tiny alphabet, and stop strings that it comes near to: prefixes of each
-    other, repeated letters, parts of the text itself, and ones that only their end tells apart
-    from it."""
+    """Generate a text over a tiny alphabet and stop strings that nearly match it: prefixes of each
+    other, repeated letters, parts of the text, and strings that differ from it only at the end."""
     alphabet = rng.choice(["a", "ab", "abc", "aé中", "b\U0001f600"])
     text = "".join(rng.choices(alphabet, k=rng.choice([8, 40, 150])))
     stop = ["".join(rng.choices(alphabet, k=rng.choice([1, 2, 5, 12, 40]))) for _ in range(2)]
@@ -173,14 +172,14 @@ def a_case(rng: random.Random) -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.slow
-def test_every_step_of_a_long_text_is_that_of_the_definition(sizes: None) -> None:
+def test_every_step_of_a_long_text_equals_the_definition(sizes: None) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
     for _ in range(300):
         text, stop = a_case(rng)
         automaton: StopStrings[Any] = StopStrings(stop)
-        for _ in range(3):  # later ones find the steps remembered
+        for _ in range(3):  # later rounds use the cached steps
             include = rng.random() < 0.5
             matcher = StopMatcher(automaton, text[:0], include_stop=include)
             given_so_far, end, matched = text[:0], 0, None
@@ -206,8 +205,8 @@ def test_every_step_of_a_long_text_is_that_of_the_definition(sizes: None) -> Non
 
 @pytest.mark.parametrize("place", range(-4, 3))
 @pytest.mark.parametrize("before", ["x", "S", "ST", "STO "])
-def test_a_stop_string_across_two_parts(before: str, place: int) -> None:
-    """A long text is read in parts, and whatever state a part ends in, the next begins with."""
+def test_a_stop_string_across_two_blocks(before: str, place: int) -> None:
+    """A long text is read in blocks. Each block begins in the state in which the last one ended."""
     for part in (1, 2):
         size = part * stop_strings._PART + place
         text = (before * size)[-size:]
@@ -216,12 +215,12 @@ def test_a_stop_string_across_two_parts(before: str, place: int) -> None:
         assert (matcher.matched, matcher.end) == ("STOP", size + 4)
 
 
-#: One character short of each of them is in every text of spaces, at every place.
+#: A text of spaces contains each of them except for one character, at every position.
 WORST = tuple(" " * 63 + chr(ord("A") + i) for i in range(60))
 
 
-def test_a_step_is_made_once_however_often_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a character of a long text costs where every place nearly is a match."""
+def test_a_repeated_step_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a character of a long text if every position nearly is a match."""
     automaton, made = StopStrings(WORST), 0
     step = StopStrings.next
 
@@ -236,7 +235,7 @@ def test_a_step_is_made_once_however_often_it_comes(monkeypatch: pytest.MonkeyPa
     assert made <= 64
 
 
-def test_steps_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_steps_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stop_strings, "_KEPT_STEPS", 100)
     automaton = StopStrings(("aX",))
     matcher = StopMatcher(automaton, "", include_stop=False)
@@ -246,7 +245,7 @@ def test_steps_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_streams_of_several_threads_share_an_automaton(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And forget its steps all the time."""
+    """Its cache of steps is cleared all the time."""
     monkeypatch.setattr(stop_strings, "_KEPT_STEPS", 3)
     stop = ["abcabd", "bcc", "cabab"]
     automaton, wrong = StopStrings(stop), []
@@ -269,7 +268,7 @@ def test_streams_of_several_threads_share_an_automaton(monkeypatch: pytest.Monke
     assert not wrong
 
 
-def test_a_long_text_is_not_begun_where_the_work_is_cancelled() -> None:
+def test_a_long_text_in_a_cancelled_scope_is_not_searched() -> None:
     scope, text = CancelScope(), "S " * 1000
     matcher = StopMatcher(compile_stops(("STOP",)), "", include_stop=False)
     with scope:
@@ -277,7 +276,7 @@ def test_a_long_text_is_not_begun_where_the_work_is_cancelled() -> None:
         scope.cancel()
         with pytest.raises(Cancelled):
             matcher.feed(text)
-    assert (matcher.held, matcher.seen) == ("S", 2)  # nothing of it was taken
+    assert (matcher.held, matcher.seen) == ("S", 2)  # nothing of it was consumed
     assert matcher.feed(text) == "S" + text
 
 
@@ -285,7 +284,7 @@ def cpu_seconds(text: str, cancel_after: float | None) -> float:
     scope, began = CancelScope(), thread_time()
     matcher = StopMatcher(compile_stops(WORST), "", include_stop=False)
     timer = threading.Timer(cancel_after or 0, scope.cancel)
-    with scope, suppress(Cancelled):  # it may have come to its end first
+    with scope, suppress(Cancelled):  # it may finish first
         if cancel_after is not None:
             timer.start()
         matcher.feed(text)
@@ -295,9 +294,9 @@ def cpu_seconds(text: str, cancel_after: float | None) -> float:
 
 
 @pytest.mark.slow
-def test_the_search_ends_in_the_middle_of_a_large_text() -> None:
-    """Its own CPU time is compared with that of the whole text: no clock of the wall."""
+def test_the_search_stops_in_the_middle_of_a_large_text() -> None:
+    """The CPU time is compared with that of the whole text; no wall clock is used."""
     text = " " * (16 << 20)
     whole = cpu_seconds(text, None)
-    # More than once, as a machine with no time for the timer lets it go on.
+    # Retried, because on a busy machine the timer may be late.
     assert min(cpu_seconds(text, 0.01) for _ in range(5)) < whole / 2

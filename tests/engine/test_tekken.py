@@ -1,4 +1,4 @@
-"""Mistral's Tekken files: the ids are those that tiktoken gives for the same table, shifted."""
+"""Mistral's Tekken files: the ids are tiktoken's for the same table, shifted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
 SPECIAL = 100
 ORDINARY = 3000
 
-#: A table of the right shape: a byte for each of the first 256 ranks, then what they merge to.
+#: A table of the right shape: a byte for each of the first 256 ranks, followed by merges of them.
 TOKENS = [bytes([byte]) for byte in range(256)] + [
     token
     for token, _ in builtin_table(resolve("reference"), "cl100k_base").items()[256 : ORDINARY + 44]
@@ -48,12 +48,12 @@ def document() -> dict[str, Any]:
 
 
 def load(path: Path, content: dict[str, Any] | bytes, backend: BackendName = "native") -> Encoding:
-    file = path / "tekken.txt"  # the name decides nothing
+    file = path / "tekken.txt"  # the name does not decide the format
     file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     return load_encoding(EncodingSpec(name="t", file=file), backend=backend)
 
 
-def test_ids_are_tiktokens_and_the_shift(backend: BackendName, tmp_path: Path) -> None:
+def test_ids_are_tiktoken_s_plus_the_shift(backend: BackendName, tmp_path: Path) -> None:
     encoding = load(tmp_path, document(), backend)
     ranks = {token: rank for rank, token in enumerate(TOKENS[:ORDINARY])}
     oracle = tiktoken.Encoding(
@@ -90,7 +90,7 @@ def test_special_tokens_of_the_file(tmp_path: Path) -> None:
 
 
 def edit(*path: Any, value: Any = None) -> Callable[[dict[str, Any]], None]:
-    """Set what stands at the path, or remove it."""
+    """Set the value at the path, or remove it."""
 
     def change(content: dict[str, Any]) -> None:
         at: Any = content
@@ -132,7 +132,7 @@ def edit(*path: Any, value: Any = None) -> Callable[[dict[str, Any]], None]:
         (edit("special_tokens", value={}), "special_tokens: it must be a list"),
     ],
 )
-def test_each_fault_names_its_place(
+def test_each_fault_is_reported_with_its_path(
     tmp_path: Path, change: Callable[[dict[str, Any]], None], problem: str
 ) -> None:
     content = document()

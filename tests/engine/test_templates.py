@@ -1,4 +1,4 @@
-"""What frames a text on request, held to `tokenizers`: for pipelines and for what runs as ranks."""
+"""Templates around a text, compared with `tokenizers`: for pipelines and for rank tables."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def load(data: bytes, folder: Path, backend: BackendName | None = None) -> Encod
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", [RANKS, FORM])
-def test_a_framed_text_is_that_of_tokenizers(
+def test_a_text_with_template_has_the_ids_of_tokenizers(
     backend: BackendName, kind: str, processor: str, tmp_path: Path
 ) -> None:
     data = framed(kind, PROCESSORS[processor])
     encoding, oracle = load(data, tmp_path, backend), oracle_of(data)
     assert (encoding.pipeline is None) == (kind == RANKS)
-    oracle.encode_special_tokens = True  # those that the text contains stay text
+    oracle.encode_special_tokens = True  # special tokens in the text stay text
     expected = [oracle.encode(text).ids for text in TEXTS]
     for text, ids in zip(TEXTS, expected, strict=True):
         assert encoding.encode(text, **AS_TEXT) == ids
@@ -82,7 +82,7 @@ def test_a_framed_text_is_that_of_tokenizers(
 
 @pytest.mark.parametrize("unit", ["byte", "code_point", "utf16"])
 @pytest.mark.parametrize("text", TEXTS)
-def test_the_frame_stands_at_both_ends_of_the_text(
+def test_the_template_is_at_both_ends_of_the_text(
     backend: BackendName, unit: Any, text: str, tmp_path: Path
 ) -> None:
     encoding = load(framed(RANKS, template("<s> $A </s> </s>")), tmp_path, backend)
@@ -118,7 +118,7 @@ def test_a_template_permits_no_special_token_in_the_text(
 
 @pytest.mark.parametrize("kind", [RANKS, FORM])
 @pytest.mark.parametrize("single", ["<s> $A </s>", "<s> $A", "$A </s>"])
-def test_streams_are_framed_once(
+def test_streams_have_one_template(
     backend: BackendName, kind: str, single: str, tmp_path: Path
 ) -> None:
     encoding = load(framed(kind, template(single)), tmp_path, backend)
@@ -145,7 +145,7 @@ def test_streams_are_framed_once(
 
 
 def test_a_template_is_part_of_the_fingerprint(backend: BackendName, tmp_path: Path) -> None:
-    """Of ranks too: with `add_special_tokens` it decides ids."""
+    """Also for rank tables: with `add_special_tokens` it decides ids."""
     for kind in (RANKS, FORM):
         prints = [
             load(framed(kind, template(single)), tmp_path, backend).fingerprint
@@ -163,7 +163,7 @@ def test_an_extended_encoding_keeps_its_template(backend: BackendName, tmp_path:
     assert more.template_names == ("<s>", "</s>")
 
 
-def test_where_a_file_says_nothing_nothing_is_added(backend: BackendName) -> None:
+def test_a_file_without_a_template_adds_nothing(backend: BackendName) -> None:
     encoding = get_encoding("r50k_base", backend=backend)
     assert (len(encoding.template), encoding.template_names) == (0, ())
     for text in TEXTS:

@@ -1,5 +1,5 @@
-"""Text never becomes a special token that the model itself can make: neither by merges, nor because
-a piece is a token. And it becomes other ids than the publisher's nowhere else."""
+"""Text never becomes a special token that the model itself can produce, by merging or as a whole
+piece. All other ids are the publisher's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 def with_special(rng: random.Random, pipeline: Pipeline, *, most: int = 2) -> Pipeline:
-    """Some of the model's own tokens, most of them long, made special."""
+    """Make some of the model's own tokens special, most of them long."""
     tokens = [t for t in pipeline.model.tokens if t.decode(errors="replace").encode() == t]
     tokens = [t for t in tokens if len(t.decode()) > 1 or rng.random() < 0.02]
     chosen = rng.sample(tokens, min(len(tokens), rng.randint(1, most)))
@@ -56,9 +56,9 @@ def fault(pipeline: Pipeline) -> str | None:
 
 
 @pytest.mark.slow
-def test_random_pipelines_whose_models_hold_special_tokens() -> None:
-    """Both backends alike; no special id but those that stand for what has no token; and the ids
-    that the model gives, where it gives no special one."""
+def test_random_pipelines_with_special_tokens_among_the_model_s() -> None:
+    """Both backends agree. The only special ids are those for unknown text; and the ids equal the
+    model's if it gives no special one."""
     rng = random.Random(SEED)
     refused = changed = 0
     for _ in range(400):
@@ -89,8 +89,9 @@ def test_random_pipelines_whose_models_hold_special_tokens() -> None:
     assert changed > 20
 
 
-def test_bytes_come_back_and_ranks_say_the_same() -> None:
-    """Vocabularies of all bytes, which lose nothing: as a pipeline, and as ranks if it is those."""
+def test_all_byte_vocabularies_round_trip_as_pipelines_and_as_ranks() -> None:
+    """Vocabularies of all bytes are lossless: as a pipeline, and as ranks if they can be
+    converted."""
     rng = random.Random(SEED)
     as_ranks = as_pipelines = changed = 0
     for _ in range(400):
@@ -129,7 +130,8 @@ BYTES = {character: i for i, character in enumerate(sorted(BYTE_ALPHABET))}
 def file_of(
     special: str, merges: list[str], *, more: tuple[str, ...] = (), **members: Any
 ) -> dict[str, Any]:
-    """A byte-level tokenizer.json with those merges, and a special token that may be of them."""
+    """Write a byte-level tokenizer.json with these merges and a special token that they may
+    produce."""
     vocabulary = dict(BYTES)
     for token in (*(merge.replace(" ", "") for merge in merges), *more, special):
         vocabulary.setdefault(token, len(vocabulary))
@@ -187,11 +189,11 @@ NFKC: dict[str, Any] = {"normalizer": {"type": "NFKC"}}
     ],
     ids=["merged", "taken whole", "both, normalised", "merged, normalised"],
 )
-def test_a_file_whose_model_makes_a_special_token(
+def test_a_file_whose_model_produces_a_special_token(
     load_json: Callable[[dict[str, Any]], Encoding], root: dict[str, Any]
 ) -> None:
-    """`tokenizers` gives the special id for such text even where it is set to take special tokens
-    as text, and for look-alikes that a normaliser makes it of."""
+    """`tokenizers` gives the special id for such text even if it is set to treat special tokens as
+    text, and for look-alikes that a normaliser maps to it."""
     encoding, tokenizer = load_json(root), oracle_of(json.dumps(root).encode())
     tokenizer.encode_special_tokens = True
     special = encoding.special_tokens["EOS"]
@@ -218,7 +220,7 @@ def test_a_file_whose_model_makes_a_special_token(
     ],
     ids=["a byte", "a part", "other text", "other text, whole"],
 )
-def test_a_special_token_that_other_text_needs_is_refused(
+def test_a_special_token_that_is_part_of_other_tokens_is_rejected(
     load_json: Callable[[dict[str, Any]], Encoding], root: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(VocabularyError, match=problem) as caught:
@@ -230,8 +232,8 @@ def test_a_special_token_that_other_text_needs_is_refused(
 def test_unknown_and_byte_tokens_may_be_special(
     load_json: Callable[[dict[str, Any]], Encoding],
 ) -> None:
-    """`tokenizers` trains byte tokens as special ones only, and most files call the unknown token
-    one. They say what a text has no token for; text that contains them is text."""
+    """`tokenizers` trains byte tokens as special ones only, and most files make the unknown token
+    special. They stand for text without a token; text that spells them is text."""
     root = file_of("<unk>", [], model={"unk_token": "<unk>", "byte_fallback": True})
     vocabulary = {c: i for i, c in enumerate("<unk>0x41 ")}
     for token in ("<unk>", "<0x41>", "<u", "nk>", "<0x", "41>", "<0", "1>"):
@@ -259,7 +261,7 @@ def test_unknown_and_byte_tokens_may_be_special(
 def test_a_symbol_of_sentencepiece_that_pieces_merge_to(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """Special by `also_special` alone: the package always finds it."""
+    """It is special only by `also_special`: the package always finds it."""
     assert "AB" in MODELS["default with symbols"]["user_defined_symbols"]
     data, file = trained("default with symbols"), tmp_path / "a.model"
     file.write_bytes(data)
@@ -276,7 +278,7 @@ def test_a_symbol_of_sentencepiece_that_pieces_merge_to(
     assert guarded.encode_ordinary("hello world") == plain.encode_ordinary("hello world")
 
 
-def test_a_symbol_of_sentencepiece_that_other_pieces_need_is_refused(
+def test_a_symbol_of_sentencepiece_that_is_part_of_other_pieces_is_rejected(
     backend: BackendName, tmp_path: Path
 ) -> None:
     file = tmp_path / "a.model"
@@ -296,8 +298,10 @@ def test_a_symbol_of_sentencepiece_that_other_pieces_need_is_refused(
         load("AB")
 
 
-def test_a_special_token_spelled_as_an_ordinary_one_is_that_in_text(backend: BackendName) -> None:
-    """Of rank files: the two have different ids, or the file is refused."""
+def test_a_special_token_with_the_spelling_of_an_ordinary_one_is_ordinary_in_text(
+    backend: BackendName,
+) -> None:
+    """In rank files the two have different ids, or the file is rejected."""
     spec = EncodingSpec(name="e", extends="r50k_base", special_tokens={"hello": 60000})
     encoding = load_encoding(spec, backend=backend)
     assert encoding.encode("hello", disallowed_special=()) == [31373]

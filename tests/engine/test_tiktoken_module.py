@@ -1,4 +1,4 @@
-"""`bytepair_engine.tiktoken` against tiktoken itself: ids, errors and what may still change."""
+"""`bytepair_engine.tiktoken` against tiktoken itself: ids, errors and unstable tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHORT = st.text("abc \n\t'1é中", max_size=8)
 
 @pytest.fixture(scope="module")
 def ranks() -> dict[bytes, int]:
-    """A small table: every byte, and a few merges."""
+    """Return a small table: every byte, and a few merges."""
     tokens = [bytes([byte]) for byte in range(256)]
     tokens += [b"ab", b"abc", b"  ", b" a", b"\n\n", b" \n", b"\xc3\xa9", b"\xe4\xb8", b"a\xc3"]
     return {token: rank for rank, token in enumerate(tokens)}
@@ -43,7 +43,7 @@ def pair(ranks: dict[bytes, int]) -> tuple[ours.Encoding, theirs.Encoding]:
 
 @cache
 def peer() -> theirs.Encoding:
-    """tiktoken's cl100k_base, from the table that ships here: tiktoken would download it."""
+    """tiktoken's cl100k_base with the table that ships here, which tiktoken would download."""
     mine = ours.get_encoding("cl100k_base")
     return theirs.Encoding(
         "cl100k_base",
@@ -54,7 +54,7 @@ def peer() -> theirs.Encoding:
 
 
 def outcome(work: Callable[[], object]) -> object:
-    """What a call returns, or the type of what it raises."""
+    """Return the result of a call, or the type of its exception."""
     try:
         return work()
     except Exception as error:
@@ -122,13 +122,13 @@ CALLS: dict[str, Callable[[ours.Encoding], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_answers_and_errors_are_of_the_same_types(call: str) -> None:
+def test_results_and_errors_have_the_same_types(call: str) -> None:
     run = CALLS[call]
     mine = outcome(lambda: run(ours.get_encoding("cl100k_base")))
     assert mine == outcome(lambda: run(peer()))  # type: ignore[arg-type]
 
 
-def test_names_are_those_of_tiktoken() -> None:
+def test_names_equal_those_of_tiktoken() -> None:
     assert sorted(ours.list_encoding_names()) == sorted(theirs.list_encoding_names())
     for table in ("MODEL_TO_ENCODING", "MODEL_PREFIX_TO_ENCODING"):
         assert getattr(ours.model, table) == getattr(tiktoken.model, table)
@@ -140,7 +140,7 @@ def test_names_are_those_of_tiktoken() -> None:
             ours.get_encoding(name)  # type: ignore[arg-type]
 
 
-def test_copies_of_a_named_encoding_are_itself_and_of_another_are_equal(
+def test_a_copy_of_a_named_encoding_is_itself_and_of_a_custom_one_is_equal(
     pair: tuple[ours.Encoding, theirs.Encoding],
 ) -> None:
     named = ours.get_encoding("cl100k_base")
@@ -152,7 +152,7 @@ def test_copies_of_a_named_encoding_are_itself_and_of_another_are_equal(
     )
 
 
-def test_rank_files_are_read_as_they_were_written(
+def test_written_rank_files_can_be_read(
     ranks: dict[bytes, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"{tmp_path}/small.tiktoken"

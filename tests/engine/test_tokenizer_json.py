@@ -1,4 +1,4 @@
-"""Files of every kind against `tokenizers`: ids, where tokens start, and text again."""
+"""Files of every kind against `tokenizers`: ids, starts of tokens, and decoded text."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from support.tokenizer_json import ADDED, KINDS, SPECIAL, made, oracle_of
 
 SEED = 20261121
 
-#: Kinds whose offsets are those of `tokenizers` only where every character becomes a token: it
-#: counts from the last token that it gave.
+#: Kinds whose offsets equal those of `tokenizers` only if every character becomes a token: it
+#: counts from the last token that it returned.
 GAPS = {"words, no unknown", "some bytes", "a map of characters"}
 
 
@@ -52,7 +52,7 @@ def texts(kind: str, tokens: list[bytes]) -> Iterator[str]:
 
 
 def in_order(text: str) -> bool:
-    """Whether no normalisation moves a mark before another one, which leaves places to taste."""
+    """Return whether no normalisation reorders marks, after which offsets are ambiguous."""
     return unicodedata.normalize("NFKD", text) == "".join(
         unicodedata.normalize("NFKD", character) for character in text
     )
@@ -60,7 +60,7 @@ def in_order(text: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_places_and_text_are_those_of_tokenizers(
+def test_ids_offsets_and_text_equal_those_of_tokenizers(
     backend: BackendName, kind: str, tmp_path: Path
 ) -> None:
     data = made(kind)
@@ -83,14 +83,14 @@ def test_ids_places_and_text_are_those_of_tokenizers(
                 back = oracle.decode(expected.ids, skip_special_tokens=False)
             except BaseException:  # its decoder panics on some empty texts
                 continue
-            if "\ufffd" not in back:  # of bytes that are no text each library makes its own
+            if "\ufffd" not in back:  # libraries differ for bytes that are not text
                 assert encoding.decode(ids) == back, (SEED, text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_core_says_where_tokens_start_as_the_reference_does(kind: str, tmp_path: Path) -> None:
-    """Also where `tokenizers` has an opinion of its own, in each unit."""
+def test_the_core_and_the_reference_agree_on_offsets(kind: str, tmp_path: Path) -> None:
+    """In each unit, including the cases where `tokenizers` differs."""
     data = made(kind)
     reference, core = load(data, tmp_path, "reference"), load(data, tmp_path, "native")
     assert core.backend == "native"
@@ -119,10 +119,10 @@ def test_random_text_has_the_ids_of_tokenizers(
     assert encoding.encode_ordinary(text) == oracle.encode(text, add_special_tokens=False).ids
 
 
-def test_a_special_token_must_be_allowed_in_whatever_form_it_comes(
+def test_a_special_token_must_be_allowed_in_every_form(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """`<S>x` is found in normalised text, in which `<s>X` spells it too."""
+    """`<S>x` is found in normalised text, and `<s>X` normalises to it."""
     encoding = load(made("normalised, Lowercase"), tmp_path, backend)
     with pytest.raises(SpecialTokenFound) as found:
         encoding.encode("é<s>X")
@@ -135,7 +135,7 @@ def test_a_special_token_must_be_allowed_in_whatever_form_it_comes(
     assert special in encoding.encode("é<s>X", allowed_special={"<S>x"}, disallowed_special=())
 
 
-def test_an_operator_may_make_added_tokens_special(backend: BackendName, tmp_path: Path) -> None:
+def test_a_declaration_can_make_added_tokens_special(backend: BackendName, tmp_path: Path) -> None:
     data = made("byte level")
     always = load(data, tmp_path, backend)
     tool = oracle_of(data).token_to_id("<tool>")
@@ -149,17 +149,17 @@ def test_an_operator_may_make_added_tokens_special(backend: BackendName, tmp_pat
     assert guarded.fingerprint != always.fingerprint
 
 
-def test_a_vocabulary_without_merges_is_one(backend: BackendName, tmp_path: Path) -> None:
-    """Found by fuzzing: an array without items is at an address that the core refused."""
+def test_a_vocabulary_without_merges_is_valid(backend: BackendName, tmp_path: Path) -> None:
+    """Found by fuzzing: the core rejected the address of an empty array."""
     data = b'{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
     ids = load(data, tmp_path, backend).encode("abba")
     assert ids == oracle_of(data).encode("abba").ids == [0, 1, 1, 0]
 
 
-def test_one_large_id_allocates_nothing_for_the_ids_below_it(
+def test_a_single_large_id_does_not_allocate_the_ids_below_it(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """A table from 0 on would take 24 GB for a file of some kilobytes."""
+    """A dense table would take 24 GB for a file of some kilobytes."""
     content = json.loads(made("words, unknown"))
     content["added_tokens"] = []
     content["model"]["vocab"]["hello"] = MAX_TOKEN_ID
@@ -171,11 +171,11 @@ def test_one_large_id_allocates_nothing_for_the_ids_below_it(
         encoding.decode([MAX_TOKEN_ID - 1])
 
 
-def test_offsets_never_decrease_where_tokens_stand_in_another_order(
+def test_offsets_never_decrease_if_tokens_are_reordered(
     backend: BackendName, tmp_path: Path
 ) -> None:
-    """White space within what the added token before it took, and an unknown character that stands
-    behind the bytes of the next one."""
+    """White space inside the stretch that the added token before it stripped, and an unknown
+    character after the bytes of the next one."""
     content = json.loads(made("some bytes"))
     first = {**content["added_tokens"][0], "special": False}
     added = len(content["model"]["vocab"])
@@ -189,7 +189,7 @@ def test_offsets_never_decrease_where_tokens_stand_in_another_order(
     ids, starts = encoding.encode_with_offsets(text)
     assert ids == oracle.encode(text, add_special_tokens=False).ids
     assert starts == sorted(starts)
-    # `tokenizers` panics: the second token would start behind its own end.
+    # `tokenizers` panics, because the second token would start after its end.
     ids, starts = encoding.encode_with_offsets("<a> \u2003\u2003 a")
     assert (ids[:3], starts[:3]) == ([added, added + 1, added + 1], [0, 4, 5])
     assert starts == sorted(starts)

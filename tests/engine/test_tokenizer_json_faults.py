@@ -1,5 +1,5 @@
-"""Files that are not what they must be: each is refused with the file, the member and a remedy,
-and what is large or deep is refused before it costs anything."""
+"""Invalid files: each is rejected with the file, the member and a remedy. Large or deeply nested
+ones are rejected before they use memory or time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def merges(root: dict[str, Any], *more: Any) -> object:
     return root["model"]["merges"].extend(more)
 
 
-#: An edit of a sound file, and what the error says of it.
+#: An edit of a valid file, and the expected error.
 FAULTS: dict[str, tuple[Edit, str]] = {
     "another version": (lambda r: r.update(version="2.0"), "version: it is '2.0'"),
     "another model": (lambda r: r["model"].update(type="Unigram"), "'Unigram' are not supported"),
@@ -194,7 +194,7 @@ def refused(data: bytes, folder: Path) -> VocabularyError:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_refused_where_it_is(fault: str, tmp_path: Path) -> None:
+def test_each_fault_is_reported_with_its_member(fault: str, tmp_path: Path) -> None:
     root = copy.deepcopy(WHOLE)
     edit, problem = FAULTS[fault]
     edit(root)
@@ -202,7 +202,7 @@ def test_each_fault_is_refused_where_it_is(fault: str, tmp_path: Path) -> None:
     assert problem in error.problem
 
 
-def test_a_file_that_is_cut_off_is_refused_wherever(tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     data = made("byte level")
     for length in [*range(0, 60, 7), *range(60, len(data) - 1, len(data) // 20)]:
         refused(data[:length], tmp_path)
@@ -233,8 +233,8 @@ def test_an_unknown_token_in_also_special_is_refused(tmp_path: Path) -> None:
         load_encoding(EncodingSpec(name="made", file=file, also_special=("<none>",)))
 
 
-def test_a_token_that_is_not_written_as_bytes_is_shown_and_never_text(tmp_path: Path) -> None:
-    """As in Command-R's file: no merge names it, so nothing but its id says it."""
+def test_a_token_that_is_not_written_as_bytes_is_shown_and_never_in_text(tmp_path: Path) -> None:
+    """Command-R's file has one: no merge produces it, so only its id decodes to it."""
     root = copy.deepcopy(WHOLE)
     root["added_tokens"] = []
     token_id = len(root["model"]["vocab"])
@@ -246,7 +246,7 @@ def test_a_token_that_is_not_written_as_bytes_is_shown_and_never_text(tmp_path: 
     assert token_id not in encoding.encode("€")
 
 
-def test_a_regular_expression_cannot_hold_up_the_loading() -> None:
+def test_a_regular_expression_cannot_block_the_loading() -> None:
     node = Node(None, "decoder", "tokenizer.json", "write another")
     budget = RegexBudget(0.05)
     sound, endless = regex.compile("a+"), regex.compile("(?:a|aa)+c")

@@ -47,8 +47,8 @@ def test_long_texts(case: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_a_megabyte_of_spaces_before_a_letter() -> None:
-    """tiktoken #258 and 0.14: a panic in its regular expression engine, so no oracle; the
-    run is one pre-token except for its last space."""
+    """tiktoken #258 and 0.14: a panic in its regular expression engine, so there is no oracle. The
+    run is one pre-token, without its last space."""
     for name in ("r50k_base", "cl100k_base", "o200k_base"):
         encoding = bytepair_engine.get_encoding(name, backend="native")
         spaces, tail = " " * 1_099_999, " x"

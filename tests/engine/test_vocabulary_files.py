@@ -59,7 +59,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_found_where_it_is(backend: BackendName, fault: str, tmp_path: Path) -> None:
+def test_each_fault_is_reported_with_its_line(
+    backend: BackendName, fault: str, tmp_path: Path
+) -> None:
     data, kind, number = FAULTS[fault]
     with pytest.raises(TableFault) as caught:
         resolve(backend).parse_tiktoken(data)
@@ -97,7 +99,7 @@ def test_both_readers_agree_on_damaged_files(edits: list[tuple[int, int, bytes]]
     assert outcomes[0] == outcomes[1]
 
 
-def test_a_file_without_a_last_line_feed(backend: BackendName, tmp_path: Path) -> None:
+def test_a_file_without_a_final_line_feed(backend: BackendName, tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE[:-1])
     encoding = load_encoding(
@@ -117,7 +119,7 @@ def test_a_missing_single_byte(backend: BackendName, tmp_path: Path) -> None:
         load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"), backend=backend)
 
 
-def test_a_wrong_hash_names_both(tmp_path: Path) -> None:
+def test_a_wrong_hash_is_reported_with_both_hashes(tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE)
     actual = hashlib.sha256(WHOLE).hexdigest()
@@ -135,7 +137,7 @@ def test_gzip(tmp_path: Path) -> None:
     file.write_bytes(gzip.compress(WHOLE))
     spec = EncodingSpec(name="v", file=file, pattern="gpt2")
     assert load_encoding(spec).n_vocab == 301
-    file.write_bytes(WHOLE)  # the name decides nothing
+    file.write_bytes(WHOLE)  # the name does not decide the format
     assert load_encoding(spec).n_vocab == 301
     whole = gzip.compress(WHOLE)
     for damaged, problem in (
@@ -147,14 +149,14 @@ def test_gzip(tmp_path: Path) -> None:
             load_encoding(spec)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     for file in (tmp_path / "no.tiktoken", tmp_path):
         with pytest.raises(VocabularyError, match=str(file)):
             load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"))
 
 
 def test_every_built_in_encoding_names_its_pattern(tmp_path: Path) -> None:
-    """They once were regular expressions that match nothing but themselves."""
+    """They once were regular expressions that matched only themselves."""
     file = tmp_path / "v.tiktoken"
     file.write_bytes(WHOLE)
     for name, builtin in BUILTINS.items():
@@ -164,7 +166,7 @@ def test_every_built_in_encoding_names_its_pattern(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["a(b", "[z-a]", "\\p{Nope}", "a\n\nb", "cl100k", "qwen2.5"])
-def test_a_pattern_that_does_not_compile_or_is_no_name(
+def test_a_pattern_that_is_neither_valid_nor_a_name(
     backend: BackendName, tmp_path: Path, pattern: str
 ) -> None:
     file = tmp_path / "v.tiktoken"
@@ -179,7 +181,7 @@ def test_a_pattern_that_does_not_compile_or_is_no_name(
     ("special_tokens", "problem"),
     [({"": 9000}, "empty"), ({"<x>": 256}, "ordinary"), ({"<x>": -1}, "-1"), ({"<x>": 2**31}, "2")],
 )
-def test_special_tokens_that_cannot_be(
+def test_invalid_special_tokens(
     backend: BackendName, tmp_path: Path, special_tokens: dict[str, int], problem: str
 ) -> None:
     file = tmp_path / "v.tiktoken"
@@ -194,8 +196,8 @@ def test_special_tokens_that_cannot_be(
 
 @pytest.fixture(scope="module")
 def gpt2_pair() -> tuple[bytes, bytes]:
-    """vocab.bpe and encoder.json as they were published, made from r50k_base's table: the
-    two halves of a token are what it merges to under the ranks below its own."""
+    """Return vocab.bpe and encoder.json as published, made from r50k_base's table: the two halves
+    of a token are its parts when only lower ranks are merged."""
     table = builtin_table(resolve("reference"), "r50k_base")
     character = {byte: c for c, byte in BYTE_ALPHABET.items()}
 
@@ -227,7 +229,7 @@ def gpt2_spec(folder: Path, merges: bytes, encoder: bytes) -> EncodingSpec:
 
 
 @pytest.mark.slow
-def test_gpt2_pair_is_r50k_base(
+def test_the_gpt2_pair_is_r50k_base(
     backend: BackendName, load: Load, gpt2_pair: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
     """Two files with the same content have one fingerprint."""
@@ -270,7 +272,7 @@ def test_gpt2_pair_is_r50k_base(
         ("encoder.json", b"50256", b"50257", "token '<|endoftext|>'"),
     ],
 )
-def test_gpt2_pair_with_a_fault(
+def test_a_gpt2_pair_with_a_fault(
     gpt2_pair: tuple[bytes, bytes], tmp_path: Path, file: str, old: bytes, new: bytes, where: str
 ) -> None:
     merges, encoder = gpt2_pair
@@ -286,10 +288,10 @@ def test_gpt2_pair_with_a_fault(
 
 
 @pytest.mark.slow
-def test_merges_that_are_not_by_rank_are_served_as_listed(
+def test_merges_that_are_not_in_rank_order_are_served_as_listed(
     gpt2_pair: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
-    """By rank "ing" is merged from "in g"; here the list says "n g" first, and "i ng"."""
+    """By rank "ing" is merged from "in g"; the list has "n g" first, and then "i ng"."""
     merges, encoder = gpt2_pair
     merges = merges.replace(b"\nn g\n", b"\n").replace(b"\nin g\n", b"\nn g\ni ng\nin g\n")
     encoding = load_encoding(gpt2_spec(tmp_path, merges, encoder))
@@ -313,7 +315,7 @@ def declare(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_extending_a_builtin_encoding_is_a_few_lines(
+def test_a_built_in_encoding_can_be_extended_in_a_few_lines(
     backend: BackendName, load: Load, tmp_path: Path
 ) -> None:
     file = declare(
@@ -332,7 +334,7 @@ def test_extending_a_builtin_encoding_is_a_few_lines(
     assert encoding.source == "builtin:cl100k_base"
 
 
-def test_a_declared_file_is_relative_to_its_declaration(tmp_path: Path) -> None:
+def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path) -> None:
     (tmp_path / "v.tiktoken").write_bytes(WHOLE)
     file = declare(tmp_path, 'name = "v"\nfile = "v.tiktoken"\npattern = "[a-z]+|."\n')
     encoding = load_encoding(file)
@@ -373,12 +375,12 @@ def test_a_declaration_with_a_fault(tmp_path: Path, text: str, problem: str) -> 
 
 
 def test_a_declaration_without_a_name(tmp_path: Path) -> None:
-    """A request that names no encoding must never find one."""
+    """A request without an encoding must never select one."""
     with pytest.raises(VocabularyError, match="name is empty"):
         EncodingSpec.from_mapping("", {"extends": "gpt2"}, tmp_path)
 
 
-def test_two_published_names_of_one_id_stay(tmp_path: Path) -> None:
+def test_two_published_names_of_one_id_are_kept(tmp_path: Path) -> None:
     declared = (
         'name = "v"\nextends = "o200k_harmony"\nspecial_tokens = { "<|endofprompt|>" = 200018 }'
     )
@@ -386,13 +388,13 @@ def test_two_published_names_of_one_id_stay(tmp_path: Path) -> None:
     assert ids["<|endofprompt|>"] == ids["<|reserved_200018|>"] == 200018
 
 
-def test_extending_what_does_not_exist(tmp_path: Path) -> None:
+def test_extending_an_unknown_encoding(tmp_path: Path) -> None:
     with pytest.raises(UnknownEncoding):
         load_encoding(declare(tmp_path, 'name = "v"\nextends = "gpt5"\n'))
 
 
 def test_the_shipped_tables_are_the_official_ones() -> None:
-    """r50k_base's file is a byte prefix of p50k_base's; every one has its pinned hash."""
+    """r50k_base's file is a byte prefix of p50k_base's, and each file has its pinned hash."""
     tables = {name: builtin_table(resolve("reference"), name) for name in SHA256}
     r50k, p50k = tables["r50k_base"].items(), tables["p50k_base"].items()
     assert p50k[: len(r50k)] == r50k

@@ -201,7 +201,7 @@ def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer)
     assert info.reason == "CHAT_FORMAT_NOT_PERMITTED"
 
 
-def test_a_control_token_in_text_is_rejected_unless_it_is_declared_text(
+def test_a_control_token_in_text_is_rejected_by_default(
     chats: RunningServer,
 ) -> None:
     request: dict[str, Any] = {

@@ -54,7 +54,7 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
     assert not read.check_only
 
 
-def test_a_path_is_relative_to_the_file_or_folder_that_it_is_set_in(
+def test_a_path_is_relative_to_the_config_file_or_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

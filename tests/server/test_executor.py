@@ -81,7 +81,7 @@ def test_a_medium_request_is_tried_on_an_idle_event_loop() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_number_of_running_functions_equals_the_number_of_threads(threads: int) -> None:
+def test_each_thread_runs_a_function_at_the_same_time(threads: int) -> None:
     async def use(executor: Executor) -> None:
         together = threading.Barrier(threads)
         await asyncio.gather(

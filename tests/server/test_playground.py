@@ -158,7 +158,7 @@ def test_the_playground_is_off_by_default_if_keys_are_required(
     assert call.status == 401
 
 
-def test_the_startup_message_has_its_address(serve: Serve) -> None:
+def test_the_startup_log_has_the_address_of_the_playground(serve: Serve) -> None:
     server = serve("--transport", "native", "--workers", "2")
     assert server.wait_for_log("serving")["playground"] == f"http://{server.target}/"
     assert ask(server.target, "/").status == 200

@@ -1,4 +1,4 @@
-"""The operator's policy settings: groups, the minimum policy, metrics and logs."""
+"""The operator's policy settings: groups, the floor, metrics and logs."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_denials_are_not_logged_by_default(serve: Serve) -> None:
     assert "denied" not in [line["event"] for line in server.log]
 
 
-def test_a_minimum_policy_of_reject_applies_in_every_rpc(serve: Serve) -> None:
+def test_a_floor_of_reject_applies_in_every_rpc(serve: Serve) -> None:
     """It overrides the RPC's default and the request."""
     server = serve("--disallowed-special-floor", "REJECT")
     for options in ({}, {"disallowed_special": AS_TEXT}):

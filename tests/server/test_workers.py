@@ -279,9 +279,7 @@ def test_workers_end_if_the_supervisor_is_killed_with_unread_messages(serve: Ser
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(
-            server.get, "/metrics"
-        )  # asks both workers
+        asked = pool.submit(server.get, "/metrics")  # asks both workers
         sleep(0.5)
         os.kill(server.pid, signal.SIGSTOP)
         for pid in pids:
