@@ -1,4 +1,4 @@
-"""`make audit` fails for what it could not check."""
+"""`make audit` fails if a check could not run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_unchecked_advisories_are_reported_and_fail() -> None:
     assert checked(KNOWN).status(allow_unchecked=False) == 0
 
 
-def test_a_known_weakness_fails_whatever_else_is_allowed() -> None:
+def test_a_known_vulnerability_always_fails() -> None:
     report = checked(KNOWN, UNKNOWN, WEAK)
     assert "WRONG: protobuf 1.0: PYSEC-1, fixed in 1.1, 2.0\n" in report.text()
     assert report.status(allow_unchecked=True) == 1
@@ -69,7 +69,7 @@ def test_licences_are_allowed_by_name(licences: list[Any], is_allowed: bool) -> 
     assert (list(refused({"components": [component]})) == []) is is_allowed
 
 
-def test_a_vague_licence_is_the_one_of_the_package_s_licence_file() -> None:
+def test_a_vague_licence_is_resolved_by_the_licence_file() -> None:
     vague = {"license": {"name": "License :: OSI Approved :: BSD License"}}
     component = {"name": "Jinja2", "version": "3.1.6", "licenses": [vague]}
     assert list(refused({"components": [component]})) == []
@@ -87,7 +87,7 @@ def crate(name: str, *, source: str | None = SOURCE, licence: str | None = "MIT"
     return {"name": name, "version": "1.0.0", "source": source, "license": licence}
 
 
-def test_crates_are_refused_by_licence_source_and_number() -> None:
+def test_crates_are_rejected_by_licence_source_and_number() -> None:
     good = [crate("mine", source=None), crate("a"), crate("b", licence="Unlicense OR MIT")]
     assert list(refused_crates(good)) == []
     bad = [
@@ -105,19 +105,19 @@ def test_crates_are_refused_by_licence_source_and_number() -> None:
     ]
 
 
-def test_a_missing_repository_of_advisories_is_noticed(tmp_path: Path) -> None:
+def test_a_missing_advisory_database_is_noticed(tmp_path: Path) -> None:
     assert not answers(f"file://{tmp_path}")
     subprocess.run(["git", "init", "--quiet", "--bare", tmp_path], check=True)
     assert answers(f"file://{tmp_path}")
 
 
-def test_a_tool_that_does_not_end_has_failed_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_tool_that_times_out_fails_and_leaves_no_process(tmp_path: Path) -> None:
     held = tmp_path / "held"
     os.mkfifo(held)
     ran = run("sh", "-c", 'sleep 600 > "$1" & cat "$1"', "sh", held, seconds=0.5)
     assert ran.returncode
     assert last_line(ran) == "no answer within 0.5 s"
-    # Nobody has it open to read once the shell and what it began are gone.
+    # The shell and its children are gone when no process has the pipe open for reading.
     while is_read(held):
         sleep(0.01)
 

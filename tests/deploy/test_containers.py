@@ -1,4 +1,4 @@
-"""Image, compose file and server agree, and no container has rights that it does not need."""
+"""Image, compose file and server agree, and no container has unneeded privileges."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_compose_and_prometheus_use_the_same_ports() -> None:
     assert (discovery["names"], discovery["port"]) == (["server"], HTTP_PORT)
 
 
-def test_containers_are_killed_only_after_the_server_had_time_to_drain() -> None:
+def test_containers_are_killed_only_after_the_drain() -> None:
     period = SERVICES["server"]["stop_grace_period"]
     assert period.endswith("s")
     assert float(period[:-1]) > max(DEFAULT_GRACE_SECONDS, DEFAULT_STREAM_GRACE_SECONDS)
@@ -63,7 +63,7 @@ def test_the_shipped_configuration_is_valid_and_changes_no_address() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_container_has_rights_that_it_does_not_need(name: str) -> None:
+def test_no_container_has_unneeded_privileges(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -89,7 +89,7 @@ def test_every_image_is_pinned() -> None:
         assert re.search(r":v?\d+\.\d+", image), image
 
 
-def test_the_image_runs_as_a_user_without_rights() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     final_stage = DOCKERFILE.rpartition("\nFROM ")[2]
     users = re.findall(r"^USER (\d+):(\d+)$", final_stage, re.MULTILINE)
     assert len(users) == 1

@@ -40,13 +40,13 @@ needs_envoy = pytest.mark.skipif(
 
 
 def seconds(duration: str) -> float:
-    """The number of a duration such as "0.25s"."""
+    """Return the seconds of a duration such as "0.25s"."""
     assert duration.endswith("s")
     return float(duration[:-1])
 
 
 def route(path: str) -> Any:
-    """The route of a gRPC call, as Envoy takes the first that matches."""
+    """Return the first route that matches a gRPC call, as Envoy does."""
     for each in HOST["routes"]:
         match = each["match"]
         assert "grpc" in match
@@ -58,18 +58,18 @@ def route(path: str) -> Any:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_streams_may_last_and_unary_calls_may_not(method: Any) -> None:
+def test_only_streams_have_no_timeout(method: Any) -> None:
     duration = route(f"/{SERVICE_NAME}/{method.name}")["max_stream_duration"]
     is_stream = method.client_streaming or method.server_streaming
     assert (seconds(duration["max_stream_duration"]) == 0) == is_stream
     assert duration["grpc_timeout_header_max"] == "0s", "a caller's own deadline holds"
 
 
-def test_health_can_be_watched_for_ever() -> None:
+def test_health_can_be_watched_without_a_timeout() -> None:
     assert route("/grpc.health.v1.Health/Watch") == route(f"/{SERVICE_NAME}/DecodeStream")
 
 
-def test_envoy_goes_to_the_port_and_the_name_that_the_servers_have() -> None:
+def test_envoy_connects_to_the_port_and_name_of_the_servers() -> None:
     [locality] = SERVERS["load_assignment"]["endpoints"]
     [server] = locality["lb_endpoints"]
     service = yaml.safe_load((ROOT / "deploy/kubernetes/service.yaml").read_text("utf-8"))
@@ -93,7 +93,7 @@ def test_no_limit_of_envoy_is_below_the_server_s() -> None:
     assert seconds(ping["interval"]) * 1000 >= MIN_PING_INTERVAL_MS
 
 
-def test_only_what_others_need_is_shown_beyond_the_pod() -> None:
+def test_only_the_needed_ports_are_exposed_beyond_the_pod() -> None:
     assert SHIPPED["admin"]["address"]["socket_address"]["address"] == "127.0.0.1"
     [manager] = (each["typed_config"] for each in OBSERVE["filter_chains"][0]["filters"])
     [host] = manager["route_config"]["virtual_hosts"]
@@ -101,13 +101,13 @@ def test_only_what_others_need_is_shown_beyond_the_pod() -> None:
 
 
 class Overriding(yaml.SafeLoader):
-    """Reads what Docker Compose adds to YAML."""
+    """A YAML loader for the tags that Docker Compose adds."""
 
 
 Overriding.add_constructor("!reset", lambda loader, node: None)
 
 
-def test_the_container_of_envoy_is_the_version_that_is_tested_and_has_no_rights() -> None:
+def test_the_envoy_container_has_the_tested_version_and_no_privileges() -> None:
     text = (ROOT / "deploy/envoy/compose.yml").read_text(encoding="utf-8")
     services = yaml.load(text, Overriding)["services"]
     envoy = services["envoy"]
@@ -131,7 +131,7 @@ def test_the_container_of_envoy_is_the_version_that_is_tested_and_has_no_rights(
 
 @pytest.fixture(scope="module")
 def stand(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Envoy before one server."""
+    """Envoy in front of one server."""
     folder = tmp_path_factory.mktemp("envoy")
     host, _, port = server.target.rpartition(":")
     with Names([host]) as names:
@@ -142,20 +142,20 @@ def stand(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @needs_envoy
-def test_envoy_takes_the_configuration_without_a_warning(stand: Stand) -> None:
+def test_envoy_accepts_the_configuration_without_a_warning(stand: Stand) -> None:
     command = [ENVOY, "--mode", "validate", "-l", "warn", "-c", str(stand.configuration)]
     checked = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "warning" not in checked.stderr
 
 
 def examples() -> list[tuple[str, str, str]]:
-    """The curl calls of docs/many-machines.md: RPC, request, answer."""
+    """Return the curl calls of docs/many-machines.md: RPC, request, answer."""
     document = (ROOT / "docs" / "many-machines.md").read_text(encoding="utf-8")
     call = rf"^\$ curl \S+/{re.escape(SERVICE_NAME)}/(\w+) [^']*'([^']*)'\n(.*)$"
     return re.findall(call, document, re.MULTILINE)
 
 
-def test_the_documents_have_examples_of_an_answer_and_of_a_failure() -> None:
+def test_the_documentation_has_examples_of_an_answer_and_of_an_error() -> None:
     answers = [json.loads(answer) for _, _, answer in examples()]
     assert any("count" in answer for answer in answers)
     assert any("code" in answer for answer in answers)
@@ -168,7 +168,7 @@ def test_json_is_answered_as_documented(stand: Stand, rpc: str, request_: str, a
 
 
 @needs_envoy
-def test_a_failure_in_json_has_its_reason_and_its_status(stand: Stand) -> None:
+def test_an_error_in_json_has_its_reason_and_status(stand: Stand) -> None:
     status, body = post(stand.target, "Encode", {"encoding": "o200k_base", "text": "<|endoftext|>"})
     [info] = [each for each in json.loads(body)["details"] if "reason" in each]
     assert (status, info["reason"]) == (400, "SPECIAL_TOKEN_IN_TEXT")
@@ -178,7 +178,7 @@ def test_a_failure_in_json_has_its_reason_and_its_status(stand: Stand) -> None:
 @pytest.mark.slow
 @needs_envoy
 def test_the_largest_text_and_the_largest_answer_pass_as_json(stand: Stand) -> None:
-    text = "\x01" * Settings().max_input_bytes  # each six bytes of JSON, and an id of its own
+    text = "\x01" * Settings().max_input_bytes  # six bytes of JSON and one id each
     request = {"encoding": "o200k_base", "text": text, "offsets": "OFFSET_UNIT_BYTE"}
     status, body = post(stand.target, "Encode", request)
     assert status == 200, body
@@ -188,10 +188,10 @@ def test_the_largest_text_and_the_largest_answer_pass_as_json(stand: Stand) -> N
 
 
 @needs_envoy
-def test_more_json_than_the_largest_text_needs_is_refused_and_not_held(stand: Stand) -> None:
+def test_json_beyond_the_largest_text_is_rejected_and_not_buffered(stand: Stand) -> None:
     request = {"encoding": "o200k_base", "text": "x" * (9 << 20)}
     try:
         status, _ = post(stand.target, "Count", request)
     except ConnectionError:
-        status = 413  # it was sent, and the connection closed before the rest had gone
+        status = 413  # the connection was closed during the upload, after the answer
     assert status == 413

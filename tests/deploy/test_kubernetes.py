@@ -1,5 +1,4 @@
-"""The manifests are what Kubernetes takes, agree with the server, and give no pod rights that it
-does not need."""
+"""The manifests are valid, agree with the server, and give no pod unneeded privileges."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from bytepair_server.rpc.service import SERVICE_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
-#: The oldest whose fields the manifests may use (preStop by sleep), and the newest known.
+#: The oldest version whose fields the manifests may use (preStop by sleep), and the newest known.
 VERSIONS = ("1.30.0", "1.37.0")
 PORTS = {
     "grpc": split_address(DEFAULT_GRPC_ADDRESS)[1],
@@ -53,11 +52,11 @@ def settings() -> Settings:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_a_manifest_is_what_the_schemas_of_kubernetes_ask_for(kind: str, version: str) -> None:
+def test_a_manifest_satisfies_the_schemas_of_kubernetes(kind: str, version: str) -> None:
     kubernetes_validate.validate(read(MANIFESTS[kind]), version, strict=True)
 
 
-def test_the_schemas_refuse_a_field_that_is_misspelt() -> None:
+def test_the_schemas_reject_a_misspelt_field() -> None:
     wrong = read(MANIFESTS["Deployment"])
     container = wrong["spec"]["template"]["spec"]["containers"][0]
     container["readynessProbe"] = container.pop("readinessProbe")
@@ -65,7 +64,7 @@ def test_the_schemas_refuse_a_field_that_is_misspelt() -> None:
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
 
 
-def test_the_kustomization_names_every_file() -> None:
+def test_the_kustomization_lists_every_file() -> None:
     [config] = KUSTOMIZATION["configMapGenerator"]
     named = {*KUSTOMIZATION["resources"], *config["files"], "kustomization.yaml"}
     assert named == {path.name for path in FOLDER.iterdir() if path.is_file()}
@@ -74,7 +73,7 @@ def test_the_kustomization_names_every_file() -> None:
     assert (image["name"], image["newTag"]) == (SERVER["image"], __version__)
 
 
-def test_everything_selects_the_same_pods() -> None:
+def test_all_selectors_match_the_same_pods() -> None:
     assert DEPLOYMENT["template"]["metadata"]["labels"] == LABELS
     assert DEPLOYMENT["selector"]["matchLabels"] == LABELS
     assert read(MANIFESTS["Service"])["spec"]["selector"] == LABELS
@@ -109,7 +108,7 @@ def test_a_pod_has_time_to_drain() -> None:
     assert liveness["periodSeconds"] * liveness["failureThreshold"] > grace
 
 
-def test_the_configuration_is_that_of_compose_except_for_what_kubernetes_needs() -> None:
+def test_the_configuration_equals_that_of_compose_except_for_kubernetes_settings() -> None:
     path = FOLDER / "bytepair.toml"
     here = tomllib.loads(path.read_text(encoding="utf-8"))
     compose = tomllib.loads((ROOT / "deploy/server/bytepair.toml").read_text(encoding="utf-8"))
@@ -128,7 +127,7 @@ def test_limits_are_those_of_compose() -> None:
     limits = SERVER["resources"]["limits"]
     of_compose = COMPOSE["deploy"]["resources"]["limits"]
     assert limits["cpu"] == of_compose["cpus"]
-    # As many as that limit: the server finds it by itself, and what is set would not follow it.
+    # The server derives both from the CPU limit. Fixed values would not follow it.
     assert (settings().workers, settings().work_threads) == (0, 0)
     assert limits["memory"] == of_compose["memory"].replace("g", "Gi")
     assert SERVER["resources"]["requests"].keys() == limits.keys()
@@ -136,7 +135,7 @@ def test_limits_are_those_of_compose() -> None:
     assert f"size={size.replace('Mi', 'm')}," in COMPOSE["tmpfs"][0]
 
 
-def test_the_pod_has_no_rights_that_it_does_not_need() -> None:
+def test_the_pod_has_no_unneeded_privileges() -> None:
     user = re.search(r"^USER (\d+):(\d+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     assert user is not None
     assert POD["securityContext"] == {
@@ -162,12 +161,12 @@ def test_the_pod_has_no_rights_that_it_does_not_need() -> None:
 
 
 def exported() -> Iterator[str]:
-    """The names of the gauges of a server."""
+    """Return the names of a server's gauges."""
     for collector in Metrics().registry._collector_to_names:
         yield from (family.name for family in collector.collect() if family.type == "gauge")
 
 
-def test_the_autoscaler_goes_by_a_metric_that_is_exported_and_adapted() -> None:
+def test_the_autoscaler_uses_a_metric_that_is_exported_and_adapted() -> None:
     autoscaler = read(MANIFESTS["HorizontalPodAutoscaler"])["spec"]
     _, of_pods = autoscaler["metrics"]
     name = of_pods["pods"]["metric"]["name"]

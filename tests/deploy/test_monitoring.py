@@ -17,7 +17,7 @@ from bytepair_server.observability.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy" / "prometheus"
-#: Labels that Prometheus adds to whatever it scrapes, and the one of histogram buckets.
+#: Labels that Prometheus adds to all series, and the label of histogram buckets.
 ADDED_LABELS = frozenset({"job", "instance", "le"})
 
 
@@ -30,7 +30,7 @@ def rules(name: str) -> list[dict[str, Any]]:
 
 
 def dashboard_queries() -> ModuleType:
-    """Import the script that reads the dashboard; `deploy` is no package."""
+    """Import the script that reads the dashboard, because `deploy` is not a package."""
     path = ROOT / "scripts" / "dashboard_queries.py"
     spec = importlib.util.spec_from_file_location("dashboard_queries", path)
     assert spec is not None
@@ -41,7 +41,7 @@ def dashboard_queries() -> ModuleType:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Every PromQL expression that is deployed, with its place."""
+    """Return every deployed PromQL expression, with its place."""
     for name in ("recording.yml", "alerts.yml"):
         for rule in rules(name):
             yield f"{name} {rule.get('alert') or rule.get('record')}", rule["expr"]
@@ -51,7 +51,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def exported() -> Mapping[str, frozenset[str]]:
-    """The label names of every series of the server, by series name."""
+    """Return the label names of every series of the server, by series name."""
     metrics = Metrics()
     labels: dict[str, frozenset[str]] = {}
     suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
@@ -67,7 +67,7 @@ EXPRESSIONS = list(expressions())
 
 
 @pytest.mark.parametrize("expression", [e for _, e in EXPRESSIONS], ids=[p for p, _ in EXPRESSIONS])
-def test_every_series_and_label_that_is_queried_is_exported(
+def test_every_queried_series_and_label_is_exported(
     expression: str, exported: Mapping[str, frozenset[str]]
 ) -> None:
     asked = set(re.findall(r"(?<![\w:])(?:bytepair|process)_\w+", expression))
@@ -86,7 +86,7 @@ def test_every_series_and_label_that_is_queried_is_exported(
             assert set(re.findall(r"\w+", grouping)) <= known
 
 
-def test_every_alert_has_a_case_that_fires_and_a_runbook() -> None:
+def test_every_alert_has_a_firing_test_case_and_a_runbook() -> None:
     tested = load_yaml(RULES / "alerts_test.yml")["tests"]
     fired = {
         case["alertname"]

@@ -15,7 +15,7 @@ PARTS = ("engine", "proto/python", "client", "tools", "server")
 
 
 def pinned(name: str) -> dict[str, str]:
-    """Version by package of a requirements file."""
+    """Return version by package of a requirements file."""
     text = (ROOT / "deploy" / name).read_text(encoding="utf-8")
     pins = re.findall(r"^([\w.-]+)==(\S+) \\$", text, re.MULTILINE)
     return {canonicalize_name(package): version for package, version in pins}
@@ -29,7 +29,9 @@ def pinned(name: str) -> dict[str, str]:
         ("build-system", "requires", "requirements-build.txt"),
     ],
 )
-def test_pins_satisfy_what_a_part_asks_for(part: str, table: str, key: str, file: str) -> None:
+def test_pins_satisfy_the_requirements_of_each_distribution(
+    part: str, table: str, key: str, file: str
+) -> None:
     pyproject = tomllib.loads((ROOT / part / "pyproject.toml").read_text(encoding="utf-8"))
     versions = pinned(file)
     for line in pyproject[table][key]:
