@@ -1,6 +1,6 @@
-"""Count and split texts as programs do, by libraries that use tiktoken. Prints JSON.
+"""Counts and splits texts through libraries that use tiktoken, and prints JSON.
 
-Run with `tests/support/as_tiktoken` on PYTHONPATH, the libraries use `bytepair_engine.tiktoken`.
+With `tests/support/as_tiktoken` on PYTHONPATH, the libraries use `bytepair_engine.tiktoken`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MODELS = ("gpt-4o", "gpt-3.5-turbo", "text-davinci-003")
 
 
 def langchain(text: str) -> Iterator[Any]:
-    """Chunks by tokens and by characters, under two ways of naming an encoding."""
+    """Return chunks by tokens and by characters, for two ways of selecting an encoding."""
     from langchain_text_splitters import CharacterTextSplitter, TokenTextSplitter
 
     for splitter in (
@@ -32,7 +32,7 @@ def langchain(text: str) -> Iterator[Any]:
 
 
 def llama_index(text: str) -> Iterator[Any]:
-    """Tokens by the global tokenizer, chunks, and the counter of a callback."""
+    """Return the tokens of the global tokenizer, chunks, and the counts of a callback."""
     from llama_index.core.callbacks import TokenCountingHandler
     from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
     from llama_index.core.utils import get_tokenizer
@@ -47,7 +47,7 @@ def llama_index(text: str) -> Iterator[Any]:
 
 
 def litellm(text: str) -> Iterator[Any]:
-    """Counts of texts, messages and tools, and encoding there and back."""
+    """Return counts of texts, messages and tools, and a round trip."""
     from litellm import decode, encode, token_counter
 
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
@@ -71,7 +71,7 @@ def litellm(text: str) -> Iterator[Any]:
 
 
 def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What a function gives, or the type of its error."""
+    """Return the result of a function, or the type of its exception."""
     try:
         return function(*arguments, **named)
     except ValueError as error:
@@ -79,7 +79,7 @@ def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
 
 
 def main() -> None:
-    """Print what the libraries make of the texts, which are on standard input as JSON."""
+    """Read texts as JSON from standard input, and print the results of the libraries."""
     texts = json.load(sys.stdin)
     found = {
         each.__name__: [list(each(text)) for text in texts]

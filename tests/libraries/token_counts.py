@@ -1,4 +1,4 @@
-"""LangChain, LlamaIndex and LiteLLM get from `bytepair_engine.tiktoken` what tiktoken gives them.
+"""LangChain, LlamaIndex and LiteLLM get the same from `bytepair_engine.tiktoken` as from tiktoken.
 
 `make test-libraries` installs them in a virtualenv of their own and runs this.
 """
@@ -28,11 +28,11 @@ TEXTS = [
 
 
 def results(**variables: str) -> dict[str, Any]:
-    """What the libraries make of the texts, with environment variables of their own."""
-    oracle("cl100k_base")  # it says where tables are that tiktoken would download
+    """Return the results of the libraries for the texts, with these environment variables."""
+    oracle("cl100k_base")  # sets where tiktoken finds its tables without a download
     own = {
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        "LITELLM_RUST": "false",  # a codec of its own, in place of tiktoken
+        "LITELLM_RUST": "false",  # a codec that replaces tiktoken
         "CUSTOM_TIKTOKEN_CACHE_DIR": os.environ["TIKTOKEN_CACHE_DIR"],
     }
     ran = subprocess.run(
@@ -49,7 +49,7 @@ def results(**variables: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def both() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The results by this engine, and by tiktoken."""
+    """The results with this engine and with tiktoken."""
     return results(PYTHONPATH=str(AS_TIKTOKEN)), results()
 
 
@@ -62,7 +62,9 @@ def test_the_libraries_run_on_the_intended_module(
 
 
 @pytest.mark.parametrize("library", ["langchain", "llama_index", "litellm"])
-def test_a_library_gets_the_same(both: tuple[dict[str, Any], dict[str, Any]], library: str) -> None:
+def test_the_results_of_a_library_are_equal(
+    both: tuple[dict[str, Any], dict[str, Any]], library: str
+) -> None:
     ours, theirs = both
     assert len(ours[library]) == len(TEXTS)
     for text, own, other in zip(TEXTS, ours[library], theirs[library], strict=True):

@@ -1,4 +1,4 @@
-"""A real browser, a real server, and pages on which nothing may go wrong unnoticed."""
+"""A real browser, a real server, and pages whose errors fail the test."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ o200k_base = "ALL"
 o200k_harmony = "ALL"
 formats = ["harmony"]
 """
-#: What the browser logs of a call that fails, which the page shows itself.
+#: The browser's log line for a failed call, which the page shows itself.
 EXPECTED = "Failed to load resource"
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium: of the variable CHROMIUM, or by one of its usual names."""
+    """Chromium, from the variable CHROMIUM or by one of its usual names."""
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.fail("Chromium is not installed: see `make test-page`")
-    # Not above: pytest reads this file in runs of other tests too, which need no Playwright.
+    # Imported here, because pytest reads this file in other runs too, which need no Playwright.
     from playwright.sync_api import sync_playwright
 
     # Chromium's sandbox does not work for root, and /dev/shm of containers is small.
@@ -44,8 +44,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with all built-in encodings, that permits control tokens of o200k_base and chats
-    of harmony."""
+    """A server with all built-in encodings that permits control tokens of o200k_base and chats of
+    harmony."""
     config = write_config(tmp_path_factory.mktemp("site"), CEILING)
     with RunningServer("--config", config) as running:
         yield running
@@ -55,8 +55,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def open_page(browser: Browser) -> Iterator[OpenPage]:
     """Open a page of a server: `open_page(server, "#…", viewport=…)`.
 
-    After the test nothing may have gone wrong in it: no error of a script, no breach of the
-    policy, no dialog, and no request to another host.
+    The test fails if the page had an error of a script, a violation of its policy, a dialog, or a
+    request to another host.
     """
     faults: list[str] = []
     contexts = []

@@ -1,4 +1,4 @@
-"""The page for everybody: axe-core, keys alone, a phone, dark and light."""
+"""Accessibility: axe-core, keyboard only, a phone, dark and light."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def test_axe_finds_nothing(site: RunningServer, open_page: OpenPage, tab: str, s
     assert violations(page) == []
 
 
-def test_axe_finds_nothing_in_failures_and_dialogs(
-    site: RunningServer, open_page: OpenPage
-) -> None:
+def test_axe_finds_nothing_in_errors_and_dialogs(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site)
     page.locator("#mode").select_option("ids")
     page.locator("#ids").fill("x")
@@ -47,7 +45,9 @@ def test_axe_finds_nothing_in_failures_and_dialogs(
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_nothing_is_wider_than_a_phone(site: RunningServer, open_page: OpenPage, tab: str) -> None:
+def test_no_element_is_wider_than_a_phone(
+    site: RunningServer, open_page: OpenPage, tab: str
+) -> None:
     page = open_page(site, viewport=PHONE, has_touch=True, is_mobile=True)
     page.locator("#text").fill("long" * 200 + " and \u202e 🤖 " * 20)
     page.get_by_role("tab", name=tab).click()
@@ -56,7 +56,7 @@ def test_nothing_is_wider_than_a_phone(site: RunningServer, open_page: OpenPage,
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-def test_on_a_phone_the_chosen_token_is_not_behind_its_description(
+def test_on_a_phone_the_description_does_not_cover_the_chosen_token(
     site: RunningServer, open_page: OpenPage
 ) -> None:
     page = open_page(site, viewport=PHONE, has_touch=True, is_mobile=True)
@@ -66,10 +66,10 @@ def test_on_a_phone_the_chosen_token_is_not_behind_its_description(
     token.tap()
     expect(page.locator("#tokens-detail")).to_contain_text("3 of")
     expect(page.locator("#tokens-detail")).to_be_in_viewport(ratio=1)
-    token.tap(trial=True)  # which fails where another element would get the tap
+    token.tap(trial=True)  # fails if another element would get the tap
 
 
-def test_the_page_works_by_keys_alone(site: RunningServer, open_page: OpenPage) -> None:
+def test_the_page_can_be_used_by_keyboard_only(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site)
     page.keyboard.press("Tab")
     expect(page.get_by_role("tab", name="Tokens")).to_be_focused()

@@ -1,4 +1,4 @@
-"""The tab Chat: counts of messages, what fits, and the tokens."""
+"""The tab Chat: counts of messages, fitting, and the tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOL = {"name": "look", "description": "Look it up.", "parameters": {"type": "ob
 
 @pytest.fixture
 def page(site: RunningServer, open_page: OpenPage) -> Page:
-    """The tab, with the messages that it opens with."""
+    """The tab, with its initial messages."""
     page = open_page(site)
     page.get_by_role("tab", name="Chat").click()
     return page
@@ -26,7 +26,7 @@ def page(site: RunningServer, open_page: OpenPage) -> Page:
 def count(
     site: RunningServer, *messages: tuple[str, str], tools: tuple[str, ...] = ()
 ) -> chat_pb2.CountChatResponse:
-    """What gRPC says of a chat of openai-chat."""
+    """Return the answer of gRPC for a chat of openai-chat."""
     stub = chat_pb2_grpc.ChatServiceStub(site.channel)  # type: ignore[no-untyped-call]
     request = chat_pb2.CountChatRequest(encoding="o200k_base", format="openai-chat")
     for role, text in messages:
@@ -55,7 +55,7 @@ def test_each_message_has_its_count(site: RunningServer, page: Page) -> None:
     expect(page.locator("#chat-status")).to_contain_text(f"{answer.count} tokens EXACT")
 
 
-def test_tools_count_too(site: RunningServer, page: Page) -> None:
+def test_tools_are_counted(site: RunningServer, page: Page) -> None:
     page.locator("#chat-format").select_option("openai-chat")
     page.get_by_text("Tools", exact=True).click()
     page.locator("#chat-tools").fill("[{")
@@ -83,7 +83,7 @@ def test_messages_that_fit_are_marked(page: Page) -> None:
     expect(page.locator("#chat-messages li.dropped")).to_have_count(0)
 
 
-def test_control_tokens_have_their_own_colour(site: RunningServer, page: Page) -> None:
+def test_control_tokens_have_a_distinct_colour(site: RunningServer, page: Page) -> None:
     page.locator("#chat-encoding").select_option("o200k_harmony")
     page.locator("#chat-format").select_option("harmony")
     page.get_by_label("Text of message 2").fill("Say <|end|>")
@@ -100,7 +100,7 @@ def test_control_tokens_have_their_own_colour(site: RunningServer, page: Page) -
     expect(page.locator("#chat-view .t.special")).to_have_count(controls)
 
 
-def test_a_format_beyond_the_ceiling_says_so(page: Page) -> None:
+def test_a_format_beyond_the_ceiling_is_an_error(page: Page) -> None:
     page.locator("#chat-encoding").select_option("cl100k_base")
     names = page.locator("#chat-format option").all_inner_texts()
     assert "openai-chat" in names

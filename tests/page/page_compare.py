@@ -13,7 +13,7 @@ TEXT = "Tokens of naïve numbers: 123456789\n"
 
 
 def spans(name: str) -> set[tuple[int, int]]:
-    """Where the tokens of an encoding are in TEXT, in bytes."""
+    """Return the byte ranges of an encoding's tokens in TEXT."""
     encoding = get_encoding(name)
     found, start = set(), 0
     for token in encoding.encode_ordinary(TEXT):

@@ -1,4 +1,4 @@
-"""The tabs Cut and Findings: what Truncate, Split and Inspect say of a text."""
+"""The tabs Cut and Findings: the results of Truncate, Split and Inspect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(site: RunningServer, open_page: OpenPage) -> Page:
 
 
 def drawn(page: Page, kind: str) -> list[str]:
-    """The texts of the pieces of a kind."""
+    """Return the texts of the pieces of a kind."""
     texts: list[str] = page.locator(f"#cut-text > .{kind}").all_text_contents()
     return texts
 
@@ -62,7 +62,7 @@ def test_the_slider_moves_the_cut(page: Page) -> None:
     expect(page.locator("#cut-status")).to_contain_text("All of it fits")
 
 
-def test_chunks_are_those_of_split(page: Page) -> None:
+def test_chunks_equal_those_of_split(page: Page) -> None:
     page.locator("#cut-how").select_option("split")
     for tokens, overlap, level in ((12, 0, ""), (12, 5, "WORD"), (6, 3, "CODE_POINT")):
         page.locator("#cut-tokens").fill(str(tokens))
@@ -83,7 +83,7 @@ def test_chunks_are_those_of_split(page: Page) -> None:
         assert "".join(pieces) == TEXT
 
 
-def test_findings_are_those_of_inspect(page: Page) -> None:
+def test_findings_equal_those_of_inspect(page: Page) -> None:
     text = "wo\u200brld cafe\u0301 <|endoftext|> <|ENDOFTEXT|> \u202etxt.exe \ufffd end  "
     page.locator("#text").fill(text)
     page.get_by_role("tab", name="Findings").click()

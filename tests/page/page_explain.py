@@ -1,4 +1,4 @@
-"""The page of `bytepair explain`: drawn by the playground's modules, alone, on any screen."""
+"""The page of `bytepair explain`, which the playground's modules draw, without a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = (
 
 
 def opened(browser: Browser, folder: Path, text: str, *arguments: str, width: int = 1280) -> Page:
-    """The page of a text, on which nothing may go wrong."""
+    """The page of a text, whose errors fail the test."""
     file = folder / "explained.html"
     program = [str(Path(sys.executable).with_name("bytepair")), "explain", text, *arguments]
     subprocess.run([*program, "--encoding", "gpt-4o", "--html", file], check=True)
@@ -41,7 +41,7 @@ def opened(browser: Browser, folder: Path, text: str, *arguments: str, width: in
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
-def test_nothing_is_wider_than_the_screen(browser: Browser, tmp_path: Path, width: int) -> None:
+def test_no_element_is_wider_than_the_screen(browser: Browser, tmp_path: Path, width: int) -> None:
     page = opened(browser, tmp_path, LONG, width=width)
     tokens = page.locator("#view .t")
     for number in range(0, tokens.count(), 7):
@@ -50,7 +50,7 @@ def test_nothing_is_wider_than_the_screen(browser: Browser, tmp_path: Path, widt
     page.context.close()
 
 
-def test_any_text_is_shown_and_nothing_of_it_acts(browser: Browser, tmp_path: Path) -> None:
+def test_any_text_is_shown_and_none_acts(browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, tmp_path, HOSTILE)
     expected = ENCODING.encode_ordinary(HOSTILE)
     assert ids(page, "#view") == expected
@@ -61,7 +61,7 @@ def test_any_text_is_shown_and_nothing_of_it_acts(browser: Browser, tmp_path: Pa
     page.context.close()
 
 
-def test_a_token_is_chosen_and_explained(browser: Browser, tmp_path: Path) -> None:
+def test_a_token_can_be_chosen_and_is_explained(browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, tmp_path, "Hello tokens", "--token", "1")
     chosen = ENCODING.encode("Hello tokens")[1]
     expect(page.locator("#tree-status")).to_contain_text(f"Token {chosen} is made of")

@@ -1,4 +1,4 @@
-"""Calls that are slow or fail, answers that come late, and a server that goes away."""
+"""Slow and failing calls, late answers, and a server that stops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENCODE = "**/bytepair.v1.TokenizerService/Encode"
 
 
 def hold(page: Page, text: str) -> Callable[[], None]:
-    """Keep back calls with a text; the result lets them go on."""
+    """Hold calls with a text; the returned function releases them."""
     held: list[Route] = []
 
     def handle(route: Route) -> None:
@@ -50,7 +50,7 @@ def test_a_late_answer_never_replaces_a_newer_one(site: RunningServer, open_page
     expect(page.locator("#tokens-status.busy")).not_to_be_attached()
 
 
-def test_a_slow_call_is_shown(site: RunningServer, open_page: OpenPage) -> None:
+def test_a_slow_call_is_indicated(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site)
     release = hold(page, "slow")
     page.locator("#text").fill("slow")
@@ -61,7 +61,9 @@ def test_a_slow_call_is_shown(site: RunningServer, open_page: OpenPage) -> None:
     expect(page.locator(".busy, .stale")).to_have_count(0)
 
 
-def test_a_text_over_the_limit_is_refused_by_name(serve: Serve, open_page: OpenPage) -> None:
+def test_a_text_over_the_limit_is_an_error_with_the_field(
+    serve: Serve, open_page: OpenPage
+) -> None:
     page = open_page(serve("--max-input-bytes", "200"))
     page.locator("#text").fill("a " * 200)
     expect(page.locator("#tokens-status")).to_contain_text("INPUT_TOO_LARGE")
@@ -70,7 +72,7 @@ def test_a_text_over_the_limit_is_refused_by_name(serve: Serve, open_page: OpenP
     expect(page.locator(".error")).to_have_count(0)
 
 
-def test_only_the_visible_tab_is_tried_again(site: RunningServer, open_page: OpenPage) -> None:
+def test_only_the_visible_tab_retries(site: RunningServer, open_page: OpenPage) -> None:
     page = open_page(site)
     page.route(ENCODE, lambda route: route.abort())
     page.locator("#text").fill("x")
@@ -83,7 +85,7 @@ def test_only_the_visible_tab_is_tried_again(site: RunningServer, open_page: Ope
     assert calls == []
 
 
-def test_a_server_goes_away_and_comes_back(serve: Serve, open_page: OpenPage) -> None:
+def test_the_page_recovers_after_a_restart_of_the_server(serve: Serve, open_page: OpenPage) -> None:
     server = serve()
     page = open_page(server)
     server.close()
@@ -109,7 +111,7 @@ def test_the_page_is_served_over_tls_and_http_2(
     assert {each for each in spoken if each} == {"h2"}
 
 
-def test_a_page_that_opens_too_early_waits(serve: Serve, open_page: OpenPage) -> None:
+def test_a_page_opened_during_the_start_waits(serve: Serve, open_page: OpenPage) -> None:
     server = serve()
     page = open_page(server)
     page.route("**/ListEncodings", lambda route: route.abort())

@@ -1,4 +1,4 @@
-"""The tab Merges: the tree of a token, as `bytepair explain` has it."""
+"""The tab Merges: the merge tree of a token, equal to that of `bytepair explain`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENCODING = get_encoding(NAME)
 
 @pytest.fixture
 def page(site: RunningServer, open_page: OpenPage) -> Page:
-    """The tab, in NAME."""
+    """The tab, with the encoding NAME."""
     page = open_page(site)
     page.get_by_role("tab", name="Merges").click()
     page.locator("#merges-encoding").select_option(NAME)
@@ -30,19 +30,19 @@ def page(site: RunningServer, open_page: OpenPage) -> Page:
 
 
 def tree(part: Part) -> list[Any]:
-    """Ids of a tree: a token's, then those of its two parts."""
+    """Return the ids of a tree: a token's, followed by those of its two parts."""
     below = [] if part.left is None or part.right is None else [tree(part.left), tree(part.right)]
     return [part.id, *below]
 
 
 def drawn(item: Locator) -> list[Any]:
-    """The same of what the page shows."""
+    """Return the ids of the tree that the page shows."""
     said = item.locator("> .soft").inner_text()
     below = item.locator("> ul > li").all()
     return [int(said.split()[1]) if said else None, *map(drawn, below)]
 
 
-def test_trees_are_those_of_the_engine(page: Page) -> None:
+def test_trees_equal_those_of_the_engine(page: Page) -> None:
     derivations = Derivations(model_of(ENCODING))
     for text in (" understanding", "ا", "        "):
         page.locator("#text").fill(text)

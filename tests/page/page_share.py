@@ -1,4 +1,4 @@
-"""Sharing: links that restore a page, and code that does what the page shows."""
+"""Sharing: links that restore a page, and code that reproduces it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENCODING = get_encoding("o200k_base")
 
 
 def shared(page: Page, form: str) -> str:
-    """What the dialog offers in a form."""
+    """Return the code that the dialog shows in a form."""
     page.get_by_role("button", name="Share").click()
     page.locator("#share-text").evaluate("(field) => (field.value = '')")
     page.locator("#share-form").select_option("json" if form != "json" else "link")
@@ -61,14 +61,14 @@ def test_a_link_restores_the_page(site: RunningServer, open_page: OpenPage, page
 @pytest.mark.parametrize(
     "fragment", ["#", "#!", "#AAAA", "#eyJ0YWIiOjF9", "#q1YqSVKyUjJU0lFKVrJSCgYA"]
 )
-def test_a_broken_link_opens_the_page_as_it_is(
+def test_a_broken_link_opens_the_default_page(
     site: RunningServer, open_page: OpenPage, fragment: str
 ) -> None:
     page = open_page(site, fragment)
     becomes(page, lambda: ids(page), ENCODING.encode_ordinary(page.input_value("#text")))
 
 
-def test_the_command_does_what_the_page_shows(page: Page) -> None:
+def test_the_command_reproduces_the_page(page: Page) -> None:
     command = shared(page, "curl")
     assert "\u202e" not in command
     answered = subprocess.run(
@@ -77,7 +77,7 @@ def test_the_command_does_what_the_page_shows(page: Page) -> None:
     assert json.loads(answered.stdout)["ids"] == ENCODING.encode_ordinary(TEXT)
 
 
-def test_the_command_of_every_tab_is_answered(page: Page) -> None:
+def test_the_command_of_every_tab_works(page: Page) -> None:
     for tab in ("Compare", "Merges", "Cut", "Findings", "Chat"):
         page.get_by_role("tab", name=tab).click()
         command = shlex.split(shared(page, "curl"))
@@ -91,7 +91,7 @@ def test_the_command_of_every_tab_is_answered(page: Page) -> None:
     assert json.loads(answered.stdout)["chunks"]
 
 
-def test_the_python_does_what_the_page_shows(page: Page) -> None:
+def test_the_python_code_reproduces_the_page(page: Page) -> None:
     code = shared(page, "python")
     assert "\u202e" not in code
     ran = subprocess.run(
@@ -100,7 +100,7 @@ def test_the_python_does_what_the_page_shows(page: Page) -> None:
     assert json.loads(ran.stdout) == ENCODING.encode_ordinary(TEXT)
 
 
-def test_the_python_of_a_chat_counts_it(page: Page) -> None:
+def test_the_python_code_of_a_chat_counts_it(page: Page) -> None:
     page.get_by_role("tab", name="Chat").click()
     page.get_by_label("Text of message 1").fill(TEXT)
     expect(page.locator("#chat-status b")).to_have_text(re.compile(r"\d+ tokens"))
@@ -114,7 +114,7 @@ def test_the_python_of_a_chat_counts_it(page: Page) -> None:
     ("tab", "how", "shown"),
     [("Cut", "truncate", ""), ("Cut", "split", "[Chunk("), ("Findings", "", "Inspection(")],
 )
-def test_the_python_of_other_tabs_is_answered(page: Page, tab: str, how: str, shown: str) -> None:
+def test_the_python_code_of_other_tabs_works(page: Page, tab: str, how: str, shown: str) -> None:
     page.get_by_role("tab", name=tab).click()
     if how:
         page.locator("#cut-how").select_option(how)
@@ -124,7 +124,7 @@ def test_the_python_of_other_tabs_is_answered(page: Page, tab: str, how: str, sh
     assert shown in ran.stdout.decode()
 
 
-def test_the_python_of_a_cut_reads_special_tokens_as_the_page_does(page: Page) -> None:
+def test_the_python_code_of_a_cut_treats_special_tokens_as_the_page_does(page: Page) -> None:
     page.locator("#text").fill("<|endoftext|> a b c")
     page.get_by_role("tab", name="Cut").click()
     page.locator("#cut-tokens").fill("2")
@@ -150,13 +150,13 @@ def test_the_shown_share_text_is_copied(site: RunningServer, open_page: OpenPage
     assert json.loads(copied)["text"] == page.input_value("#text")
 
 
-def test_the_request_is_the_one_that_is_sent(page: Page) -> None:
+def test_the_shown_request_is_the_sent_one(page: Page) -> None:
     request = json.loads(shared(page, "json"))
     assert request["text"] == TEXT
     assert request["offsets"] == "OFFSET_UNIT_BYTE"
 
 
-def test_the_text_of_a_link_is_never_sent_in_an_address(site: RunningServer, page: Page) -> None:
+def test_the_text_of_a_link_is_never_sent_in_a_url(site: RunningServer, page: Page) -> None:
     link = shared(page, "link")
     urls: list[str] = []
     page.on("request", lambda request: urls.append(request.url))
@@ -187,7 +187,7 @@ def test_copied_programs_read_the_key_from_the_environment(
         assert (answered if form == "python" else answered["ids"]) == expected
 
 
-def test_the_python_of_a_page_over_tls_speaks_tls(
+def test_the_python_code_of_a_page_over_tls_uses_tls(
     serve: Serve, open_page: OpenPage, tmp_path: Path
 ) -> None:
     (authority := Authority()).server().write(tmp_path)
@@ -195,7 +195,7 @@ def test_the_python_of_a_page_over_tls_speaks_tls(
     server = serve(*files, "--tls-key-file", str(tmp_path / "key.pem"))
     page = open_page(server, scheme="https", ignore_https_errors=True)
     page.locator("#tokens-view .t").first.wait_for()
-    # The certificate is for localhost, and gRPC reads whom to trust from the environment.
+    # The certificate is for localhost, and gRPC reads the trusted authorities from the environment.
     (trusted := tmp_path / "ca.pem").write_bytes(authority.pem)
     ran = subprocess.run(
         [sys.executable, "-c", shared(page, "python").replace("127.0.0.1", "localhost")],

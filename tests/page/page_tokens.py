@@ -1,4 +1,4 @@
-"""The tab Tokens: what is typed, as tokens."""
+"""The tab Tokens: typed text as tokens."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ END_OF_TEXT = ENCODING.special_tokens["<|endoftext|>"]
 
 @pytest.fixture
 def page(site: RunningServer, open_page: OpenPage) -> Page:
-    """The page as it opens."""
+    """The page in its initial state."""
     return open_page(site)
 
 
-def test_tokens_follow_what_is_typed(page: Page) -> None:
+def test_tokens_follow_the_typed_text(page: Page) -> None:
     becomes(page, lambda: ids(page), ENCODING.encode_ordinary(page.input_value("#text")))
     page.locator("#text").fill("")
     expect(page.locator("#tokens-status")).to_contain_text("0 tokens")
@@ -40,7 +40,7 @@ def test_another_encoding_gives_other_tokens(page: Page) -> None:
         becomes(page, lambda: ids(page), get_encoding(encoding).encode_ordinary(text))
 
 
-def test_nothing_in_a_text_is_invisible(page: Page) -> None:
+def test_every_character_is_visible(page: Page) -> None:
     for text, shown in (
         ("a b\tc\nd", ["·", "⇥", "↵"]),
         ("a\u00a0b", ["U+00A0"]),
@@ -70,7 +70,7 @@ def test_a_character_of_several_tokens_is_shown_as_shared(page: Page) -> None:
     expect(page.locator("#tokens-detail")).to_contain_text(f"by {len(expected)} tokens")
 
 
-def test_a_token_is_described_where_it_is_pointed_at(page: Page) -> None:
+def test_a_token_is_described_under_the_pointer(page: Page) -> None:
     page.locator("#text").fill("Hello wörld")
     expected = ENCODING.encode_ordinary("Hello wörld")
     becomes(page, lambda: ids(page), expected)
@@ -83,7 +83,7 @@ def test_a_token_is_described_where_it_is_pointed_at(page: Page) -> None:
     expect(detail).to_contain_text(f"rank{expected[1]}")
 
 
-def test_special_tokens_are_text_unless_they_are_wanted_and_permitted(page: Page) -> None:
+def test_special_tokens_are_text_unless_they_are_requested_and_permitted(page: Page) -> None:
     text = "a<|endoftext|>b"
     page.locator("#text").fill(text)
     becomes(page, lambda: ids(page), ENCODING.encode_ordinary(text))
@@ -94,7 +94,7 @@ def test_special_tokens_are_text_unless_they_are_wanted_and_permitted(page: Page
     becomes(page, lambda: ids(page), ENCODING.encode(text, allowed_special="all"))
     expect(page.locator(".t.special")).to_have_text("<|endoftext|>")
     expect(page.locator("#tokens-note")).to_have_text("1 control token.")
-    page.locator("#encoding").select_option("cl100k_base")  # of which the ceiling permits none
+    page.locator("#encoding").select_option("cl100k_base")  # none is permitted
     becomes(page, lambda: ids(page), get_encoding("cl100k_base").encode_ordinary(text))
     page.locator("#special").select_option("reject")
     expect(page.locator("#tokens-status")).to_contain_text("SPECIAL_TOKEN_IN_TEXT")
@@ -113,7 +113,7 @@ def test_ids_are_decoded(page: Page) -> None:
     expect(page.locator("#tokens-status")).to_have_text("Entry 3 is not a token id.")
 
 
-def test_a_long_text_is_drawn_where_it_is_looked_at(page: Page) -> None:
+def test_a_long_text_is_drawn_only_in_the_viewport(page: Page) -> None:
     lines = [f"Line {i} of a text, naïve and long enough to be drawn late.\n" for i in range(4000)]
     text = "".join(lines)
     assert len(text) > 200_000
@@ -141,7 +141,7 @@ def test_a_long_line_is_drawn_in_parts(page: Page) -> None:
     assert page.locator("#tokens-view .t").count() < 5000
 
 
-def test_tokens_are_chosen_by_keys(page: Page) -> None:
+def test_tokens_can_be_chosen_by_keyboard(page: Page) -> None:
     page.locator("#text").fill("one two three four")
     becomes(page, lambda: ids(page), ENCODING.encode_ordinary("one two three four"))
     page.locator("#tokens-view .tokens").focus()

@@ -1,4 +1,4 @@
-"""Hostile text stays text, wherever it is put; and links are anybody's."""
+"""Hostile text stays text in every place, and links are untrusted."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ HOSTILE = "\n".join(
         "${alert(1)}{{constructor.constructor('alert(1)')()}}",
     ]
 )
-#: What the page never has, whatever is typed.
+#: Elements that the page never contains, whatever is typed.
 FOREIGN = "main script, main img, main svg, main iframe, main a, main style, [onerror], [onload]"
 
 
 def fragment(state: Any) -> str:
-    """A link's fragment, as an attacker would make one."""
+    """Return the fragment of a link, as an attacker would make it."""
     packed = zlib.compress(json.dumps(state).encode(), wbits=-15)
     return "#" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def is_clean(page: Page) -> None:
-    """Nothing of the text became an element."""
+    """Assert that no part of the text became an element."""
     expect(page.locator(FOREIGN)).to_have_count(0)
 
 
@@ -56,7 +56,7 @@ def test_text_stays_text(site: RunningServer, open_page: OpenPage) -> None:
     is_clean(page)
 
 
-def test_a_link_gives_text_alone(site: RunningServer, open_page: OpenPage) -> None:
+def test_a_link_sets_only_text(site: RunningServer, open_page: OpenPage) -> None:
     text = HOSTILE
     chat = {"messages": [{"role": text, "name": text, "text": text}], "tools": text, "format": text}
     state = {"tab": "chat", "text": text, "encoding": text, "compare": [text] * 9, "chat": chat}
@@ -82,7 +82,7 @@ def test_a_link_gives_text_alone(site: RunningServer, open_page: OpenPage) -> No
         {"__proto__": {"tab": "chat"}, "text": ["a"]},
     ],
 )
-def test_a_link_of_other_types_opens_the_page(
+def test_a_link_with_values_of_other_types_opens_the_page(
     site: RunningServer, open_page: OpenPage, state: object
 ) -> None:
     page = open_page(site, fragment(state))
@@ -90,14 +90,16 @@ def test_a_link_of_other_types_opens_the_page(
     becomes(page, lambda: ids(page), ENCODING.encode_ordinary(page.input_value("#text")))
 
 
-def test_a_link_that_inflates_to_much_is_refused(site: RunningServer, open_page: OpenPage) -> None:
+def test_a_decompression_bomb_in_a_link_is_rejected(
+    site: RunningServer, open_page: OpenPage
+) -> None:
     packed = zlib.compress(b'{"text": "' + b"a" * 50_000_000 + b'"}', wbits=-15)
     page = open_page(site, "#" + base64.urlsafe_b64encode(packed).decode().rstrip("="))
     assert page.input_value("#text").startswith("Hello, world!")
 
 
 def test_names_of_the_server_stay_text(serve: Serve, open_page: OpenPage, tmp_path: Any) -> None:
-    """An operator's encoding may have special tokens that look like anything."""
+    """The special tokens of an operator's encoding can have arbitrary names."""
     config = """
         [encodings."<img src=x onerror=alert(1)>"]
         extends = "cl100k_base"
@@ -117,7 +119,7 @@ def test_names_of_the_server_stay_text(serve: Serve, open_page: OpenPage, tmp_pa
 def test_characters_named_on_a_page_are_escaped_on_a_terminal(
     site: RunningServer, open_page: OpenPage
 ) -> None:
-    """Pages name these characters; terminals escape them. Unassigned ones differ by version."""
+    """Pages name these characters, and terminals escape them. Unassigned ones differ by version."""
     page = open_page(site)
     module = next(file.path for file in files() if file.path.endswith("/visible.js"))
     named = page.evaluate(

@@ -17,12 +17,12 @@ from support.serving import RunningServer
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 SIZE: Any = {"width": 960, "height": 600}
-#: Of the palette: a page of few colours is a third as large with one.
+#: Size of the palette. With one, a page of few colours is a third as large.
 COLOURS = 64
 
 
 def write(page: Page, name: str) -> None:
-    """Write what is visible."""
+    """Write the visible part of the page."""
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(300)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")

@@ -1,4 +1,4 @@
-"""The offline commands, run in this process: starting one for each would take longer."""
+"""Runs the offline commands in this process, which is faster than starting one for each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bytepair_client._cli import main
 
-#: Arguments, and the exit status and the words of an error that are expected; what was printed.
+#: Arguments, and the expected exit status and words of the error. Returns the output.
 Shell = Callable[..., str]
 
 
@@ -16,7 +16,7 @@ Shell = Callable[..., str]
 def shell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Shell:
-    """Run `bytepair` in a folder of the test's own."""
+    """Run `bytepair` in a temporary folder."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, status: int = 0, errors: str = "") -> str:

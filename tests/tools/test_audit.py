@@ -1,4 +1,4 @@
-"""`bytepair audit`: faults that were put into a vocabulary are found, and no others."""
+"""`bytepair audit` finds the faults that were put into a vocabulary, and no others."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Shell = Callable[..., str]
 #: Tokens in the order of their ranks, after the single bytes.
 TOKENS = [
     *(b"th", b"the", b" t", b"Th", b"The", b" the"),
-    *(b"bc", b"abcd"),  # a b c d becomes a bc d, but where "abcd" is a whole pre-token
+    *(b"bc", b"abcd"),  # a b c d becomes a bc d, unless the pre-token is "abcd"
     *(b"\xe6\x97", b"\xe6\x97\xa5", b"\xff\xfe", b"a\x82"),
-    *(b"a ", b"a b"),  # cut between words by the pattern
+    *(b"a ", b"a b"),  # the pattern splits it between words
     *(b"<|", b"|>", b"<|x", b"<|x|>"),
 ]
 IDS = {token: 256 + number for number, token in enumerate(TOKENS)}
@@ -30,7 +30,7 @@ TEXT = "the The abcd the日"
 
 @pytest.fixture
 def faulty(tmp_path: Path) -> str:
-    """A declaration of a vocabulary with one fault of every kind."""
+    """The declaration of a vocabulary with one fault of every kind."""
     tokens = [bytes([byte]) for byte in range(256)] + TOKENS
     lines = [b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens)]
     (tmp_path / "faulty.tiktoken").write_bytes(b"".join(lines))
@@ -42,7 +42,7 @@ def faulty(tmp_path: Path) -> str:
 
 
 def found(report: dict[str, Any]) -> dict[str, list[int] | None]:
-    """Check to the ids that it found."""
+    """Return the found ids of each check."""
     return {
         name: None if check["tokens"] is None else [token["id"] for token in check["tokens"]]
         for name, check in report["checks"].items()
@@ -93,7 +93,7 @@ def test_flagged_tokens_are_written_as_a_setting_of_the_server(shell: Shell, fau
     shell("audit", faulty, "--flag", "unused", status=1, errors="--flag unused: this check cannot")
 
 
-def test_checks_that_need_no_texts_run_without(shell: Shell, faulty: str) -> None:
+def test_checks_that_need_no_texts_run_without_texts(shell: Shell, faulty: str) -> None:
     report = json.loads(shell("audit", faulty, "--json"))
     checks = found(report)
     assert checks.pop("unused") is None
@@ -114,7 +114,7 @@ def test_checks_that_need_no_texts_run_without(shell: Shell, faulty: str) -> Non
         (("--max-always-found", "0", "--max-spelled", "0%"), ""),
     ],
 )
-def test_the_exit_status_tells_ci(
+def test_the_exit_status_is_for_ci(
     shell: Shell, tmp_path: Path, faulty: str, limits: tuple[str, ...], exceeded: str
 ) -> None:
     (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
@@ -127,8 +127,8 @@ def test_the_exit_status_tells_ci(
 
 
 @pytest.mark.slow
-def test_the_token_that_no_text_contains(shell: Shell, tmp_path: Path) -> None:
-    """r50k_base has " SolidGoldMagikarp" (43453), and every one of its tokens can be merged."""
+def test_a_token_that_occurs_in_no_text(shell: Shell, tmp_path: Path) -> None:
+    """r50k_base has " SolidGoldMagikarp" (43453), and all of its tokens can be merged."""
     (tmp_path / "a.txt").write_text("An ordinary text.")
     (tmp_path / "b.jsonl").write_text('{"text": "Who is SolidGoldMagikarp?"}\n')
     for files, is_unused in (["a.txt"], True), (["a.txt", "b.jsonl"], False):
@@ -146,7 +146,7 @@ def test_the_token_that_no_text_contains(shell: Shell, tmp_path: Path) -> None:
         assert len(checks["unused"] or []) == tokens - len(produced) + single
 
 
-def test_a_form(shell: Shell, tmp_path: Path) -> None:
+def test_a_pipeline(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.model").write_bytes(trained("gemma"))
     (tmp_path / "a.txt").write_text("hello <start_of_turn> <bos>")
     report = json.loads(shell("audit", "a.model", "--on", "a.txt", "--json"))
@@ -185,5 +185,5 @@ def test_bad_input(shell: Shell, faulty: str) -> None:
         (b"\xe0\x80", False),
     ],
 )
-def test_bytes_that_text_can_hold(data: bytes, expected: bool) -> None:
+def test_bytes_that_can_occur_in_utf8_text(data: bytes, expected: bool) -> None:
     assert can_be_in_text(data) is expected

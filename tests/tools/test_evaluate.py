@@ -1,4 +1,4 @@
-"""`bytepair evaluate`: its numbers by their definitions, its inputs and what it writes."""
+"""`bytepair evaluate`: its numbers by their definitions, its inputs and its output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS = {"en": ["The cat sat.", "It’s 2024 already!"], "ru": ["Кот сиде
 
 
 def encodings_of_every_kind(folder: Path) -> list[tuple[str, Encoding]]:
-    """A named pattern, one that cannot be streamed, and forms that change the text before."""
+    """A named pattern, one that cannot be streamed, and pipelines that normalise text."""
     table = get_encoding("o200k_base")
     own = folder / "own.tiktoken"
     ranks = Path(__file__).parents[2] / "engine/python/bytepair_engine/data/r50k_base.tiktoken.gz"
@@ -48,7 +48,7 @@ def encodings_of_every_kind(folder: Path) -> list[tuple[str, Encoding]]:
 
 
 def by_definition(encoding: Encoding, text: str) -> Counts:
-    """What docs/training.md says, token by token and word by word."""
+    """Compute the numbers that docs/training.md defines, token by token and word by word."""
     size = len(text.encode())
     ids, found = encoding.encode_with_offsets(text, unit="byte", disallowed_special=())
     starts = [min(start, size - 1) for start in found]
@@ -66,7 +66,7 @@ def by_definition(encoding: Encoding, text: str) -> Counts:
 
 
 @pytest.mark.slow
-def test_numbers_are_those_of_the_definitions(tmp_path: Path) -> None:
+def test_numbers_equal_their_definitions(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     encodings = encodings_of_every_kind(tmp_path)
@@ -82,8 +82,8 @@ def test_numbers_are_those_of_the_definitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_large_document_is_read_in_parts(tmp_path: Path) -> None:
-    """Its numbers are those of the whole, in more than one block and piece."""
+def test_a_large_document_is_read_in_blocks(tmp_path: Path) -> None:
+    """Its numbers equal those of the whole, with more than one block and piece."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     text = readme * (1_300_000 // len(readme))
     (tmp_path / "large.txt").write_text(text, encoding="utf-8")
@@ -99,7 +99,7 @@ def test_a_large_document_is_read_in_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_data_in_two_formats_is_one_command(shell: Shell, tmp_path: Path) -> None:
+def test_parallel_files_are_compared_in_one_command(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(DATA, indent=2))
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(DATA))
     arguments = ("evaluate", "gpt-4", "gpt-4o", "--parallel", "--on", "a.json", "a.yaml")
@@ -128,7 +128,7 @@ def test_the_same_data_in_two_formats_is_one_command(shell: Shell, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["a.jsonl.gz", "a.parquet"])
-def test_documents_are_grouped_by_what_they_say(shell: Shell, tmp_path: Path, file: str) -> None:
+def test_documents_are_grouped_by_a_field(shell: Shell, tmp_path: Path, file: str) -> None:
     rows = [{"lang": lang, "body": text} for lang, texts in TEXTS.items() for text in texts]
     if file == "a.parquet":
         columns = {key: [row[key] for row in rows] for key in ("lang", "body")}
@@ -211,7 +211,7 @@ def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_chart(shell: Shell, tmp_path: Path) -> None:
-    """Names of files are anybody's: they neither break the drawing nor are read as formulas."""
+    """File names are arbitrary: they must neither break the drawing nor be parsed as formulas."""
     names = ["_a$b$.txt", "<b>&.txt", "ж\u202e.txt"]
     for name in names:
         (tmp_path / name).write_text("Some words, привет")

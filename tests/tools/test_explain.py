@@ -1,4 +1,4 @@
-"""`bytepair explain`: the tokens that the encoding gives, and no text that acts on a terminal."""
+"""`bytepair explain` shows the tokens of the encoding, and no text that acts on a terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE = (
     "\x1b[31mred\x1b[0m \x1b]8;;http://x\x07 \u202eabc\u2066 \u200b\u2028 \x7f\x9b1m \u0301x "
     "<script>alert(1)</script> \"'><img src=x onerror=alert(1)> &lt; javascript:x \\n🙂\n"
 )
-#: What may not reach a terminal or a page: it acts, or it hides.
+#: Characters that must not reach a terminal or a page: they act or hide.
 ACTING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -38,7 +38,7 @@ def acting(text: str) -> set[str]:
     return {c for c in text if c != "\n" and unicodedata.category(c) in ACTING}
 
 
-def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
+def test_the_tokens_equal_those_of_the_encoding(shell: Shell) -> None:
     text = "Hello, naïve 🙂 <|endoftext|>"
     for name in ("gpt2", "gpt-4"):
         encoding = get_encoding(name)
@@ -56,7 +56,7 @@ def test_the_tokens_are_those_of_the_encoding(shell: Shell) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "a.model"])
-def test_the_character_that_tokens_share_is_shown(shell: Shell, tmp_path: Path, name: str) -> None:
+def test_a_character_shared_by_tokens_is_shown(shell: Shell, tmp_path: Path, name: str) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
     text = "x 🦄🙂é日 \U00012345"
     usual = ("explain", text, "--encoding", name)
@@ -94,8 +94,8 @@ def test_the_merges_of_one_token(shell: Shell) -> None:
     assert merges[-1] == {"left": " na", "right": "ïve", "id": 41492}
 
 
-def test_a_token_that_is_not_merged(shell: Shell, tmp_path: Path) -> None:
-    """One whose bytes merge to others, a single byte, a special token."""
+def test_a_token_that_is_not_produced_by_merging(shell: Shell, tmp_path: Path) -> None:
+    """A token whose bytes merge to others, a single byte, and a special token."""
     words = "".join(f"{word} {rank}\n" for rank, word in enumerate(_single_bytes()))
     (tmp_path / "a.tiktoken").write_text(words + "YmM= 256\nYWJjZA== 257\n")  # bc, abcd
     usual = ("explain", "--encoding", "a.tiktoken", "--pattern", "gpt2", "--token")
@@ -106,7 +106,9 @@ def test_a_token_that_is_not_merged(shell: Shell, tmp_path: Path) -> None:
     assert shell(*special) == '"<|endoftext|>", id 50256: it is not merged\n'
 
 
-def test_a_token_of_a_pipeline_is_named_by_what_it_decodes_to(shell: Shell, tmp_path: Path) -> None:
+def test_a_token_of_a_pipeline_is_selected_by_its_decoded_text(
+    shell: Shell, tmp_path: Path
+) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
     usual = ("explain", "--encoding", "a.model", "--token")
     tree = shell(*usual, " hello").splitlines()
@@ -122,9 +124,7 @@ def _single_bytes() -> list[str]:
     return [base64.b64encode(bytes([byte])).decode() for byte in range(256)]
 
 
-def test_nothing_of_a_text_acts_on_a_terminal(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_text_acts_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = shell("explain", HOSTILE, "--encoding", "gpt2", "--token", "0")
     assert acting(plain) == set()
     assert "\\x1b" in plain
@@ -132,13 +132,13 @@ def test_nothing_of_a_text_acts_on_a_terminal(
     coloured = shell(*always)
     codes = re.compile(r"\x1b\[(30;48;5;\d+|97;41|0)m")
     assert acting(codes.sub("", coloured)) == set()
-    # The same text, with colours in place of bars.
+    # The same text, with colours instead of bars.
     marked = plain.split("\n\n")[1].replace("|", "")
     assert codes.sub("", coloured).split("\n\n")[1].replace("|", "") == marked
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    text = "x" + "".join(random_character(rng) for _ in range(300))  # no option
+    text = "x" + "".join(random_character(rng) for _ in range(300))  # does not look like an option
     assert acting(shell("explain", text, "--encoding", "gpt2")) == set()
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(HOSTILE.encode())))
     assert shell("explain", "-", "--encoding", "gpt2", "--token", "0") == plain
@@ -156,7 +156,7 @@ def test_nothing_of_a_text_acts_on_a_terminal(
         (True, {}, "never", False),
     ],
 )
-def test_when_colours_are_written(
+def test_when_colours_are_used(
     monkeypatch: pytest.MonkeyPatch,
     is_terminal: bool,
     variables: dict[str, str],
@@ -172,7 +172,7 @@ def test_when_colours_are_written(
 
 
 class Page(HTMLParser):
-    """The elements of a page, each with its attributes and the text in it."""
+    """The elements of a page, each with its attributes and text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -193,13 +193,13 @@ class Page(HTMLParser):
 
     @property
     def data(self) -> Any:
-        """What the page's script draws."""
+        """Return the data that the page's script draws."""
         return json.loads(next(text for _, a, text in self.elements if a.get("id") == "data"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "a.model", "a.json"])
-def test_a_page_holds_the_same_and_nothing_of_a_text_acts(
+def test_a_page_has_the_same_content_and_no_text_acts(
     shell: Shell, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
@@ -209,7 +209,7 @@ def test_a_page_holds_the_same_and_nothing_of_a_text_acts(
     tokens = json.loads(shell(*usual, "--json"))["tokens"]
     written = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert acting(written) == set()
-    # Another text changes nothing but the data.
+    # Another text changes only the data.
     shell("explain", "x", "--encoding", name, "--html", "x.html")
     page, other = Page(written), Page((tmp_path / "x.html").read_text(encoding="utf-8"))
     for one, two in zip(page.elements, other.elements, strict=True):
@@ -222,7 +222,7 @@ def test_a_page_holds_the_same_and_nothing_of_a_text_acts(
     assert set(page.data["trees"]) == {str(token["id"]) for token in tokens}
 
 
-def test_a_page_may_run_its_own_script_and_load_nothing(shell: Shell, tmp_path: Path) -> None:
+def test_a_page_can_run_its_own_script_and_load_nothing(shell: Shell, tmp_path: Path) -> None:
     shell("explain", "a", "--encoding", "gpt2", "--html", "a.html")
     elements = Page((tmp_path / "a.html").read_text(encoding="utf-8")).elements
     policy = next(a["content"] for _, a, _ in elements if "http-equiv" in a)
@@ -248,7 +248,7 @@ def test_a_page_for_one_token(shell: Shell, tmp_path: Path) -> None:
     assert data["trees"][str(chosen)][-1][3:] == [3, 2]
 
 
-def test_findings_are_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
+def test_findings_equal_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     text = "\U0001f984 wo\u200brld <|endoftext|> "
     usual = ("explain", text, "--encoding", "gpt2")
     found = inspect(get_encoding("gpt2"), text)
@@ -262,7 +262,7 @@ def test_findings_are_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     assert f"{found.stable_tokens} of {found.count} tokens stay whatever text follows" in listed
     shell(*usual, "--html", "a.html")
     drawn = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"]
-    # In UTF-16 code units there.
+    # They are in UTF-16 code units there.
     assert [each["start"] for each in drawn["findings"]] == [
         each.start + 1 for each in found.findings
     ]
@@ -279,7 +279,7 @@ def test_an_encoding_without_split_points_has_no_findings(shell: Shell, tmp_path
     assert Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"] is None
 
 
-def test_tokens_of_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
+def test_tokens_found_by_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[flagged_tokens]\nr50k_base = [43453]\n")
     usual = ("explain", "a SolidGoldMagikarp", "--encoding", "gpt2", "--flagged-tokens")
     assert "1-19        FLAGGED_TOKEN  id 43453" in shell(*usual, "a.toml")
@@ -293,8 +293,8 @@ def test_tokens_of_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_deep_tree_ends_in_words(shell: Shell, tmp_path: Path) -> None:
-    """Its depth is the vocabulary's to choose, and that is anybody's."""
+def test_a_deep_tree_is_truncated_with_a_note(shell: Shell, tmp_path: Path) -> None:
+    """An untrusted vocabulary chooses the depth."""
     lines = [f"{token} {rank}\n" for rank, token in enumerate(_single_bytes())]
     tokens = [b"a" + b"b" * count for count in range(1, 400)]
     lines += [f"{base64.b64encode(t).decode()} {256 + n}\n" for n, t in enumerate(tokens)]

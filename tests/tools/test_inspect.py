@@ -1,4 +1,4 @@
-"""`bytepair inspect` says what a file is, and the lines that it prints load what it described."""
+"""`bytepair inspect` describes a file, and the lines that it prints load the described encoding."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def model(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_lines_load_what_was_described(capsys: Capture, model: Path) -> None:
+def test_the_printed_lines_load_the_described_encoding(capsys: Capture, model: Path) -> None:
     [found] = inspected(capsys, str(model))
     spec = declared(found["configuration"])
     assert (spec.name, spec.format) == ('my "gemma"', "sentencepiece")
@@ -73,14 +73,14 @@ def test_the_report_warns_of_symbols_that_any_text_can_contain(
     assert {"<start_of_turn>", "<table>"} <= set(guarded.special_tokens)
 
 
-def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
+def test_a_rank_file_needs_a_pattern(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(RANKS.read_bytes())
     [found] = inspected(capsys, str(file))
     assert (found["format"], found["official"]) == ("tiktoken", ["r50k_base"])
     assert found["missing"].startswith("pattern: ")
     assert "fingerprint" not in found
-    # The lines are complete all the same, as the file is known.
+    # The lines are complete nevertheless, because the table is known.
     assert load_encoding(declared(found["configuration"])).pattern == PATTERNS["gpt2"]
 
     [found] = inspected(capsys, "--pattern", "gpt2", "--name", "r", str(file))
@@ -95,7 +95,7 @@ def test_a_rank_file_needs_its_pattern(capsys: Capture, tmp_path: Path) -> None:
     assert "# Not yet complete: pattern: this file does not contain one" in printed
 
 
-def test_rejected_inputs_are_reported_and_the_others_go_on(
+def test_rejected_inputs_are_reported_and_the_others_are_described(
     capsys: Capture, model: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.model"
@@ -130,7 +130,7 @@ def test_it_is_a_command_of_bytepair(model: Path) -> None:
     assert json.loads(ran.stdout)[0]["format"] == "sentencepiece"
 
 
-def test_any_value_survives_toml() -> None:
+def test_every_value_round_trips_through_toml() -> None:
     values: dict[str, object] = {
         "text": 'a"b\\c\n\t\r\x00\x7f é 🙂',
         "list": ["<|a|>", '"'],
@@ -144,7 +144,7 @@ def test_any_value_survives_toml() -> None:
     assert read == {"encodings": {name: kept}}
 
 
-def test_gzip_is_looked_into(capsys: Capture, tmp_path: Path) -> None:
+def test_gzip_files_are_read(capsys: Capture, tmp_path: Path) -> None:
     plain, packed = tmp_path / "a.model", tmp_path / "b.model.gz"
     plain.write_bytes(trained("llama"))
     packed.write_bytes(gzip.compress(trained("llama")))
@@ -153,7 +153,7 @@ def test_gzip_is_looked_into(capsys: Capture, tmp_path: Path) -> None:
         assert first[key] == second[key]
 
 
-def test_the_template_of_a_text_is_shown(capsys: Capture, tmp_path: Path) -> None:
+def test_the_template_is_shown(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "made.json"
     for kind in ("byte level", "spaces normalised"):
         for single, message in (

@@ -1,4 +1,4 @@
-"""Words and scripts: the same however a document comes in pieces, and by Unicode's properties."""
+"""Words and scripts do not depend on the cuts of a document, and follow Unicode's properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Named = list[tuple[int, str, str]]
 
 
 def segments(pieces: list[str], block_characters: int = 1 << 18) -> tuple[Named, Named]:
-    """All stretches and all words of a document: where each starts, its script, its text."""
+    """Return all runs and words of a document: start, script and text of each."""
     text = "".join(pieces).encode()
     stretches: Named = []
     words: Named = []
@@ -50,7 +50,7 @@ def test_words(text: str, expected: str) -> None:
     assert [word for _, _, word in segments([text])[1]] == expected.split()
 
 
-def test_a_stretch_takes_the_space_before_it_and_its_marks() -> None:
+def test_a_run_includes_the_space_before_it_and_its_marks() -> None:
     stretches, words = segments(["one two,  три e\u0301 4 日本の"])
     assert [(script, part) for _, script, part in stretches] == [
         ("Latin", "one two"),
@@ -69,7 +69,7 @@ def test_a_stretch_takes_the_space_before_it_and_its_marks() -> None:
     ]
 
 
-def test_pieces_and_blocks_change_nothing() -> None:
+def test_segments_do_not_depend_on_pieces_and_blocks() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -85,7 +85,7 @@ def test_pieces_and_blocks_change_nothing() -> None:
 
 
 def by_script(stretches: Named) -> dict[str, str]:
-    """All text of each script: a cut in a stretch makes two, of the same text."""
+    """Join the text of each script: a cut inside a run makes two runs."""
     found: defaultdict[str, str] = defaultdict(str)
     for _, script, part in stretches:
         found[script] += part
@@ -100,7 +100,7 @@ def test_a_document_without_white_space_is_one_block() -> None:
 
 @pytest.mark.slow
 def test_every_character_has_the_script_that_unicode_gives_it() -> None:
-    """Except for what is not assigned, and one character of two scripts at once."""
+    """Except for unassigned characters, and for one character with two scripts."""
     characters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
     none = regex.compile(r"\p{Script=Unknown}|\p{Script=Katakana_Or_Hiragana}|\p{Script=Common}")
     scripts = {script_of(c) for c in none.sub("", characters)[::7]}

@@ -1,4 +1,4 @@
-"""`bytepair train` and `bytepair extend`: their files, served and used by a client."""
+"""`bytepair train` and `bytepair extend`: their files can be served and used by a client."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_trained_vocabulary_is_served(
 
 
 def test_every_format_gives_the_same_table(shell: Command, tmp_path: Path) -> None:
-    """A document for each text; what stands in which file, and how it is packed, is no matter."""
+    """One document per text. The distribution over files and the compression do not matter."""
     rows = "".join(json.dumps({"body": text}) + "\n" for text in TEXTS).encode()
     (tmp_path / "a.jsonl").write_bytes(rows)
     (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress(rows))
@@ -93,7 +93,7 @@ def test_every_format_gives_the_same_table(shell: Command, tmp_path: Path) -> No
     assert set(made) == {made[0]}
 
 
-def test_lines_are_documents_on_request(shell: Command, tmp_path: Path) -> None:
+def test_lines_are_documents_if_requested(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("ab\nab\nab\n")
     usual = ("train", "a.txt", "--vocab-size", "259", "--no-pattern", "--output")
     assert shell(*usual, "whole").startswith("259 tokens")
@@ -152,7 +152,7 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
 
 
-def test_a_pattern_and_a_name_are_proposed(shell: Command, tmp_path: Path) -> None:
+def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "My notes.txt").write_text(TEXTS[0], encoding="utf-8")
     usual = ("train", "My notes.txt", "--vocab-size", "32000")
     proposed = "--pattern o200k_base --name my-notes-32k"
@@ -173,9 +173,9 @@ def test_extending_a_vocabulary_with_a_template_is_refused(shell: Command, tmp_p
 
 
 ROWS = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in TEXTS)
-#: More than is counted at once, and a part of the next.
+#: More text than is counted at once, and part of the next batch.
 MANY = ROWS * (12_000_000 // len(ROWS))
-#: More than is counted at once, and no more.
+#: More text than is counted at once.
 ENOUGH = ROWS * (9_000_000 // len(ROWS))
 PACKED = gzip.compress(MANY, 1)
 
@@ -203,12 +203,12 @@ def interrupted(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_that_is_interrupted_goes_on(shell: Command, tmp_path: Path) -> None:
+def test_an_interrupted_training_can_be_resumed(shell: Command, tmp_path: Path) -> None:
     interrupted(tmp_path)
     kept = (tmp_path / "out" / "checkpoint").read_bytes()
     again = ("train", "-", *USUAL, "--format", "jsonl", "--output", "out", "--resume")
 
-    # A full disk leaves the checkpoint as it was.
+    # A full disk leaves the checkpoint unchanged.
     full = stdin_run(tmp_path, *again, limit=2000)
     assert full.returncode == 1
     assert b"cannot be written: File too large" in full.stderr
@@ -227,7 +227,7 @@ def test_a_training_that_is_interrupted_goes_on(shell: Command, tmp_path: Path) 
 def stdin_run(
     folder: Path, *arguments: str, limit: int | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the command on MANY, with no file larger than `limit`."""
+    """Run the command on MANY. No file may grow beyond `limit` bytes."""
     return subprocess.run(
         command(*arguments, largest_file=limit),
         cwd=folder,
@@ -238,8 +238,9 @@ def stdin_run(
     )
 
 
-def test_a_file_that_vanishes_leaves_what_was_counted(shell: Command, tmp_path: Path) -> None:
-    """It is there when reading starts, and gone when its turn comes; then it is there again."""
+def test_counts_survive_a_file_that_vanishes(shell: Command, tmp_path: Path) -> None:
+    """The file exists when the command starts, is gone when its turn comes, and exists again
+    later."""
     first, second, elsewhere = (tmp_path / name for name in ("1.jsonl", "2.jsonl", "gone"))
     os.mkfifo(first)
     second.write_bytes(ROWS)
@@ -268,7 +269,7 @@ def test_a_file_that_vanishes_leaves_what_was_counted(shell: Command, tmp_path: 
     assert table(tmp_path / "out") == table(tmp_path / "new" / "out")
 
 
-def test_progress_for_programs(shell: Command, tmp_path: Path) -> None:
+def test_progress_is_machine_readable(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXTS[0])
     lines = shell("train", "a.txt", *USUAL, "--json", "--output", "out").splitlines()
     done, written = map(json.loads, lines[-2:])

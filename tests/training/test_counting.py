@@ -1,4 +1,4 @@
-"""Counting: exact on any number of threads, in any memory, and however a text is cut."""
+"""Counting is exact with any number of threads, any memory limit and any cut of the text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_counts_that_outgrow_memory_are_written_and_merged(tmp_path: Path) -> No
         assert list(tmp_path.glob("*/run-*"))
         counts = done.counts()
         assert counts.items(0, len(counts)) == expected(texts(60), pattern)
-        assert len(done.counts()) == len(counts)  # and it can go on
+        assert len(done.counts()) == len(counts)  # counting can continue
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,9 +67,7 @@ def test_resumed_counts_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_a_text_that_comes_in_pieces_is_counted_as_a_whole(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_in_pieces_is_counted_as_a_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "PART_CHARACTERS", 50)
     text = "".join(texts(20))
     pieces = [text[start : start + 33] for start in range(0, len(text), 33)]
@@ -81,7 +79,7 @@ def test_a_text_that_comes_in_pieces_is_counted_as_a_whole(
     )
 
 
-def test_where_no_split_point_is_known_a_text_stays_whole() -> None:
+def test_without_known_split_points_a_text_is_not_divided() -> None:
     assert list(parts(["ab ", "cd"], r"\w+|\s")) == ["ab cd"]
     assert list(parts(["ab ", "cd"], None)) == ["ab cd"]
     assert list(parts([""], None)) == []

@@ -1,4 +1,4 @@
-"""Counts in Parquet: made apart, and trained on to the table that the texts give."""
+"""Counts in Parquet: made separately, and trained on to the same table as the texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USUAL = (*SIZE, "--pattern", "gpt2")
 def shell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Command:
-    """The command, beside two texts of hard pieces."""
+    """The command, in a folder with two texts of hard pieces."""
     print(f"seed {SEED}")
     rng = random.Random(SEED)
     for name in ("a.txt", "b.txt"):
@@ -47,7 +47,7 @@ def count(shell: Command, *arguments: str) -> None:
 
 @pytest.mark.parametrize("ties", ["lowest", "first-seen"])
 @pytest.mark.parametrize("pattern", [("--pattern", "gpt2"), ("--no-pattern",)])
-def test_counts_give_the_table_of_their_texts(
+def test_training_on_counts_gives_the_table_of_the_texts(
     shell: Command, ties: str, pattern: tuple[str, ...]
 ) -> None:
     how = (*SIZE, *pattern, "--ties", ties, "--special", "<s>")
@@ -58,7 +58,7 @@ def test_counts_give_the_table_of_their_texts(
     assert table("counts") == table("texts")
 
 
-def test_a_folder_stands_for_its_files(shell: Command) -> None:
+def test_a_folder_means_all_its_files(shell: Command) -> None:
     Path("folder").mkdir()
     for name in ("a", "b"):
         count(shell, f"{name}.txt", "--pattern", "gpt2", "--output", f"folder/{name}.parquet")
@@ -74,7 +74,7 @@ def test_a_folder_stands_for_its_files(shell: Command) -> None:
     shell("train", "--counts", "empty", *USUAL, "--output", "x", status=1, errors="no *.parquet")
 
 
-def test_counts_of_something_else_are_refused(shell: Command) -> None:
+def test_counts_of_another_pattern_or_run_are_rejected(shell: Command) -> None:
     count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
     count(shell, "b.txt", "--pattern", "gpt2", "--output", "b.parquet", "--invalid", "skip")
     train = ("train", *SIZE, "--output", "x", "--counts")
@@ -109,7 +109,7 @@ def changed(name: str, **fields: object) -> None:
     parquet.write_table(rows, name)
 
 
-def test_all_parts_of_a_run_are_needed_once(shell: Command) -> None:
+def test_every_part_of_a_run_is_needed_exactly_once(shell: Command) -> None:
     count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
     for part in range(3):
         changed(f"{part}.parquet", run="r", part=part, parts=3)
@@ -151,7 +151,7 @@ def test_damaged_files_of_counts_are_refused(shell: Command) -> None:
     refused("No such file")
     Path("c.parquet").write_bytes(whole[:-100])
     refused("not a Parquet file, or damaged")
-    # A byte of the data, behind the magic number and the header of the first page.
+    # A byte of the data, after the magic number and the header of the first page.
     Path("c.parquet").write_bytes(whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:])
     refused("not a Parquet file, or damaged")
     columns = {"pretoken": [b"a"], "count": [1]}
@@ -196,7 +196,7 @@ def test_a_full_disk_and_an_empty_text_leave_no_file(shell: Command, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "empty.txt"]
 
 
-def test_columns_that_do_not_fit_add_nothing() -> None:
+def test_inconsistent_columns_add_nothing() -> None:
     def numbers(*values: int) -> bytes:
         return b"".join(value.to_bytes(8, "little", signed=True) for value in values)
 
@@ -217,7 +217,7 @@ def test_columns_that_do_not_fit_add_nothing() -> None:
         assert counting.bytes == 12
 
 
-def test_buckets_hold_all_of_it_in_order() -> None:
+def test_buckets_partition_the_counts_in_order() -> None:
     with Counting(PATTERNS["gpt2"]) as counting:
         counting.add([f"{number} " * (number % 3 + 1) for number in range(2000)])
         counts = counting.counts()

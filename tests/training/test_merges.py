@@ -1,4 +1,5 @@
-"""The merges: the native trainer beside its definition, HuggingFace's trainer and minbpe's rule."""
+"""The merges: the native trainer against its definition, HuggingFace's trainer and minbpe's
+rule."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def trained(texts: Iterable[str], settings: TrainingSettings, threads: int = 0) 
 
 
 def random_counts(rng: random.Random) -> dict[bytes, int]:
-    """Few letters, so that pairs tie, repeat and overlap."""
+    """Generate words of few letters, so that pairs tie, repeat and overlap."""
     letters = rng.choice(["a", "ab", "aab", "abc", "abcdefgh é"])
     words = {
         "".join(rng.choices(letters, k=rng.randrange(1, 25))).encode()
@@ -44,7 +45,7 @@ def random_counts(rng: random.Random) -> dict[bytes, int]:
     return {word: rng.randrange(1, 5) for word in sorted(words, key=lambda _: rng.random())}
 
 
-def test_the_native_trainer_is_the_definition() -> None:
+def test_the_native_trainer_equals_the_definition() -> None:
     rng = random.Random(SEED)
     for number in range(400):
         counts = random_counts(rng)
@@ -62,7 +63,7 @@ def test_the_native_trainer_is_the_definition() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ties", ["lowest", "first-seen"])
-def test_and_so_it_is_on_text(ties: str) -> None:
+def test_the_native_trainer_equals_the_definition_on_text(ties: str) -> None:
     settings = ask(420, "cl100k_base", ties=ties)
     counts: dict[bytes, int] = {}
     for piece in split(TEXTS[0][:20_000], PATTERNS["cl100k_base"]):
@@ -88,13 +89,13 @@ def huggingface(texts: list[str], vocab_size: int, min_frequency: int, split: bo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("min_frequency", [1, 3])
-def test_the_lowest_ids_give_the_table_of_huggingface(min_frequency: int) -> None:
+def test_lowest_ties_give_the_table_of_huggingface(min_frequency: int) -> None:
     settings = ask(6000, "gpt2", min_frequency=min_frequency)
     ours = trained(TEXTS, settings)
     assert list(ours.tokens) == huggingface(TEXTS, 6000, min_frequency, split=True)
 
 
-def test_and_so_they_do_where_pairs_overlap_and_tie() -> None:
+def test_lowest_ties_give_the_table_of_huggingface_for_overlapping_pairs() -> None:
     rng = random.Random(SEED)
     for number in range(60):
         texts = [word.decode() for word, n in random_counts(rng).items() for _ in range(n)]
@@ -104,8 +105,8 @@ def test_and_so_they_do_where_pairs_overlap_and_tie() -> None:
 
 
 def minbpe(pieces: list[bytes], merges: int) -> list[tuple[int, int]]:
-    """The rule of minbpe's RegexTokenizer.train: of a dictionary that is filled in the order of the
-    text, `max` gives the first of the greatest."""
+    """Apply the rule of minbpe's RegexTokenizer.train: `max` of a dictionary that is filled in the
+    order of the text returns the first of the greatest pairs."""
     chunks, made = [list(piece) for piece in pieces], []
     for token in range(256, 256 + merges):
         seen: dict[tuple[int, int], int] = {}
@@ -123,7 +124,7 @@ def minbpe(pieces: list[bytes], merges: int) -> list[tuple[int, int]]:
     return made
 
 
-def test_the_first_seen_gives_the_table_of_minbpe() -> None:
+def test_first_seen_ties_give_the_table_of_minbpe() -> None:
     text = "".join(HARD_PIECES) + TEXTS[1][:6000] + "".join(HARD_CHARACTERS)
     pieces = [piece.encode() for piece in split(text, PATTERNS["gpt2"])]
     settings = ask(256 + 400, "gpt2", ties="first-seen", byte_order="value")
@@ -132,7 +133,7 @@ def test_the_first_seen_gives_the_table_of_minbpe() -> None:
 
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, r"\p{L}+|.", None])
-def test_encoding_gives_what_training_left(pattern: str | None) -> None:
+def test_encoding_the_training_text_gives_the_trained_tokens(pattern: str | None) -> None:
     texts = [text[:4000] for text in TEXTS] + ["".join(HARD_CHARACTERS * 3), "".join(HARD_PIECES)]
     ours = trained(texts, ask(900, pattern))
     encoding = bytepair_engine.train(texts, vocab_size=900, pattern=pattern)
@@ -140,7 +141,7 @@ def test_encoding_gives_what_training_left(pattern: str | None) -> None:
     assert encoding.token_byte_values() == sorted(ours.tokens)
 
 
-def test_order_and_threads_change_nothing() -> None:
+def test_order_and_threads_do_not_matter() -> None:
     settings = ask(3000, "o200k_base")
     expected = trained(TEXTS, settings, threads=1)
     shuffled = random.Random(SEED).sample(TEXTS, len(TEXTS))
@@ -182,7 +183,7 @@ def test_train_refuses_invalid_arguments() -> None:
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
-def test_where_pairs_run_out_there_are_fewer_tokens(backend: str) -> None:
+def test_a_training_without_further_pairs_has_fewer_tokens(backend: str) -> None:
     encoding = bytepair_engine.train(
         ["abc abc"],
         vocab_size=500,

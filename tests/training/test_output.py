@@ -1,4 +1,4 @@
-"""The files of a training: other libraries read the same ids from them."""
+"""The files of a training: other libraries read them with the same ids."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def train(pattern: str | None, size: int = 1500) -> tuple[Trained, Encoding]:
 def test_huggingface_gives_the_same_ids(pattern: str | None) -> None:
     trained, encoding = train(pattern)
     theirs = Tokenizer.from_str(tokenizer_json(trained))
-    theirs.encode_special_tokens = True  # a page may name one
+    theirs.encode_special_tokens = True  # a page may contain one
     seed = 20261121
     texts = [*random_texts(random.Random(seed), list(trained.tokens), 600), *TEXTS]
     for text in texts:
-        # Their regular expressions have older Unicode tables.
+        # Their regular expressions use older Unicode tables.
         if all(ord(character) < 0x1C00 for character in text):
             assert theirs.encode(text).ids == encoding.encode_ordinary(text), (seed, text)
     theirs.encode_special_tokens = False
@@ -57,7 +57,7 @@ def test_huggingface_gives_the_same_ids(pattern: str | None) -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"\p{L}++|.", r"a{1,3}+", r"^a|.", r"a$|.", r"(?V1)[a&&b]"])
-def test_a_pattern_that_they_may_read_differently_is_refused(pattern: str) -> None:
+def test_a_pattern_with_another_meaning_in_huggingface_is_rejected(pattern: str) -> None:
     trained, _ = train(None, size=300)
     settings = TrainingSettings(vocab_size=300, pattern=pattern)
     other = Trained(settings, trained.tokens, trained.merges, 1, 1, is_complete=True)
@@ -82,7 +82,7 @@ def test_the_configuration_loads_the_rank_file(pattern: str | None, tmp_path: Pa
     assert (loaded.name, loaded.fingerprint) == ("my own", encoding.fingerprint)
 
 
-def test_an_encoding_is_extended() -> None:
+def test_an_encoding_can_be_extended() -> None:
     base = bytepair_engine.get_encoding("cl100k_base")
     chat = extend_encoding(base, {"<|a|>": 100264, "<|b|>": 100300}, name="chat")
     assert (chat.n_vocab, chat.special_tokens["<|a|>"]) == (100301, 100264)
@@ -103,13 +103,13 @@ def test_an_encoding_is_extended() -> None:
         ({"": 100300}, "is empty"),
     ],
 )
-def test_no_id_gets_two_meanings(tokens: dict[str, int], problem: str) -> None:
+def test_no_id_has_two_meanings(tokens: dict[str, int], problem: str) -> None:
     base = bytepair_engine.get_encoding("cl100k_base")
     with pytest.raises(VocabularyError, match=problem):
         extend_encoding(base, tokens, name="x")
 
 
-def test_names_are_a_list_without_repetition() -> None:
+def test_names_are_unique() -> None:
     base = bytepair_engine.get_encoding("r50k_base")
     for tokens in ("<|a|>", ["<|a|>", "<|a|>"]):
         with pytest.raises(InvalidOption, match="special_tokens"):
