@@ -1,4 +1,4 @@
-"""Fixtures of more than one part: real servers in processes of their own."""
+"""Fixtures of several parts: real servers in separate processes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import settings
 from support import serving
 from support.serving import RunningServer
 
-# How long an example takes says more of what else runs on the machine than of the code.
+# The duration of an example depends more on the load of the machine than on the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start
-# inherits that: programs that are to be interrupted would go on.
+# A shell that starts the tests in the background makes them ignore Ctrl-C. Their programs would
+# inherit that, and could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -39,21 +39,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"serve", "replicas"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.slow)  # it starts servers of its own
+            item.add_marker(pytest.mark.slow)  # it starts its own servers
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[RunningServer]:
-    """A server with the default settings and all built-in encodings; tests only call it."""
+    """A server with the default settings and all built-in encodings. Tests only call it."""
     with RunningServer() as running:
         yield running
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Start servers with settings of the test's own, which are stopped after it.
+    """Start servers with a test's own settings, and stop them afterwards.
 
-    They serve cl100k_base alone by default.
+    By default they serve cl100k_base only.
     """
     with ExitStack() as stack:
 

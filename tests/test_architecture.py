@@ -1,4 +1,4 @@
-"""Which folder of docs/architecture.md may import which."""
+"""The imports between folders that docs/architecture.md allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOLS = ROOT / "tools" / "src" / "bytepair_tools"
 
 
 def imported(file: Path) -> set[str]:
-    """The top-level packages that a file imports, wherever in it."""
+    """Return the top-level packages that a file imports anywhere."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -29,7 +29,7 @@ def imported(file: Path) -> set[str]:
 
 
 def importers(folder: Path, package: str) -> list[str]:
-    """The files below a folder that import a package."""
+    """Return the files below a folder that import a package."""
     return sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*.py") if package in imported(file)
     )
@@ -57,8 +57,8 @@ def test_each_part_imports_only_what_it_may(folder: Path, forbidden: tuple[str, 
     }
 
 
-def test_the_engine_needs_only_what_it_declares() -> None:
-    # numpy is the caller's: one method of the tiktoken module returns its arrays.
+def test_the_engine_imports_only_declared_dependencies() -> None:
+    # The caller provides numpy: one method of the tiktoken module returns its arrays.
     known = {"regex", "bytepair_engine", "numpy"}
     third_party = {
         name
@@ -71,13 +71,13 @@ def test_the_engine_needs_only_what_it_declares() -> None:
     assert all(file.startswith("chat/templates/") for file in importers(ENGINE, "jinja2"))
 
 
-def test_tools_run_no_regular_expressions_but_their_own() -> None:
-    """Those of vocabularies are the engine's to run."""
+def test_tools_run_only_their_own_regular_expressions() -> None:
+    """The engine runs those of vocabularies."""
     assert importers(TOOLS, "regex") == ["evaluation/scripts.py", "evaluation/segments.py"]
 
 
-def test_a_format_does_not_leak_past_its_loader() -> None:
-    """The definition of a pipeline knows no format; nor does anything that runs encodings."""
+def test_only_loaders_know_formats() -> None:
+    """Neither the definition of a pipeline nor the code that runs encodings knows a format."""
     readers = tuple(f"bytepair_engine.{name}." for name in ("formats", "loading", "spec"))
     pipelines = [*(ENGINE / "pipeline").glob("*.py")]
     running = [
@@ -93,12 +93,12 @@ def test_a_format_does_not_leak_past_its_loader() -> None:
 
 
 def imported_modules(file: Path) -> list[str]:
-    """The modules that a file imports names from."""
+    """Return the modules that a file imports names from."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     return [str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
-def test_one_rust_folder_knows_python() -> None:
+def test_only_one_rust_folder_uses_pyo3() -> None:
     sources = ROOT / "engine" / "src"
     knowing = {
         file.relative_to(sources).parts[0]
@@ -108,8 +108,8 @@ def test_one_rust_folder_knows_python() -> None:
     assert knowing == {"python"}
 
 
-def test_every_unsafe_place_is_listed_with_what_it_bought() -> None:
-    """In docs/algorithms.md, by file and function."""
+def test_every_unsafe_block_is_listed_with_its_benefit() -> None:
+    """The list is in docs/algorithms.md, by file and function."""
     sources = ROOT / "engine" / "src"
     found = set()
     for file in sources.rglob("*.rs"):
@@ -125,8 +125,8 @@ def test_every_unsafe_place_is_listed_with_what_it_bought() -> None:
     assert listed == found
 
 
-def test_each_file_is_small_enough_to_hold_one_idea() -> None:
-    """Generated tables and stubs apart."""
+def test_each_file_is_small() -> None:
+    """Except for generated tables and stubs."""
     long = {
         str(file.relative_to(ROOT)): lines
         for folder in ("engine", "client", "tools", "server", "tests", "bench", "deploy", "scripts")

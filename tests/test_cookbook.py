@@ -37,7 +37,7 @@ def run(arguments: list[str], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, RunningServer]]:
-    """A folder where the shell commands were run, and a server with the configuration."""
+    """A folder where the shell commands have run, and a server with the configuration."""
     folder = tmp_path_factory.mktemp("cookbook")
     (folder / "notes.txt").write_text(PAGE, encoding="utf-8")
     for script in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL):
@@ -47,12 +47,12 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ru
         yield folder, server
 
 
-def test_every_program_has_its_output() -> None:
+def test_every_program_shows_its_output() -> None:
     assert len(RECIPES) == PAGE.count("```python") >= 6
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_prints_what_it_shows(kitchen: tuple[Path, RunningServer], recipe: str) -> None:
+def test_a_recipe_prints_the_shown_output(kitchen: tuple[Path, RunningServer], recipe: str) -> None:
     folder, server = kitchen
     code, output = RECIPES[recipe]
     code = code.replace("localhost:50051", server.target)

@@ -1,5 +1,5 @@
-"""The README is true: its Python prints what it says, its shell commands work, and the page that
-it names for the source names every folder."""
+"""The README is true: its Python code prints what it shows, its shell commands work, and
+docs/architecture.md names every folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize(("code", "output"), EXAMPLES)
-def test_python_prints_what_the_readme_says(server: RunningServer, code: str, output: str) -> None:
+def test_python_code_prints_the_shown_output(server: RunningServer, code: str, output: str) -> None:
     assert run([sys.executable, "-c", code.replace(ADDRESS, server.target)], server) == output
 
 

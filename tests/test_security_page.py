@@ -36,7 +36,7 @@ def shell(script: str, folder: Path) -> str:
     return ran.stdout
 
 
-def test_a_glued_prompt_is_attacked_and_one_of_segments_is_not(
+def test_a_concatenated_prompt_is_attacked_and_segments_are_not(
     serve: Serve, tmp_path: Path
 ) -> None:
     config = f'builtin_encodings = ["o200k_harmony"]\n{TOML[0]}'
@@ -58,7 +58,7 @@ def test_a_key_made_by_the_page_s_commands_is_accepted(serve: Serve, tmp_path: P
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    """A folder where the commands for TLS were run."""
+    """A folder where the commands for TLS have run."""
     for script in SHELL[1:4]:
         shell(script, tmp_path)
     return tmp_path

@@ -10,7 +10,7 @@ PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 THREATS = PAGE.partition("## Threats")[2].partition("## What is not")[0]
 
 
-def test_each_defence_is_held_by_tests_that_exist() -> None:
+def test_each_defence_names_existing_tests() -> None:
     files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tests" / "page").glob("page_*.py")]
     tests = "".join(path.read_text(encoding="utf-8") for path in files)
     rows = re.findall(r"^\| (?!threat |---)(.+) \|$", THREATS, re.MULTILINE)

@@ -52,7 +52,7 @@ def pairs(headers):
 
 
 def described(call, requests, whole=True):
-    """What the suite wants to hear of a request."""
+    """Describe a request as the suite expects."""
     info = Info()
     if whole:
         headers: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ def unary(request_class, response_class, limit):
 
 
 async def respond(call, requests, response_class):
-    """The one answer of a unary call or of a stream of requests."""
+    """Return the single answer of a unary call or of a stream of requests."""
     definition = requests[0].response_definition if requests else pb.UnaryResponseDefinition()
     await asyncio.sleep(definition.response_delay_ms / 1000)
     headers, trailers = pairs(definition.response_headers), pairs(definition.response_trailers)
@@ -148,7 +148,7 @@ class Answers:
 
 
 def refusing_broken_streams(handle):
-    """Tell the caller what is wrong with the messages, as the transport has it."""
+    """Report errors in the messages to the caller, as the transport detects them."""
 
     async def handle_whole(call):
         try:

@@ -1,9 +1,8 @@
 """`bytepair corpus --ray`: the same results on a cluster of two workers, one of which dies.
 
-    make test-ray
+make test-ray
 
-Needs Ray, which is larger than all else that tests need: so it is a run of its own, which CI makes
-too.
+Needs Ray, which is larger than all other requirements of tests. So it runs separately, in CI too.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ input()
 
 @pytest.fixture
 def variables() -> dict[str, str]:
-    """Ray's settings: no other work, and no usage reports."""
+    """Return Ray's settings: no other work, and no usage reports."""
     return clean_environment(
         RAY_USAGE_STATS_ENABLED="0",
         RAY_AUTH_MODE="token",
         RAY_AUTH_TOKEN=secrets.token_hex(32),
-        RAY_raylet_start_wait_time_s="100",  # on a machine that is busy
+        RAY_raylet_start_wait_time_s="100",  # for a busy machine
     )
 
 
@@ -61,7 +60,7 @@ def cluster(variables: dict[str, str]) -> Iterator[str]:
 
 
 @pytest.mark.timeout(300)
-def test_a_cluster_gives_what_one_machine_gives(
+def test_a_cluster_gives_the_results_of_one_machine(
     tmp_path: Path, cluster: str, variables: dict[str, str]
 ) -> None:
     corpus = tmp_path / "corpus"
@@ -91,7 +90,7 @@ def test_a_cluster_gives_what_one_machine_gives(
     tables = [tmp_path / name / f"{name}.tiktoken" for name in ("apart", "at-once")]
     assert tables[0].read_bytes() == tables[1].read_bytes()
 
-    # What one runner began, the other finishes.
+    # The second runner finishes the work of the first.
     encoding = ("corpus", "encode", "corpus", "--encoding", "gpt2", "--output", "ids")
     run(*encoding, "--disallowed-special", "as-text")
     expected = parquet.read_table(tmp_path / "ids")

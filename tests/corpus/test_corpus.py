@@ -1,4 +1,4 @@
-"""`bytepair corpus` on processes of this machine: results, and what is left when it is stopped."""
+"""`bytepair corpus` on processes of this machine: results, and the state after an interruption."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shell(
 
 @pytest.fixture
 def texts(shell: Command) -> list[list[str]]:
-    """The documents of each file of a corpus of every format, in the order of the files."""
+    """Return the documents of each file of a corpus of every format, in the order of the files."""
     print(f"seed {SEED}")
     rng = random.Random(SEED)
     documents = ["".join(rng.choices(HARD_PIECES + HARD_CHARACTERS, k=60)) for _ in range(41)]
@@ -73,7 +73,9 @@ def test_counts_give_the_table_of_one_machine(
 
 
 @pytest.mark.slow
-def test_ids_and_counts_are_those_of_each_document(shell: Command, texts: list[list[str]]) -> None:
+def test_ids_and_counts_equal_those_of_each_document(
+    shell: Command, texts: list[list[str]]
+) -> None:
     encoding = bytepair_engine.get_encoding("o200k_base")
     common = ("corpus", *WORKERS, "--encoding", "gpt-4o", "--output")
     as_text = ("--disallowed-special", "as-text")
@@ -114,7 +116,7 @@ def test_kept_columns_stand_beside_the_results(shell: Command, texts: list[list[
 
 
 @pytest.mark.slow
-def test_special_tokens_are_refused_or_text(shell: Command) -> None:
+def test_special_tokens_are_rejected_or_text(shell: Command) -> None:
     Path("a.jsonl").write_text('{"text": "fine"}\n{"text": "not <|endoftext|>"}\n')
     one = ("corpus", "encode", "a.jsonl", "--workers", "1", "--encoding", "gpt2", "--output")
     shell(*one, "refused", status=1, errors="a.jsonl, document 2: ")
@@ -142,7 +144,7 @@ def test_invalid_utf8_is_refused_or_counted(shell: Command) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_costs_its_partition_alone(
+def test_a_worker_that_dies_loses_only_its_partition(
     shell: Command, texts: list[list[str]]
 ) -> None:
     fifo = Path("corpus/e.jsonl")
@@ -167,13 +169,13 @@ def test_a_worker_that_dies_costs_its_partition_alone(
 
 
 @pytest.mark.slow
-def test_another_job_is_refused(shell: Command, texts: list[list[str]]) -> None:
+def test_another_job_in_the_same_folder_is_rejected(shell: Command, texts: list[list[str]]) -> None:
     counting = ("corpus", "count", "corpus/a.parquet", "--workers", "1", "--output", "out")
     shell(*counting, "--encoding", "gpt2")
     shell(*counting, "--encoding", "cl100k_base", status=1, errors="with other encoding, fingerp")
     more = (*counting[:3], "corpus/b.jsonl.gz", *counting[3:], "--encoding", "gpt2")
     shell(*more, status=1, errors="with other partitions, sizes")
-    shell(*counting, "--encoding", "gpt2")  # nothing is left to do
+    shell(*counting, "--encoding", "gpt2")  # all work is done
     part("out", 0).write_bytes(Path("corpus/a.parquet").read_bytes())
     shell(
         *counting,

@@ -1,9 +1,9 @@
-"""Programs that know nothing of this project call real servers: those of examples/, and tools.
+"""Programs without knowledge of this project call real servers: those of examples/, and tools.
 
-    make interop
+make interop
 
-Needs Go, Node, Maven, curl, h2load and a network, so pytest does not collect it by itself. What is
-missing is skipped, by name.
+Needs Go, Node, Maven, curl, h2load and a network, so pytest does not collect it by default. Missing
+tools are skipped by name.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ GO_PLUGINS: Final = (
     "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.5.1",
 )
 COUNT: Final = "bytepair.v1.TokenizerService/Count"
-#: What every program prints.
+#: The expected output of every program.
 PRINTED: Final = "count 2 o200k_base\nstream a naïve 👋 café\nreason UNKNOWN_ENCODING\n"
-#: Maven writes it wherever it writes to.
+#: Maven resets the terminal's colours wherever it writes to.
 RESET: Final = "\x1b[0m"
 KEY: Final = "secret-of-a-test"
 FLAGS: Final = ("--builtin-encodings", "cl100k_base,o200k_base", "--reflection", "true")
-#: A first build fetches what the language needs.
+#: The first build downloads dependencies.
 BUILD_SECONDS: Final = 900
 RUN_SECONDS: Final = 60
 
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.timeout(BUILD_SECONDS)
 
 @dataclass(frozen=True)
 class Served:
-    """A server, and what a program needs to call it.
+    """A server, and the variables for calling it.
 
     Attributes:
         target: Host and port.
@@ -66,10 +66,10 @@ class Example:
     """A program of examples/.
 
     Attributes:
-        folder: Where it is.
-        needs: Programs that must be installed.
-        build: Commands that make it.
-        run: The command that starts it.
+        folder: Folder of the program.
+        needs: Tools that must be installed.
+        build: Commands that build it.
+        run: The command that runs it.
     """
 
     folder: str
@@ -111,7 +111,7 @@ def call(
     seconds: float = RUN_SECONDS,
     variables: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program with the tools of this test in its path."""
+    """Run a program with this test's tools in its path."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("BYTEPAIR_")}
     path = f"{WORK / 'bin'}{os.pathsep}{kept['PATH']}"
     return subprocess.run(
@@ -132,7 +132,7 @@ def made(*command: str, cwd: Path = ROOT) -> None:
 
 @pytest.fixture(scope="session")
 def protoc() -> None:
-    """`protoc` in the path, as the pinned grpcio-tools have it."""
+    """Provide `protoc` in the path, from the pinned grpcio-tools."""
     program = WORK / "bin/protoc"
     program.parent.mkdir(parents=True, exist_ok=True)
     python = ROOT / "build/proto/bin/python"
@@ -142,15 +142,15 @@ def protoc() -> None:
 
 @pytest.fixture(scope="session", params=EXAMPLES, ids=lambda example: example.folder)
 def example(request: pytest.FixtureRequest, protoc: None) -> Callable[..., Any]:
-    """Runs one of the programs, built in a copy, with variables."""
+    """Run one of the programs, built in a copy, with these variables."""
     program: Example = request.param
     need(*program.needs)
     if program.folder == "go":
         for plugin in GO_PLUGINS:
             made("go", "install", plugin)
     folder = WORK / "examples" / program.folder
-    # What an earlier run made may not fit the program or the proto of today: with the go.sum of
-    # one, `go generate` refuses the go.mod that it is given.
+    # Files of an earlier build may not fit today's program or proto: `go generate` rejects the
+    # go.mod if the go.sum is old.
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "examples" / program.folder, folder, dirs_exist_ok=True)
     shutil.copytree(ROOT / "proto/bytepair", WORK / "proto/bytepair", dirs_exist_ok=True)
@@ -169,14 +169,14 @@ def example(request: pytest.FixtureRequest, protoc: None) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def plain() -> Iterator[Served]:
-    """Without TLS or keys, which serves reflection."""
+    """A server without TLS or keys that serves reflection."""
     with RunningServer(*FLAGS) as server:
         yield Served(server.target, {"BYTEPAIR_TARGET": server.target})
 
 
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """With TLS and an API key."""
+    """A server with TLS and an API key."""
     folder = tmp_path_factory.mktemp("guarded")
     authority = Authority()
     authority.server().write(folder)
@@ -197,7 +197,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @contextmanager
 def unavailable_at_first(target: str, refused: int) -> Iterator[str]:
-    """A proxy for gRPC that answers the first calls with UNAVAILABLE: its address."""
+    """A gRPC proxy that answers the first calls with UNAVAILABLE. Yields its address."""
     left = {"calls": refused}
 
     class Proxy(grpc.GenericRpcHandler):
@@ -227,29 +227,25 @@ def unavailable_at_first(target: str, refused: int) -> Iterator[str]:
             assert not left["calls"]
 
 
-def test_a_program_counts_streams_and_reads_the_reason(
+def test_a_program_counts_streams_and_handles_the_reason(
     example: Callable[..., Any], plain: Served
 ) -> None:
     done = example(**plain.variables)
     assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
 
 
-def test_a_program_speaks_tls_and_sends_a_key(example: Callable[..., Any], guarded: Served) -> None:
+def test_a_program_uses_tls_and_a_key(example: Callable[..., Any], guarded: Served) -> None:
     done = example(**guarded.variables)
     assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
 
 
-def test_a_program_says_that_its_key_is_unknown(
-    example: Callable[..., Any], guarded: Served
-) -> None:
+def test_a_program_reports_an_unknown_key(example: Callable[..., Any], guarded: Served) -> None:
     done = example(**guarded.variables | {"BYTEPAIR_API_KEY": "another"})
     assert (done.returncode, done.stdout) == (1, "")
     assert "UNAUTHENTICATED" in done.stderr
 
 
-def test_a_program_repeats_a_call_that_no_server_could_take(
-    example: Callable[..., Any], plain: Served
-) -> None:
+def test_a_program_retries_an_unavailable_call(example: Callable[..., Any], plain: Served) -> None:
     if example.name == "node-connect":  # type: ignore[attr-defined]
         pytest.skip("the proxy of this test speaks gRPC alone")
     with unavailable_at_first(plain.target, 2) as target:
@@ -257,7 +253,7 @@ def test_a_program_repeats_a_call_that_no_server_could_take(
     assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
 
 
-def test_fetch_counts_and_reads_the_reason(guarded: Served) -> None:
+def test_fetch_counts_and_handles_the_reason(guarded: Served) -> None:
     need("node")
     script = f"""
         import {{ Tokenizer }} from "{ROOT}/examples/browser/tokenizer.js";
@@ -275,7 +271,7 @@ def test_fetch_counts_and_reads_the_reason(guarded: Served) -> None:
     assert done.stdout == "count 2 o200k_base\nreason UNKNOWN_ENCODING\n", done.stderr
 
 
-def test_grpcurl_learns_the_api_by_reflection(plain: Served) -> None:
+def test_grpcurl_finds_the_api_by_reflection(plain: Served) -> None:
     need("go")
     made("go", "install", GRPCURL)
     listed = call("grpcurl", "-plaintext", plain.target, "list")
@@ -293,7 +289,7 @@ def test_curl_counts_by_json(plain: Served, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
-def test_curl_speaks_tls_and_sends_a_key(guarded: Served, version: str) -> None:
+def test_curl_uses_tls_and_a_key(guarded: Served, version: str) -> None:
     need("curl")
     url, ca = f"https://{guarded.target}/{COUNT}", guarded.variables["BYTEPAIR_TLS_CA"]
     key = ("-H", f"authorization: Bearer {KEY}")
@@ -313,7 +309,7 @@ def _curl(url: str, *options: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_h2load_sees_no_failure(plain: Served, tmp_path: Path) -> None:
+def test_h2load_reports_no_error(plain: Served, tmp_path: Path) -> None:
     need("h2load")
     raw = tokenizer_pb2.CountRequest(encoding="gpt-4o", text="hello world").SerializeToString()
     (tmp_path / "request").write_bytes(b"\0" + len(raw).to_bytes(4, "big") + raw)

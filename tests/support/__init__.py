@@ -1,1 +1,2 @@
-"""What several test modules share: the outside oracle, and texts that are hard to encode."""
+"""Helpers that several test modules share: the outside oracle, and texts that are hard to
+encode."""

@@ -1,4 +1,4 @@
-"""Helpers for tests of the playground, beside those of Playwright."""
+"""Helpers for tests of the playground, in addition to Playwright's."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ OpenPage = Callable[..., "Page"]
 WAIT_SECONDS = 20.0
 AXE = Path(__file__).resolve().parents[2] / "build/page/node_modules/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-#: Each label ends with the id.
+#: The id is the last part of each label.
 _IDS = "(all) => all.map((each) => Number(/id (\\d+)/.exec(each.ariaLabel)[1]))"
 _TEXTS = "(all) => all.map((each) => each.textContent)"
 
 
 def ids(page: Page, view: str = "#tokens-view") -> list[int]:
-    """The ids of the tokens that are drawn in a view."""
+    """Return the ids of the tokens drawn in a view."""
     found: list[int] = page.locator(f"{view} .t").evaluate_all(_IDS)
     return found
 
 
 def texts(page: Page, view: str = "#tokens-view") -> list[str]:
-    """What is shown for them."""
+    """Return the texts of the tokens drawn in a view."""
     found: list[str] = page.locator(f"{view} .t").evaluate_all(_TEXTS)
     return found
 
 
 def becomes(page: Page, read: Callable[[], object], expected: object) -> None:
-    """Wait until what is read from a page is as expected.
+    """Wait until a value read from a page is the expected one.
 
     Raises:
-        AssertionError: It is not in time.
+        AssertionError: The value is another after WAIT_SECONDS.
     """
     until = monotonic() + WAIT_SECONDS
     while (found := read()) != expected:
@@ -45,14 +45,14 @@ def becomes(page: Page, read: Callable[[], object], expected: object) -> None:
 
 
 def violations(page: Page) -> list[Any]:
-    """What axe-core finds: the rule, and the elements."""
+    """Return the findings of axe-core: each rule with its elements."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("(rules) => axe.run({runOnly: rules})", RULES)
     return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]]
 
 
 def enter(page: Page, text: str) -> None:
-    """Put a long text into the field. Chromium takes minutes where it is typed by its protocol."""
+    """Set the text of the field. Typing a long text over Chromium's protocol takes minutes."""
     page.locator("#text").evaluate(
         "(field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }", text
     )

@@ -1,4 +1,4 @@
-"""A well-behaved client on a connection of its own, while others misbehave."""
+"""A well-behaved client on a separate connection, while others misbehave."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import grpc
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 
 _COUNT: Final = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
-#: gRPC ends some calls with CANCELLED, by chance, where more have come than the server has heard
-#: of: such a one is tried again, as the project's client does. Nothing else is.
+#: gRPC sometimes ends a call with CANCELLED if more calls arrive than the server has announced.
+#: Such a call is retried, as the project's client does; no other status is.
 _RETRIES: Final = json.dumps(
     {
         "methodConfig": [
@@ -33,7 +33,7 @@ _RETRIES: Final = json.dumps(
 
 @contextmanager
 def bystander(target: str) -> Iterator[Callable[[], None]]:
-    """Connect; every call of what is given counts two tokens, and fails where there are none."""
+    """Connect, and yield a function that makes a call and fails unless it counts two tokens."""
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.service_config", _RETRIES)]
     with grpc.insecure_channel(target, options=options) as channel:
         stub = tokenizer_pb2_grpc.TokenizerServiceStub(channel)  # type: ignore[no-untyped-call]

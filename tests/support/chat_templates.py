@@ -1,4 +1,4 @@
-"""Chat templates for tests, and their plain rendering by Jinja2 as transformers sets it up."""
+"""Chat templates for tests, and their plain rendering by Jinja2, configured as in transformers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHATML: Final = (
     "+ '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}"
     "{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-#: Tools, calls and macros, in the manner of published templates.
+#: Tools, calls and macros, in the style of published templates.
 TOOLS: Final = """\
 {%- macro call(function) -%}
 <tool_call>
@@ -40,7 +40,7 @@ TOOLS: Final = """\
 {% endif %}"""
 
 
-#: Templates that do far more than they may, each by another operation.
+#: Templates that exceed their budget, each by another operation.
 SPINNING: Final = (
     "{% for a in l %}{% for b in l %}{% endfor %}{% endfor %}",
     "{% for a in l %}{% for b in l if false %}{% endfor %}{% endfor %}",
@@ -75,7 +75,7 @@ SPINNING: Final = (
     "{{ 5 | round(10**9, 'ceil') }}",
     "{{ ('f' * 99999) | int(0, 16) }}",
 )
-#: What they spin with: lists, a text in many parts of template and input, a long number.
+#: The input of these operations: lists, a text in many parts of template and input, a long number.
 SPUN: Final = (
     "{% set x = messages[0].content %}{% set l = [''] * 3000 %}{% set r = range(1000) %}"
     "{% set mixed = ([x] * 300) | join('<c>') %}{% set n = ('9' * 4000) | int %}"
@@ -83,7 +83,7 @@ SPUN: Final = (
 
 
 def plain(template: str, messages: list[dict[str, Any]], **given: Any) -> str:
-    """What Jinja2 writes."""
+    """Return the rendering of Jinja2."""
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
     )

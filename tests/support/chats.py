@@ -1,4 +1,4 @@
-"""Chats of every structure that a format has, with any text in any field."""
+"""Generates chats of every structure that a format has, with any text in any field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 from bytepair_engine import Encoding, extend_encoding, get_encoding
 from bytepair_engine.chat import get_chat_format, list_chat_formats
 
-#: Texts that try to be structure, for every format, and halves of them.
+#: Texts that imitate structure, for every format, and halves of them.
 ADVERSARIAL = [
     *sorted({name for f in list_chat_formats() for name in get_chat_format(f).controls}),
     "<|im_", "end|>", "<|", "|>", "＜｜User｜＞", "\x00123,456\x00", "[INST]", "[/INST]", "<s>",
@@ -22,7 +22,7 @@ ADVERSARIAL = [
 
 @cache
 def encoding_for(format_name: str) -> Encoding:
-    """A built-in encoding with the control tokens of a format."""
+    """Return a built-in encoding with the control tokens of a format."""
     base = get_encoding("o200k_base")
     chosen = get_chat_format(format_name)
     needed = chosen.controls | chosen.optional_controls
@@ -32,12 +32,12 @@ def encoding_for(format_name: str) -> Encoding:
 
 texts = st.lists(st.sampled_from(ADVERSARIAL) | st.text(max_size=5), max_size=3).map("".join)
 
-#: A message's structure: its role, and what is set.
+#: The structure of a message: its role, and the fields that are set.
 Structure = dict[str, Any]
 
 
 def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
-    """Chats that the format can say, with "" for every text."""
+    """Generate chats that the format can express, with "" for every text."""
     chosen = get_chat_format(format_name)
     has_tools = "tool_calls" in chosen.fields
     strict = chosen.strict_turns
@@ -56,7 +56,7 @@ def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
                 user["name"] = ""
             chat.append(user)
             if has_tools and draw(st.booleans()):
-                # That format takes one result for a message that calls.
+                # mistral-v2 accepts one result per message with calls.
                 count = 1 if format_name == "mistral-v2" else draw(st.integers(1, 2))
                 chat.append({"role": "assistant", "content": None, "calls": count})
                 chat += [{"role": "tool", "content": "", "result": n} for n in range(count)]
@@ -78,7 +78,7 @@ def structures(format_name: str) -> st.SearchStrategy[list[Structure]]:
 
 
 def structured(kind: str, text: Callable[[], str]) -> dict[str, Any]:
-    """The system or developer content of harmony, with each text from `text`."""
+    """Return the system or developer content of harmony, with each text from `text`."""
     tool = {"name": text(), "description": text(), "parameters": {"type": "object", "properties": {
         text(): {"type": "string", "description": text(), "enum": [text()], "default": text()}
     }}}  # fmt: skip
@@ -97,7 +97,7 @@ def structured(kind: str, text: Callable[[], str]) -> dict[str, Any]:
 
 
 def filled(chat: list[Structure], text: Callable[[], str], json_text: Callable[[], str]) -> Any:
-    """The messages of a structure, with each text from `text`."""
+    """Return the messages of a structure, with each text from `text`."""
     messages = []
     for number, structure in enumerate(chat):
         message: dict[str, Any] = {"role": structure["role"]}
@@ -105,7 +105,7 @@ def filled(chat: list[Structure], text: Callable[[], str], json_text: Callable[[
             if field in structure:
                 message[field] = None if structure[field] is None else text()
         if "content_type" in structure:
-            # One that begins with <|constrain|> is refused.
+            # A text that begins with <|constrain|> is rejected.
             message["content_type"] = f"t{text()}"
         if "structured" in structure:
             message["content"] = [structured(structure["structured"], text)]

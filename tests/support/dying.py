@@ -13,12 +13,12 @@ from time import sleep
 
 @contextmanager
 def killing_its_reader(fifo: Path) -> Iterator[None]:
-    """A named pipe: its reader is killed, as by the system when memory is out."""
+    """Make a named pipe whose reader is killed, as by the system when memory is exhausted."""
     os.mkfifo(fifo)
 
     def kill() -> None:
         with fifo.open("wb"):
-            while not (found := readers(fifo)):  # it is counted before /proc shows its descriptor
+            while not (found := readers(fifo)):  # /proc shows it with delay
                 sleep(0.001)
             (reader,) = found
             os.kill(reader, signal.SIGKILL)
@@ -28,11 +28,11 @@ def killing_its_reader(fifo: Path) -> Iterator[None]:
 
 @contextmanager
 def feeding(fifo: Path, content: bytes) -> Iterator[None]:
-    """A named pipe that holds this, for one reader."""
+    """Make a named pipe with this content for one reader."""
 
     def feed() -> None:
-        # Opened for both, the pipe keeps what is written until it is read. Opened to write, it may
-        # still have found a reader that was killed, and what it wrote would have been lost.
+        # Opened for both, the pipe keeps its content until it is read. Opened for writing, it could
+        # still have had the killed reader, and the content would have been lost.
         with fifo.open("r+b", buffering=0) as pipe:
             pipe.write(content)
             while not readers(fifo):
@@ -50,13 +50,13 @@ def _meanwhile(work: Callable[[], object]) -> Iterator[None]:
 
 
 def readers(fifo: Path) -> list[int]:
-    """The other processes that have the file open (Linux)."""
+    """Return the other processes that have the file open (Linux)."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/fd/*"):
         process = int(entry.parts[2])
         try:
             if process != os.getpid() and entry.readlink() == fifo.absolute():
                 found.append(process)
-        except OSError:  # it ended, or is not ours
+        except OSError:  # the process ended, or is not ours
             continue
     return found

@@ -8,7 +8,7 @@ from typing import Final
 from bytepair_engine import Encoding
 from bytepair_engine.backends.cores import BackendName
 
-#: `get_encoding` on one backend.
+#: `get_encoding` with one backend.
 Load = Callable[[str], Encoding]
 
 BACKENDS: Final[tuple[BackendName, ...]] = ("reference", "native")

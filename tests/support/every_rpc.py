@@ -1,4 +1,4 @@
-"""Requests with text in every place where the API takes text, made from its descriptor."""
+"""Requests with text in every field where the API takes text, found by its descriptor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.keys import with_key
 
 SERVICE = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
 
-#: Fields of requests that hold strings and give no ids. Any other field is text.
+#: String fields of requests that give no ids. All other string fields are text.
 NO_TEXT = frozenset(
     {
         *("encoding", "expected_fingerprint", "allowed_special", "special_token", "stop", "marker"),
@@ -24,21 +24,21 @@ NO_TEXT = frozenset(
     }
 )
 
-#: Whose text is only looked at: it gives no ids, and special tokens in it are what is looked for.
+#: RPCs whose text is only inspected: it gives no ids, and special tokens in it are findings.
 NO_POLICY = frozenset({"Inspect"})
 
-#: Whose items are texts alone: segments are INVALID_OPTION.
+#: RPCs whose items must be plain texts: segments are INVALID_OPTION.
 NO_SEGMENTS = frozenset({"BatchTruncate"})
-#: What an RPC wants beside a text and its options, where it has such a field.
+#: Fields that some RPCs need in addition to a text and its options.
 NEEDED = {"max_tokens": 1000}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one RPC takes text.
+    """A field in which one RPC takes text.
 
     Attributes:
-        rpc: Its name.
+        rpc: Name of the RPC.
         path: The fields that lead to the text.
     """
 
@@ -51,11 +51,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
         messages: The answers.
-        reason: Why it failed, or an item of it; "" if neither did.
+        reason: Reason of the error of the call or of an item; "" if there is none.
     """
 
     messages: list[Any]
@@ -63,7 +63,7 @@ class Answer:
 
 
 def places(last: str | None = None) -> Iterator[Place]:
-    """Every place where an RPC takes text, or the fields called `last`."""
+    """Yield every field in which an RPC takes text, or the fields called `last`."""
     for rpc in SERVICE.methods:
         if rpc.name in NO_POLICY:
             continue
@@ -85,15 +85,15 @@ def _paths(message: Descriptor) -> Iterator[tuple[str, ...]]:
 def call(
     channel: grpc.Channel, place: Place, text: str, *, key: str = "", **options: Any
 ) -> Answer:
-    """Call the RPC with a text in one place.
+    """Call the RPC with a text in one field.
 
     Args:
-        channel: To the server.
-        place: Which RPC, and where the text goes.
-        text: What goes there.
+        channel: A channel to the server.
+        place: The RPC, and the field of the text.
+        text: The text.
         key: The API key; "" for none.
-        options: The options that requests with text share; a request without one of them
-            ignores the policy, and is a ValueError.
+        options: The options that requests with text share. A request without one of them would
+            ignore the policy, and is a ValueError.
     """
     method = SERVICE.methods_by_name[place.rpc]
     request_class = GetMessageClass(method.input_type)

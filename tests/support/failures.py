@@ -16,12 +16,12 @@ class Failed:
 
     Attributes:
         code: The gRPC status.
-        message: Its text.
-        reason: Of ErrorInfo; "" without details.
-        metadata: Of ErrorInfo.
-        field: Of the first violation of BadRequest; "" if there is none.
-        retry_seconds: Of RetryInfo; None if there is none.
-        request_id: Of the trailing metadata.
+        message: The message of the status.
+        reason: The reason in ErrorInfo; "" without details.
+        metadata: The metadata in ErrorInfo.
+        field: The field of the first violation in BadRequest; "" if there is none.
+        retry_seconds: The delay in RetryInfo; None if there is none.
+        request_id: The request id in the trailing metadata.
     """
 
     code: grpc.StatusCode
@@ -34,10 +34,10 @@ class Failed:
 
 
 def failure(call: Callable[..., Any], *arguments: Any, **options: Any) -> Failed:
-    """Make a call that must fail, and read its status.
+    """Make a call that must fail, and return its error.
 
     Raises:
-        AssertionError: It did not fail.
+        AssertionError: The call succeeded.
     """
     try:
         call(*arguments, **options)
@@ -47,7 +47,7 @@ def failure(call: Callable[..., Any], *arguments: Any, **options: Any) -> Failed
 
 
 def read(error: grpc.RpcError) -> Failed:
-    """Unpack a failure."""
+    """Unpack the error of a call."""
     pairs: Any = error.trailing_metadata() or ()
     trailing: dict[str, Any] = dict(pairs)
     status = status_pb2.Status.FromString(trailing.get("grpc-status-details-bin", b""))

@@ -1,4 +1,4 @@
-"""Texts that tokenizers get wrong, and a source of random ones."""
+"""Texts that tokenizers get wrong, and a generator of random ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 import regex
 
-#: Characters at which the published split patterns decide: letters of each case class, marks,
+#: Characters that the published split patterns distinguish: letters of each case class, marks,
 #: numbers of each kind, every white space, apostrophes and contractions, joiners, U+FFFD.
 HARD_CHARACTERS = [
     *"aAzZsStTdDmMlLrRvVeE019 \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0'/.,-_|<>#$%\\\"",
@@ -19,7 +19,7 @@ HARD_CHARACTERS = [
     "\ufffd", "\uffff", "\U0010ffff", "\x00", "\x7f", "’", "＇", "。", "￼",
 ]  # fmt: skip
 
-#: Pieces that are longer than a character and meet the patterns' special cases.
+#: Strings of several characters that are special cases of the patterns.
 HARD_PIECES = [
     "'s", "'S", "'re", "'LL", "'ve", "'ſ", "don't", "DON'T", "O'Neil", "HTMLParser", "iPhone",
     "camelCaseID", "1234567", "12,345.67", "3.14e-10", "https://example.com/a?b=c#d", "/*", "//",
@@ -30,12 +30,12 @@ HARD_PIECES = [
 
 
 def random_texts(rng: random.Random, tokens: list[bytes], number: int) -> Iterator[str]:
-    """Random texts biased to hard cases.
+    """Yield random texts biased to hard cases.
 
     Args:
-        rng: The source of chance, seeded by the caller, who prints the seed.
-        tokens: A vocabulary's tokens: glued at random they are the texts that only just merge.
-        number: How many.
+        rng: The random generator. The caller seeds it, and prints the seed.
+        tokens: Tokens of a vocabulary. Concatenated at random, they only just merge.
+        number: Number of texts.
     """
     decodable = [t.decode(errors="ignore") for t in rng.sample(tokens, min(2000, len(tokens)))]
     for _ in range(number):
@@ -49,18 +49,18 @@ def random_texts(rng: random.Random, tokens: list[bytes], number: int) -> Iterat
 
 
 def random_character(rng: random.Random) -> str:
-    """Any code point but a surrogate."""
+    """Return any code point except surrogates."""
     code = rng.choice([rng.randrange(0x80), rng.randrange(0x3000), rng.randrange(0x110000)])
     return chr(code) if not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
 @cache
 def every_character() -> list[str]:
-    """Every code point but surrogates."""
+    """Return every code point except surrogates."""
     return [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
 @cache
 def every_white_space() -> list[str]:
-    """Every code point with the property White_Space."""
+    """Return every code point with the property White_Space."""
     return regex.findall(r"\s", "".join(every_character()))

@@ -1,6 +1,6 @@
 """Hostile and broken clients.
 
-Each takes an address and goes on until it is stopped; each returns how much it has sent.
+Each takes an address, runs until it is stopped, and returns the number of things that it sent.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from support.http2 import (
     message,
 )
 
-#: Whether to go on.
+#: Returns whether to continue.
 Going = Callable[[], bool]
 
 
 def going_for(seconds: float) -> Going:
-    """True until this many seconds have passed."""
+    """Return a function that is true until this time is over."""
     until = monotonic() + seconds
     return lambda: monotonic() < until
 
 
-def repeated_headers(rpc: str, fields: int) -> bytes:
-    """The frames of a call's headers with this many more fields, each of one byte: a reference to
-    an earlier field (RFC 7541, section 6.1)."""
+def swollen_headers(rpc: str, fields: int) -> bytes:
+    """Return the frames of a call's headers with `fields` more fields. Each takes one byte, a
+    reference to an earlier field (RFC 7541, section 6.1)."""
     said = headers(rpc) + b"\x40\x01x\x01y" + b"\xbe" * fields
     parts = [said[start : start + 16_000] for start in range(0, len(said), 16_000)]
     kinds = [HEADERS] + [CONTINUATION] * (len(parts) - 1)
@@ -62,7 +62,7 @@ def repeated_headers(rpc: str, fields: int) -> bytes:
 
 
 def _drain(link: socket.socket) -> bytes:
-    """The bytes that have arrived."""
+    """Return all received data."""
     come = b""
     link.setblocking(False)
     try:
@@ -77,7 +77,7 @@ def _drain(link: socket.socket) -> bytes:
 
 
 def _again(address: str, going: Going, attack: Callable[[socket.socket], int]) -> int:
-    """Attack over one connection after the other: the server may close each."""
+    """Run an attack on one connection after the other, because the server may close each."""
     sent = 0
     while going():
         try:
@@ -90,8 +90,8 @@ def _again(address: str, going: Going, attack: Callable[[socket.socket], int]) -
     return sent
 
 
-def silent_connections(address: str, going: Going) -> int:
-    """Opens connections and sends nothing."""
+def silent(address: str, going: Going) -> int:
+    """Connects many times and sends nothing."""
     with ExitStack() as stack:
         for _ in range(200):
             stack.enter_context(connection(address, hello=b""))
@@ -100,8 +100,8 @@ def silent_connections(address: str, going: Going) -> int:
     return 200
 
 
-def slow_bytes(address: str, going: Going) -> int:
-    """Sends a byte a second, on many connections."""
+def dribbling(address: str, going: Going) -> int:
+    """Sends one byte per second on many connections."""
     said = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, headers("Count"))
     sent = 0
     with ExitStack() as stack:
@@ -135,8 +135,8 @@ def unread_answers(address: str, going: Going) -> int:
     return sent
 
 
-def incomplete_messages(address: str, going: Going) -> int:
-    """Begins a thousand calls on one connection, and sends the beginning of each message."""
+def never_whole(address: str, going: Going) -> int:
+    """Starts a thousand calls on one connection, and sends only the beginning of each message."""
     half = message(bytes(60_000), length=1_000_000)
     sent = 0
     with suppress(OSError), connection(address) as link:
@@ -144,7 +144,7 @@ def incomplete_messages(address: str, going: Going) -> int:
         for stream in range(1, 2 * 1_000, 2):
             link.sendall(frame(HEADERS, END_HEADERS, stream, headers("Count")))
             if not _in_parts(sender, stream, half, 0, going):
-                break  # the server takes no more of this connection
+                break  # the server accepts no more on this connection
             sent += 1
         while going():
             sleep(0.05)
@@ -152,11 +152,9 @@ def incomplete_messages(address: str, going: Going) -> int:
     return sent
 
 
-def renewed_incomplete_messages(
-    address: str, going: Going, *, connections: int = 10, calls: int = 100
-) -> int:
-    """Begins calls on several connections, sends the beginning of each message, and for each call
-    that the server ends begins another."""
+def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls: int = 100) -> int:
+    """Starts calls on several connections and sends only the beginning of each message. For each
+    call that the server ends, it starts another."""
     half = message(bytes(3_000), length=1_000_000)
     sent = 0
     with suppress(OSError), ExitStack() as stack:
@@ -178,9 +176,9 @@ def renewed_incomplete_messages(
     return sent
 
 
-def full_speed_streams(address: str, going: Going) -> int:
-    """Sends a thousand streams single ids as fast as the connection takes them, and reads what
-    comes back."""
+def hurrying(address: str, going: Going) -> int:
+    """Sends single ids in a thousand streams as fast as the connection accepts them, and reads the
+    answers."""
     no_limits = (
         PREFACE
         + frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, MAX_WINDOW))
@@ -207,7 +205,7 @@ def full_speed_streams(address: str, going: Going) -> int:
 
 
 def _in_parts(sender: Sender, stream: int, body: bytes, flags: int, going: Going) -> bool:
-    """Send a body in frames, the last of them with these flags: whether all of it was sent."""
+    """Send a body in frames, the last one with these flags. Returns whether all of it was sent."""
     starts = range(0, len(body), 16_000)
     return all(
         sender.data(stream, body[start : start + 16_000], flags * (start == starts[-1]), going)
@@ -216,7 +214,8 @@ def _in_parts(sender: Sender, stream: int, body: bytes, flags: int, going: Going
 
 
 def reset_calls(first: int, said: bytes) -> bytes:
-    """A hundred calls that are reset at once, in streams from `first`; `said` are their headers."""
+    """Return a hundred calls that are reset at once, in streams from `first`, with the headers
+    `said`."""
     calls = []
     for stream in range(first, first + 200, 2):
         calls.append(frame(HEADERS, END_HEADERS, stream, said))
@@ -225,9 +224,8 @@ def reset_calls(first: int, said: bytes) -> bytes:
     return b"".join(calls)
 
 
-def rapid_reset(address: str, going: Going, *, connections: int = 1) -> int:
-    """Opens streams and resets them at once, for as long as its connections live
-    (CVE-2023-44487)."""
+def resetting(address: str, going: Going, *, connections: int = 1) -> int:
+    """Opens streams and resets them at once, as long as its connections live (CVE-2023-44487)."""
     sent, said = 0, headers("Count")
     while going():
         with suppress(OSError), ExitStack() as stack:
@@ -242,8 +240,8 @@ def rapid_reset(address: str, going: Going, *, connections: int = 1) -> int:
     return sent
 
 
-def new_connections(address: str, going: Going) -> int:
-    """Opens connections as fast as it can, each for a hundred streams that it resets at once."""
+def flooding(address: str, going: Going) -> int:
+    """Opens connections as fast as possible, each for a hundred streams that it resets at once."""
     sent = 0
     said = PREFACE + frame(SETTINGS, 0, 0) + reset_calls(1, headers("Count"))
     while going():
@@ -258,7 +256,7 @@ def _bomb() -> bytes:
 
 
 def prepare() -> None:
-    """Make the gzip bomb, which takes longer than some attacks."""
+    """Prepare data whose making takes longer than some attacks."""
     _bomb()
 
 
@@ -281,10 +279,10 @@ def gzip_bombs(address: str, going: Going) -> int:
     return sent
 
 
-def large_headers(address: str, going: Going) -> int:
-    """Sends 10 KB of headers that stand for 340 KB, and never acknowledges that this is too much:
-    to such a client gRPC applies no limit of the server's, but one of 16 MiB."""
-    call = repeated_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
+def swelling(address: str, going: Going) -> int:
+    """Sends 10 KB of headers that decompress to 340 KB, and never acknowledges the server's
+    settings: for such a client gRPC does not apply the server's limit but one of 16 MiB."""
+    call = swollen_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
     sent = 0
     while going():
         with suppress(OSError), connection(address) as link:
@@ -297,7 +295,7 @@ def large_headers(address: str, going: Going) -> int:
 
 
 def _one_call(body: bytes) -> Callable[[str, Going], int]:
-    """Sends calls with this for a message, each on a connection of its own."""
+    """Sends calls with this message, each on a separate connection."""
 
     def attack(address: str, going: Going) -> int:
         sent = 0
@@ -315,8 +313,8 @@ def _one_call(body: bytes) -> Callable[[str, Going], int]:
     return attack
 
 
-def wrong_lengths(address: str, going: Going) -> int:
-    """Sends messages and frames whose stated length is too long or too short."""
+def lying_about_lengths(address: str, going: Going) -> int:
+    """Sends messages and frames whose declared length is wrong."""
     raw = count()
     bodies = [
         message(raw, length=0xFFFFFFFF),
@@ -335,7 +333,7 @@ def wrong_lengths(address: str, going: Going) -> int:
     return sent
 
 
-def random_frames(address: str, going: Going) -> int:
+def babbling(address: str, going: Going) -> int:
     """Sends random frames and random bytes."""
     rng = random.Random(1)
 
@@ -355,7 +353,7 @@ def _once() -> Going:
     return lambda: next(left, False)
 
 
-#: Requests that are no messages, and one with text that is no UTF-8 (field 2 of Count).
+#: Malformed requests, and one with text that is not UTF-8 (field 2 of Count).
 not_protobuf: Final = _one_call(message(b"\xff" * 64))
 not_utf8: Final = _one_call(message(b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"))
 

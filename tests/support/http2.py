@@ -1,4 +1,4 @@
-"""HTTP/2 and gRPC frames by hand, which no library would send."""
+"""Hand-made HTTP/2 and gRPC frames that no library would send."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1,
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4
 MAX_WINDOW: Final = (1 << 31) - 1
-#: What every connection has at first (RFC 9113, section 6.9.2).
+#: Initial window size of a connection (RFC 9113, section 6.9.2).
 FIRST_WINDOW: Final = (1 << 16) - 1
 CANCEL = 8
-#: What a field of headers counts beside its name and value (RFC 9113, section 6.5.2).
+#: Size of a header field in addition to its name and value (RFC 9113, section 6.5.2).
 FIELD_BYTES: Final = 32
 SERVICE: Final = "/bytepair.v1.TokenizerService/"
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """RFC 9113, section 4.1."""
+    """Encode a frame (RFC 9113, section 4.1)."""
     return (
         struct.pack(">I", len(payload))[1:]
         + bytes((kind, flags))
@@ -45,15 +45,16 @@ def headers(
     size: int = 0,
     key: str = "",
 ) -> bytes:
-    """The headers of a call, none of them compressed (RFC 7541, section 6.2.2).
+    """Encode the headers of a call without compression (RFC 7541, section 6.2.2).
 
     Args:
-        rpc: Which.
-        service: Whose: "/package.Service/". As Latin-1, so that any byte can be sent.
-        encoding: How its message is compressed.
+        rpc: Name of the RPC.
+        service: The service as "/package.Service/". Encoded as Latin-1, so that any byte can be
+            sent.
+        encoding: The encoding of the message.
         key: The API key; "" for none.
-        size: What they come to as HTTP/2 counts them, by fields that mean nothing; 0 for as
-            little as it is.
+        size: Size of the headers as HTTP/2 counts them, filled up with meaningless fields; 0 for no
+            filling.
     """
     fields = [
         (":method", "POST"),
@@ -79,14 +80,14 @@ def headers(
 
 
 def message(raw: bytes, *, compressed: bool = False, length: int | None = None) -> bytes:
-    """A gRPC message, with a length that may be a lie."""
+    """Encode a gRPC message, with a length that may be wrong."""
     return bytes((compressed,)) + struct.pack(">I", len(raw) if length is None else length) + raw
 
 
 def status(link: socket.socket, stream: int = 1) -> str:
-    """The `grpc-status` of a call, which is read until it comes; "" where the server ends the
-    stream or the connection without one. For the first call of a connection whose answers are read
-    in this way: HPACK goes on from answer to answer."""
+    """Read until the `grpc-status` of a call, and return it; "" if the server ends the stream or
+    the connection without one. Only for the first call of a connection that is read in this way,
+    because HPACK's state continues from answer to answer."""
     for kind, number, payload, decoder in frames(link):
         if kind == HEADERS:
             fields = dict(decoder.decode(payload, raw=True))
@@ -98,7 +99,7 @@ def status(link: socket.socket, stream: int = 1) -> str:
 
 
 def frames(link: socket.socket) -> Iterator[tuple[int, int, bytes, Decoder]]:
-    """The frames that the server sends: kind, stream, payload, and what reads headers."""
+    """Yield the frames of the server: kind, stream, payload, and the decoder of headers."""
     reader = _Reader()
     try:
         while more := link.recv(1 << 16):
@@ -109,19 +110,19 @@ def frames(link: socket.socket) -> Iterator[tuple[int, int, bytes, Decoder]]:
 
 
 class _Reader:
-    """Bytes to frames."""
+    """Parses bytes to frames."""
 
     def __init__(self) -> None:
         self._bytes = b""
         self.decoder = Decoder()
 
     def take(self, more: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Kind, stream and payload of each frame that is whole."""
+        """Yield kind, stream and payload of each complete frame."""
         for kind, _, stream, payload in self.whole(more):
             yield kind, stream, payload
 
     def whole(self, more: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-        """The same with its flags, after the kind."""
+        """Yield the same with the flags after the kind."""
         self._bytes += more
         while len(self._bytes) >= 9:
             end = 9 + int.from_bytes(self._bytes[:3], "big")
@@ -132,11 +133,11 @@ class _Reader:
 
 
 class Sender:
-    """Sends DATA only where the server's connection window has room, as a client must (RFC 9113,
-    section 5.2): otherwise the server ends the connection, and nothing else is tried.
+    """Sends DATA within the server's connection window, as a client must (RFC 9113, section 5.2).
+    Otherwise the server would close the connection, and nothing else would be tested.
 
     Attributes:
-        ended: Streams that the server has ended.
+        ended: Number of streams that the server has ended.
     """
 
     def __init__(self, link: socket.socket) -> None:
@@ -146,10 +147,10 @@ class Sender:
         self.ended = 0
 
     def data(self, stream: int, payload: bytes, flags: int, going: Callable[[], bool]) -> bool:
-        """Send one frame, once there is room for it: whether there was, while `going`.
+        """Send a frame once the window has room for it. Returns whether it had room while `going`.
 
         Raises:
-            OSError: The server has ended the connection.
+            OSError: The server has closed the connection.
         """
         self.look()
         while self._room < len(payload):
@@ -162,10 +163,10 @@ class Sender:
         return True
 
     def look(self) -> None:
-        """Read what has come, without waiting.
+        """Process received frames without waiting.
 
         Raises:
-            OSError: The server has ended the connection.
+            OSError: The server has closed the connection.
         """
         while select([self._link], [], [], 0)[0]:
             more = self._link.recv(1 << 16)
@@ -181,23 +182,23 @@ class Sender:
 
 
 def count(text: str = "hello world") -> bytes:
-    """A request of Count."""
+    """Return a request of Count."""
     return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text).SerializeToString()
 
 
 def come_from(number: int) -> None:
-    """Let the connections that follow come from an address of their own, where loopback has others
-    than one: on Linux. A server may refuse it from then on.
+    """Use a separate source address for later connections, on Linux, where loopback has several.
+    The server may block that address.
 
     Args:
-        number: Which, from 1 to 65,534.
+        number: Number of the address, from 1 to 65,534.
     """
     global _source
     _source = f"127.1.{number >> 8}.{number & 255}" if sys.platform == "linux" else ""
 
 
 _source = ""
-#: `IP_BIND_ADDRESS_NO_PORT` of <linux/in.h>: or a flood would run out of ports.
+#: `IP_BIND_ADDRESS_NO_PORT` of <linux/in.h>. Without it a flood would run out of ports.
 _NO_PORT: Final = 24
 
 
@@ -205,7 +206,7 @@ _NO_PORT: Final = 24
 def connection(
     address: str, *, hello: bytes | None = None, seconds: float = 5
 ) -> Iterator[socket.socket]:
-    """A connection that has said what a client says first; every step may take `seconds`."""
+    """Open a connection and send a client's preface. Every step may take `seconds`."""
     host, port = address.rsplit(":", 1)
     with socket.socket() as link:
         if _source:

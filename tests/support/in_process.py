@@ -1,5 +1,4 @@
-"""The command `bytepair` in this process: starting one for each use would take longer than the
-rest of a test."""
+"""The command `bytepair` in this process, which is faster than starting one for each use."""
 
 from __future__ import annotations
 
@@ -8,13 +7,14 @@ from bytepair_client._cli import main
 
 
 class Command:
-    """Runs the command, and says what it printed."""
+    """Runs the command, and returns its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
     def __call__(self, *arguments: str, status: int = 0, errors: str = "") -> str:
-        """Its standard output; its status must be as given, and its errors hold such words."""
+        """Return standard output. The status must be `status`, and standard error must contain
+        `errors`."""
         try:
             ended = main(arguments)
         except SystemExit as ended_by:

@@ -1,4 +1,4 @@
-"""Signal settings that programs of a test inherit from it."""
+"""Signal dispositions that programs inherit from a test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def inherited(number: signal.Signals, what: signal.Handlers) -> Iterator[None]:
-    """Programs that are started while the block runs begin with a signal at its default, or
-    ignored, however the tests themselves were started."""
+    """Start programs during the block with a signal at its default or ignored, however the tests
+    themselves were started."""
     before = signal.signal(number, what)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""Certificates for tests: an authority, and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Pair:
 
 
 class Authority:
-    """Signs certificates.
+    """A certificate authority.
 
     Attributes:
         pem: Its own certificate.
@@ -51,7 +51,7 @@ class Authority:
         self.pem = self._ca.cert_pem.bytes()
 
     def until(self, until: datetime.datetime) -> bytes:
-        """Its certificate, but valid until then."""
+        """Return its certificate with another end of validity."""
         own = x509.load_pem_x509_certificate(self.pem)
         builder = x509.CertificateBuilder(
             own.issuer,
@@ -65,7 +65,8 @@ class Authority:
         return builder.sign(self._key(), hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
     def server(self, name: str = "localhost", until: datetime.datetime | None = None) -> Pair:
-        """For a server of this name; until when it is valid, if not for long."""
+        """Issue a certificate for a server of this name. `until` is its end of validity, if it is
+        short."""
         issued = self._ca.issue_cert(name, not_after=until)
         return Pair(issued.cert_chain_pems[0].bytes(), issued.private_key_pem.bytes())
 
@@ -78,7 +79,7 @@ class Authority:
         common_name: str = "client",
         curve: ec.EllipticCurve | None = None,
     ) -> Pair:
-        """For a client with these names; trustme makes none with URIs."""
+        """Issue a certificate for a client with these names. trustme cannot issue one with URIs."""
         names = [*map(x509.DNSName, dns), *map(x509.UniformResourceIdentifier, uris)]
         if email:
             names.append(x509.RFC822Name(email))
@@ -108,12 +109,12 @@ class Authority:
 
     def _key(self) -> ec.EllipticCurvePrivateKey:
         key = serialization.load_pem_private_key(self._ca.private_key_pem.bytes(), None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey)  # what trustme makes
+        assert isinstance(key, ec.EllipticCurvePrivateKey)  # trustme's kind of key
         return key
 
 
 def trusting(pem: bytes, shown: Pair | None = None) -> grpc.ChannelCredentials:
-    """The credentials of a client that trusts an authority, and shows a certificate."""
+    """Return the credentials of a client that trusts an authority and presents a certificate."""
     if shown is None:
         return grpc.ssl_channel_credentials(pem)
     return grpc.ssl_channel_credentials(pem, shown.key, shown.certificate)

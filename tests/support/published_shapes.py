@@ -1,5 +1,5 @@
-"""tokenizer.json files in the shapes of published models: their own steps, settings and added
-tokens, around small vocabularies that are trained on the spot."""
+"""tokenizer.json files in the shapes of published models: their steps, settings and added tokens,
+with small vocabularies that are trained on the fly."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _LLAMA: Final = sequence(
 )
 _RUNS: Final = ["  ", "   ", "    ", "\t\t"]
 
-#: Model to the parts of its file; `frame` are the tokens before and after a text.
+#: Model to the parts of its file. `frame` has the tokens before and after a text.
 SHAPES: Final[dict[str, Step]] = {
     "GPT-NeoX, OLMo": {
         "normalizer": {"type": "NFC"},
@@ -261,7 +261,7 @@ SHAPES: Final[dict[str, Step]] = {
 
 @cache
 def shaped(model: str) -> bytes:
-    """A tokenizer.json in the shape of one of `SHAPES`."""
+    """Return a tokenizer.json in the shape of one of `SHAPES`."""
     shape = SHAPES[model]
     empty: Step = {
         "version": "1.0",
@@ -312,7 +312,7 @@ def shaped(model: str) -> bytes:
 
 
 def alphabet() -> list[str]:
-    """The characters that stand for bytes."""
+    """Return the characters that represent bytes."""
     from tokenizers import pre_tokenizers
 
     return sorted(pre_tokenizers.ByteLevel.alphabet())

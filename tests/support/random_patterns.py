@@ -1,4 +1,4 @@
-"""Random split patterns, from a grammar of what the regex engine may support."""
+"""Random split patterns, from a grammar of the syntax that the regex engine may support."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUANTIFIERS: Final = [
 
 
 def random_pattern(rng: random.Random) -> str:
-    """One line; it may be refused, by `regex` or by the engine."""
+    """Return a pattern of one line. `regex` or the engine may reject it."""
     start = rng.choice(["(?i)", "(?s)", "(?m)"]) if rng.random() < 0.1 else ""
     return start + _alternatives(rng, rng.randrange(1, 5))
 

@@ -67,7 +67,7 @@ def normaliser(rng: random.Random) -> Normaliser:
 
 
 def normalisers(rng: random.Random) -> tuple[Normaliser, ...]:
-    """Of those that put a space after a text there is never more than one."""
+    """At most one normaliser puts a space after a text."""
     steps = [normaliser(rng) for _ in range(rng.randrange(4))]
     spacing = [step for step in steps if isinstance(step, Spacing)]
     return tuple(step for step in steps if step not in spacing[1:])
@@ -88,7 +88,7 @@ def pre_tokenizer(rng: random.Random) -> PreTokenizer:
 
 
 def model(rng: random.Random, units: Any) -> Model:
-    """Most letters are tokens, and some pairs of tokens."""
+    """Most letters are tokens, and some pairs of tokens are."""
     tokens: dict[bytes, int] = {}
     for letter in "".join(LETTERS):
         data = letter.encode()
@@ -131,7 +131,7 @@ def random_pipeline(rng: random.Random) -> Pipeline:
     units = rng.choice(["bytes", "characters"])
     steps = [pre_tokenizer(rng) for _ in range(rng.randrange(4))]
     if units == "bytes" and steps and rng.random() < 0.4:
-        # What follows it sees bytes as characters, and puts none beside them that is not one.
+        # The steps after it see bytes as characters, and add only such characters.
         after = [step for step in steps if isinstance(step, Split)]
         steps = [*steps, ByteAlphabet(), *after] if after else steps
     made = model(rng, units)
@@ -160,13 +160,13 @@ def random_pipeline(rng: random.Random) -> Pipeline:
 
 
 def random_merge_list(rng: random.Random, pattern: str, *, longest: int = 6) -> Pipeline:
-    """Bytes, some tokens made of earlier ones, and merges for most of them, in an order that is
-    mostly that of their ids.
+    """Return bytes, tokens merged from earlier ones, and merges for most of them, mostly in the
+    order of their ids.
 
     Args:
-        rng: Where chance comes from.
-        pattern: What splits a text.
-        longest: Bytes of the longest token.
+        rng: The random generator.
+        pattern: The split pattern.
+        longest: Maximum length of a token in bytes.
     """
     tokens = {bytes([byte]): byte for byte in range(256)}
     letters = [b"a", b"b", b"c"]
@@ -178,7 +178,7 @@ def random_merge_list(rng: random.Random, pattern: str, *, longest: int = 6) -> 
             letters.append(left + right)
             if rng.random() < 0.9:
                 pairs.append((left, right))
-            if rng.random() < 0.2:  # another way to the same token
+            if rng.random() < 0.2:  # another merge of the same token
                 cut = rng.randrange(1, len(left + right))
                 halves = (left + right)[:cut], (left + right)[cut:]
                 if all(half in tokens for half in halves) and halves not in pairs:

@@ -1,4 +1,4 @@
-"""A gRPC server that answers by a script, for failures that no real server shows at will."""
+"""A gRPC server that answers by a script, for failures that no real server produces on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bytepair.v1 import tokenizer_pb2
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-#: What one call is answered with: it returns the message's bytes, or ends the call by abort.
+#: The answer to one call: it returns the bytes of the message, or aborts the call.
 Answer = Callable[[grpc.ServicerContext], bytes]
 A = TypeVar("A")
 
@@ -25,7 +25,7 @@ def ok(context: grpc.ServicerContext) -> bytes:
 def details(
     reason: str, status: grpc.StatusCode, metadata: dict[str, str], domain: str = "bytepair"
 ) -> bytes:
-    """Status details as the service sends them, with one of a type that nobody knows."""
+    """Return status details as the service sends them, with one of an unknown type."""
     message = status_pb2.Status(code=status.value[0], message="why")
     message.details.append(any_pb2.Any(type_url="type.example/unknown.Thing", value=b"\xff"))
     for detail in (
@@ -43,7 +43,7 @@ def details(
 
 
 def fail(code: grpc.StatusCode, message: str = "", *, details: bytes | None = None) -> Answer:
-    """An answer that ends the call with a status, and with google.rpc.Status if given."""
+    """Return an answer that ends the call with a status, and with google.rpc.Status if given."""
 
     def answer(context: grpc.ServicerContext) -> bytes:
         trailing: list[tuple[str, str | bytes]] = [("x-request-id", "request-1")]
@@ -57,7 +57,7 @@ def fail(code: grpc.StatusCode, message: str = "", *, details: bytes | None = No
 
 
 class Held:
-    """An answer that waits until the test lets it go; it notes when its call is cancelled."""
+    """An answer that waits until the test releases it, and records the cancellation of its call."""
 
     def __init__(self) -> None:
         self.arrived = threading.Event()
@@ -71,11 +71,11 @@ class Held:
 
 
 class Scripted(grpc.GenericRpcHandler, Generic[A]):
-    """A server that answers each call by the next entry of its script, then by the last for ever.
+    """A server that answers each call by the next entry of its script; the last one repeats.
 
     Attributes:
-        target: Where it is served.
-        port: The port of it.
+        target: Address of the server.
+        port: Port of the server.
         metadata: The metadata of each call so far.
     """
 

@@ -10,18 +10,18 @@ from bytepair.v1 import stream_pb2
 
 from support.scripted import Scripted
 
-#: How one stream goes: from its requests to the bytes of its answers, or to an abort.
+#: A stream: from its requests to the bytes of its answers, or to an abort.
 StreamAnswer = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 
 
 def text(content: str, consumed: int = 1) -> bytes:
-    """An answer of DecodeStream, to this many ids so far."""
+    """Return an answer of DecodeStream for `ids` ids so far."""
     answer = stream_pb2.DecodeStreamResponse(text=content, tokens_consumed=consumed)
     return answer.SerializeToString()
 
 
 def echo(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-    """Answer each request with its ids, written as numbers."""
+    """Answer each request with its ids, formatted as numbers."""
     consumed = 0
     for request in requests:
         ids = stream_pb2.DecodeStreamRequest.FromString(request).ids
@@ -40,7 +40,7 @@ def refuse(code: grpc.StatusCode) -> StreamAnswer:
 
 
 class Open:
-    """A stream that answers its first request and then holds on; it notes when it is over."""
+    """A stream that answers its first request and stays open; it records its end."""
 
     def __init__(self) -> None:
         self.over = threading.Event()

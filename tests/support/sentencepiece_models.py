@@ -1,4 +1,4 @@
-"""Small SentencePiece models of every kind, trained on the spot, and the package as an oracle."""
+"""Small SentencePiece models of every kind, trained on the fly, with the package as the oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 _messages: Any = sentencepiece_model_pb2
 
-#: What the trained pieces are made of, beside prose that stays: another text gives other merges.
+#: The text that pieces are trained on, with prose. Neither may change, or the merges would.
 _CORPUS: Final = [
     "hello world, hell hello worlds worldly",
     "naïve é ½ ﬁne ｱｲｳ ①②③ Ǆ é",
@@ -22,7 +22,8 @@ _CORPUS: Final = [
     "  indented    code\tand tabs  12345 2024",
 ] * 4
 
-#: Name to the trainer's options, each beside `COMMON`. The names say whose models are so.
+#: Name to the trainer's options in addition to `COMMON`. The names are of models with these
+#: options.
 MODELS: Final[dict[str, dict[str, Any]]] = {
     "llama": {
         "normalization_rule_name": "identity",
@@ -70,7 +71,7 @@ _PROSE: Final = ROOT / "LICENSE"
 
 @cache
 def trained(name: str) -> bytes:
-    """The model file of one of `MODELS`."""
+    """Return the model file of one of `MODELS`."""
     options = MODELS[name]
     written = io.BytesIO()
     prose = _PROSE.read_text(encoding="utf-8").splitlines()
@@ -88,7 +89,7 @@ def trained(name: str) -> bytes:
 
 
 def edited(data: bytes, edit: Any) -> bytes:
-    """A model file after `edit` was called with its message."""
+    """Return a model file after applying `edit` to its message."""
     message = _messages.ModelProto()
     message.ParseFromString(data)
     edit(message)
@@ -96,12 +97,12 @@ def edited(data: bytes, edit: Any) -> bytes:
 
 
 def character_map() -> bytes:
-    """SentencePiece's own rules for NFKC, compiled."""
+    """Return SentencePiece's own compiled rules for NFKC."""
     message = _messages.ModelProto()
     message.ParseFromString(trained("default"))
     return bytes(message.normalizer_spec.precompiled_charsmap)
 
 
 def oracle(data: bytes) -> Any:
-    """The sentencepiece package's own processor of a model file."""
+    """Return the sentencepiece package's processor of a model file."""
     return sentencepiece.SentencePieceProcessor(model_proto=data)

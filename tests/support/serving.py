@@ -1,4 +1,4 @@
-"""A real server in a process of its own, on ports of loopback that were free."""
+"""A real server in a separate process, on free ports of loopback."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import grpc
 from bytepair.v1 import tokenizer_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-#: A start takes a second or two; this is for a machine that is busy with something else.
+#: A start takes a second or two; the rest is for a busy machine.
 START_SECONDS = 60.0
 
 _PREFIX = "BYTEPAIR_"
-#: What servers of tests are started with; `pytest --transport` says it.
+#: The transport of the servers in tests, set by `pytest --transport`.
 transport = "auto"
-#: Before any variable or configuration file of a test.
+#: Flags that override any variable or configuration file of a test.
 _FLAGS = {
     "--grpc-address": "127.0.0.1:0",
     "--http-address": "127.0.0.1:0",
@@ -35,18 +35,18 @@ _FLAGS = {
 
 
 def command(*arguments: str) -> list[str]:
-    """The command line of `bytepair-server` with arguments."""
+    """Return the command line of `bytepair-server` with arguments."""
     return [sys.executable, "-m", "bytepair_server.cli", *arguments]
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """This process's environment without the settings of a server, and with `variables`."""
+    """Return this process's environment without settings of a server, and with `variables`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_PREFIX)}
     return kept | variables
 
 
 def run_to_end(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the server's command until it ends, as it does where it cannot start."""
+    """Run the server's command until it ends, for servers that cannot start."""
     return subprocess.run(
         command(*arguments),
         env=clean_environment(**variables),
@@ -58,13 +58,13 @@ def run_to_end(*arguments: str, **variables: str) -> subprocess.CompletedProcess
 
 
 class RunningServer:
-    """A server that serves when the constructor returns.
+    """A server that is ready when the constructor returns.
 
     Attributes:
-        target: Where gRPC is served.
-        http: The URL of the HTTP port.
-        channel: To `target`.
-        stub: Of the service, on `channel`.
+        target: Address of gRPC.
+        http: URL of the HTTP port.
+        channel: A channel to `target`.
+        stub: The stub of the service on `channel`.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class RunningServer:
         """Start `bytepair-server`.
 
         Args:
-            arguments: Beside the addresses, the log level and the leave to run without the
-                compiled core.
+            arguments: Arguments in addition to the addresses, the log level and the permission to
+                run without the compiled core.
             environment: `BYTEPAIR_*` variables.
-            credentials: Of `channel`, for a server that speaks TLS.
+            credentials: Credentials of `channel`, for a server with TLS.
         Raises:
-            RuntimeError: It ended, or did not serve in time; its output is quoted.
+            RuntimeError: The server ended, or was not ready in time. The message quotes its output.
         """
         own = {"--transport": transport, **_FLAGS}
         flags = [part for pair in own.items() for part in pair if pair[0] not in arguments]
@@ -131,15 +131,15 @@ class RunningServer:
 
     @property
     def raw_log(self) -> str:
-        """All that was written to stderr so far."""
+        """Everything written to stderr so far."""
         with self._changed:
             return "".join(self._lines)
 
     def wait_for_log(self, event: str, *, times: int = 1, **values: object) -> dict[str, Any]:
-        """Wait until `number` lines have `event` with such values; the last of them.
+        """Wait until `times` lines have `event` and `values`, and return the last of them.
 
         Raises:
-            RuntimeError: The server ended, or time ran out, before it did.
+            RuntimeError: The server ended before, or the time is over.
         """
 
         def found() -> dict[str, Any] | None:
@@ -162,7 +162,7 @@ class RunningServer:
         return line
 
     def get(self, path: str) -> tuple[int, str]:
-        """Get a page of the HTTP port: status and body."""
+        """Get a page of the HTTP port. Returns status and body."""
         try:
             with urlopen(self.http + path, timeout=START_SECONDS) as answer:
                 return answer.status, answer.read().decode()
@@ -171,7 +171,7 @@ class RunningServer:
                 return error.code, error.read().decode()
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of a metric; 0 if it has no such labels yet."""
+        """Return the value of a metric; 0 if there is none with such labels yet."""
         for family in text_string_to_metric_families(self.get("/metrics")[1]):
             for sample in family.samples:
                 if sample.name == name and labels.items() <= sample.labels.items():
@@ -182,7 +182,7 @@ class RunningServer:
         """Wait until a metric has a value.
 
         Raises:
-            AssertionError: It has not come to it in time.
+            AssertionError: The metric has another value after START_SECONDS.
         """
         until = monotonic() + START_SECONDS
         while (found := self.metric(name)) != value:
@@ -190,17 +190,17 @@ class RunningServer:
             sleep(0.001)
 
     def terminate(self) -> None:
-        """Send SIGTERM and do not wait."""
+        """Send SIGTERM without waiting."""
         self._process.send_signal(signal.SIGTERM)
 
     def wait(self) -> int:
-        """Wait until it ended; its exit status."""
+        """Wait until the server has ended, and return its exit status."""
         status = self._process.wait(START_SECONDS)
         self._reader.join(START_SECONDS)
         return status
 
     def close(self) -> None:
-        """Stop it, at once if it does not stop by itself."""
+        """Stop the server, and kill it if it does not stop."""
         self.channel.close()
         if self._process.poll() is None:
             self.terminate()
@@ -225,7 +225,7 @@ class RunningServer:
 
 
 def write_config(folder: Path, text: str) -> str:
-    """Write a configuration file; its path."""
+    """Write a configuration file, and return its path."""
     path = folder / "bytepair.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)

@@ -1,4 +1,4 @@
-"""The command `bytepair`, as a shell runs it."""
+"""The command `bytepair` as a shell runs it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from support.serving import clean_environment
 
 
 def command(*arguments: str | Path, largest_file: int | None = None) -> list[str]:
-    """The command line of `bytepair` with arguments.
+    """Return the command line of `bytepair` with arguments.
 
     Args:
-        arguments: What follows the program's name.
-        largest_file: Bytes beyond which no file can be written, as on a full disk; None for any.
-            The process sets this itself: code between fork and exec is not safe beside gRPC.
+        arguments: The arguments after the program's name.
+        largest_file: Maximum size in bytes of a written file, as on a full disk; None for no limit.
+            The process sets it itself, because code between fork and exec is not safe with gRPC.
     """
     run = "import sys; from bytepair_client._cli import main; sys.exit(main())"
     if largest_file is not None:
@@ -25,7 +25,7 @@ def command(*arguments: str | Path, largest_file: int | None = None) -> list[str
 
 
 class Shell:
-    """Runs the command in a folder, with variables for server and encoding."""
+    """Runs the command in a folder, with environment variables for server and encoding."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder = folder
@@ -34,7 +34,8 @@ class Shell:
     def __call__(
         self, *arguments: str | Path, stdin: bytes = b"", status: int = 0, errors: str = ""
     ) -> str:
-        """Its standard output; its status must be as given, and its errors hold such words."""
+        """Return standard output. The status must be `status`, and standard error must contain
+        `errors`."""
         ran = subprocess.run(
             command(*arguments),
             input=stdin,

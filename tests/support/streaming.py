@@ -1,4 +1,4 @@
-"""Streaming calls of tests: messages in, answers and failure out."""
+"""Streaming calls in tests: messages in, answers and error out."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CountRequest = stream_pb2.CountStreamRequest
 
 
 def decode_config(encoding: str = "cl100k_base", **options: Any) -> DecodeRequest:
-    """The first message of a DecodeStream."""
+    """Return the first message of a DecodeStream."""
     return DecodeRequest(config=stream_pb2.DecodeStreamConfig(encoding=encoding, **options))
 
 
 def encode_config(encoding: str = "cl100k_base", **options: Any) -> EncodeRequest:
-    """The first message of an EncodeStream."""
+    """Return the first message of an EncodeStream."""
     return EncodeRequest(config=stream_pb2.EncodeStreamConfig(encoding=encoding, **options))
 
 
 def count_config(encoding: str = "cl100k_base", **options: Any) -> CountRequest:
-    """The first message of a CountStream."""
+    """Return the first message of a CountStream."""
     return CountRequest(config=stream_pb2.CountStreamConfig(encoding=encoding, **options))
 
 
@@ -35,7 +35,7 @@ def answers_of(call: Any, messages: Iterable[Any]) -> tuple[list[Any], Failed | 
     """Make a bidirectional call to its end.
 
     Returns:
-        All answers, and how it failed; None if it did not.
+        All answers, and the error; None if the call succeeded.
     """
     answers: list[Any] = []
     try:
@@ -49,38 +49,37 @@ class Talk:
     """A bidirectional call, message by message.
 
     Attributes:
-        call: gRPC's.
+        call: The call of gRPC.
     """
 
     def __init__(self, method: Any) -> None:
-        """Open it."""
+        """Start the call."""
         self._messages: SimpleQueue[Any] = SimpleQueue()
         self.call = method(iter(self._messages.get, None))
 
     def say(self, message: Any) -> Any:
-        """Send a message; the answer to it."""
+        """Send a message, and return the answer."""
         self._messages.put(message)
         return next(self.call)
 
     def last(self, message: Any) -> tuple[list[Any], Failed | None]:
-        """Send a message that ends the call; then as `rest`."""
+        """Send a message that ends the call, and return the same as `rest`."""
         self._messages.put(message)
         return self.rest()
 
     def rest(self) -> tuple[list[Any], Failed | None]:
-        """The answers that were not read yet, until the server ends the call, and how it
-        failed."""
+        """Read until the server ends the call. Returns the unread answers, and the error."""
         try:
             return answers_of(lambda _: self.call, ())
         finally:
-            self._messages.put(None)  # for gRPC's thread, which waits for more to send
+            self._messages.put(None)  # ends gRPC's thread, which waits for messages
 
     def close(self) -> tuple[list[Any], Failed | None]:
-        """Close the sending side; then as `rest`."""
+        """Close the sending side, and return the same as `rest`."""
         self._messages.put(None)
         return self.rest()
 
     def cancel(self) -> None:
-        """Give it up."""
+        """Cancel the call."""
         self.call.cancel()
         self._messages.put(None)

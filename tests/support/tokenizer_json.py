@@ -1,5 +1,5 @@
-"""Small tokenizer.json files of every kind, trained on the spot by `tokenizers`, which also says
-what their ids are."""
+"""Small tokenizer.json files of every kind, trained on the fly by `tokenizers`, which is also the
+oracle of their ids."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CORPUS = [
     "ab ab abc abcd abcde",
 ] * 3
 
-#: Added tokens with every setting, and those that a request must allow.
+#: Added tokens with every setting, including tokens that a request must allow.
 ADDED = [
     AddedToken("<tool>", normalized=False),
     AddedToken("Wörd", single_word=True),
@@ -69,7 +69,7 @@ _LLAMA = decoders.Sequence(
     ]
 )
 
-#: Kind of file to what it is made of.
+#: Kind of file to its parts.
 KINDS: dict[str, dict[str, Any]] = {
     "byte level": {"pre": _BYTE_LEVEL, **_BYTES},
     "byte level, prefix and NFC": {
@@ -215,7 +215,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @cache
 def made(kind: str) -> bytes:
-    """A tokenizer.json of one of `KINDS`."""
+    """Return a tokenizer.json of one of `KINDS`."""
     return trained(**KINDS[kind])
 
 
@@ -231,7 +231,7 @@ def trained(
     size: int = 400,
     added: Sequence[AddedToken] = ADDED,
 ) -> bytes:
-    """Train a vocabulary of those parts on `CORPUS`."""
+    """Train a vocabulary with these parts on `CORPUS`."""
     tokenizer = Tokenizer(models.BPE(**(model or {})))
     if norm is not None:
         tokenizer.normalizer = norm
@@ -255,16 +255,17 @@ def trained(
 
 
 def oracle_of(data: bytes) -> Tokenizer:
-    """`tokenizers` itself, with the file."""
+    """Load the file with `tokenizers` itself."""
     return Tokenizer.from_str(data.decode())
 
 
 def framed(kind: str, post_processor: Any) -> bytes:
-    """A file of one of `KINDS` whose only added tokens are the special ones `<s>` and `</s>`.
+    """Return a file of one of `KINDS` whose only added tokens are the special ones `<s>` and
+    `</s>`.
 
     Args:
-        kind: Which one.
-        post_processor: What frames a text: a function of the ids of the two.
+        kind: One of `KINDS`.
+        post_processor: Makes the template, from the ids of the two tokens.
     """
     content = json.loads(made(kind))
     content["added_tokens"] = []
@@ -276,7 +277,7 @@ def framed(kind: str, post_processor: Any) -> bytes:
 
 
 def template(single: str) -> Any:
-    """For `framed`: a TemplateProcessing, as `tokenizers` writes it."""
+    """Make a TemplateProcessing for `framed`, as `tokenizers` writes it."""
     return lambda start, end: processors.TemplateProcessing(
         single=single, special_tokens=[("<s>", start), ("</s>", end)]
     )

@@ -1,4 +1,4 @@
-"""Texts that are slow to encode: each a unit that is repeated."""
+"""Texts that are slow to encode. Each is a repeated unit."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def shapes(encoding: Encoding) -> dict[str, str]:
-    """All of them, by name; the last are made from the vocabulary, and from chance with a seed."""
+    """Return all texts by name. The last ones depend on the vocabulary and a seeded generator."""
     rng = random.Random(SEED)
     words = [t.decode() for t in encoding.token_byte_values() if t.isalpha() and t.isascii()]
     rng.shuffle(words)
@@ -87,8 +87,8 @@ def shapes(encoding: Encoding) -> dict[str, str]:
 
 
 def overlapping(words: list[str], rng: random.Random) -> str:
-    """Tokens of which each begins with the end of the one before: every pair of neighbours has
-    two tokens that want it."""
+    """Return tokens each of which starts with the end of the one before, so that two tokens compete
+    for every pair of neighbours."""
     by_start: dict[str, list[str]] = {}
     for word in words:
         if len(word) >= 5:
@@ -101,7 +101,7 @@ def overlapping(words: list[str], rng: random.Random) -> str:
 
 
 def by_rank(encoding: Encoding, words: list[str]) -> str:
-    """Tokens from the last rank down: the merges of a window come in the order that is worst for
-    who merges the lowest first."""
+    """Return tokens in descending order of rank: the worst order for an algorithm that merges the
+    lowest rank of a window first."""
     ranked = sorted(words, key=encoding.encode_single_token, reverse=True)
     return "".join(ranked)
