@@ -221,7 +221,7 @@ def test_no_cut_divides_text_that_normalises_to_an_added_token(
 
 @pytest.mark.slow
 def test_the_memory_of_seen_characters_is_bounded(tmp_path: Path) -> None:
-    """gigatoken #36: a cache that grows with what texts hold, for as long as they come."""
+    """gigatoken #36: a cache that grows with the distinct content of texts."""
     pipeline = load("spaces normalised", tmp_path, "native").pipeline
     assert pipeline is not None
     points = pipeline_split_points(pipeline)

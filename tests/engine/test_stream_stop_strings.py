@@ -127,8 +127,8 @@ def test_a_stop_string_completed_by_the_flush() -> None:
 
 
 def state_of(text: Any, stop: list[Any]) -> tuple[int, Any]:
-    """The definition, of a text that may continue: where the text that can be released ends, and
-    the match, if it is decided."""
+    """Return the end of the text that can be released, and the match if it is decided, for a text
+    that may continue. This is the definition."""
     for start in range(len(text)):
         rest = text[start:]
         if any(len(string) > len(rest) and string.startswith(rest) for string in stop):

@@ -220,7 +220,7 @@ def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     ids=["lists", "objects", "values", "a key twice", "NaN"],
 )
 def test_deep_or_large_json_is_refused_cheaply(data: bytes, tmp_path: Path) -> None:
-    """Processor time, bounded generously: what is refused is neither built nor walked."""
+    """CPU time with a generous bound: rejected files are neither built nor traversed."""
     start = time.process_time()
     refused(data, tmp_path)
     assert time.process_time() - start < 10

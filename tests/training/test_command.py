@@ -164,7 +164,7 @@ def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Pat
 
 
 def test_extending_a_vocabulary_with_a_template_is_refused(shell: Command, tmp_path: Path) -> None:
-    """Not dropped: a template would be missing from what is written."""
+    """The written rank file would lack the template."""
     (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))
     (tmp_path / "framed.toml").write_text('name = "framed"\nfile = "tokenizer.json"\n')
     extend = ("extend", "framed.toml", "--special", "x", "--output", "more")
