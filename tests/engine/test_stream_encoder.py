@@ -248,7 +248,7 @@ def test_many_pre_tokens_without_a_space_do_not_reach_the_bound(
 @pytest.mark.parametrize("size", [1, 10, 5000])
 @pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
 def test_small_pieces_do_not_rescan_the_held_text(size: int, unit: str) -> None:
-    """Quadratic cost, counted in characters that are looked at or copied, not in seconds."""
+    """The cost is measured in characters that are read or copied, not in seconds."""
     points = split_points_of(get_encoding("o200k_base").pattern)
     assert points is not None
     looked_at = 0

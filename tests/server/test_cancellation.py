@@ -111,7 +111,7 @@ def test_a_function_cancelled_before_it_gets_a_thread_never_starts(
     ) + len(SMALL.text)
 
 
-def test_bytes_in_flight_are_bounded_whatever_the_number_of_cancelled_calls(serve: Serve) -> None:
+def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: Serve) -> None:
     room_for_two = slow_request(2).ByteSize() * 5 // 2
     flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two), "--max-queue-seconds", "0")
     server = serve(*flags, environment=WITHOUT_CORE)

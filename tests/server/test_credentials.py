@@ -204,7 +204,7 @@ def test_a_stream_has_the_caller_of_its_connection(
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_health_answers_known_callers_only_if_it_needs_a_caller(
+def test_health_rejects_unknown_callers_if_it_needs_a_caller(
     mutual: RunningServer, authority: Authority
 ) -> None:
     stranger = trusting(authority.pem, authority.client())

@@ -172,7 +172,7 @@ def test_a_deep_exception_is_logged_by_its_first_and_last_frames() -> None:
 
 
 @pytest.mark.skipif(not hasattr(select, "poll"), reason="nothing tells of room in a pipe")
-def test_a_log_line_is_truncated_if_its_reader_is_slow() -> None:
+def test_log_lines_are_truncated_or_counted_as_lost_if_the_reader_is_slow() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w") as stream:
         os.set_blocking(writing, False)
@@ -199,7 +199,7 @@ def test_a_log_line_is_truncated_if_its_reader_is_slow() -> None:
 
 
 def test_threads_can_log_at_the_same_time() -> None:
-    """A library's line stays unquoted if logging it fails."""
+    """Lines of libraries are included."""
     lines, each = 2_000, 3
 
     def repeat(tell: Callable[[str], object]) -> None:

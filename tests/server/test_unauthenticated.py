@@ -74,7 +74,7 @@ def test_a_malformed_health_request_is_an_invalid_argument(keyed: RunningServer)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_an_unknown_service_name_is_not_stored(keyed: RunningServer) -> None:
+def test_a_long_service_name_is_an_invalid_argument(keyed: RunningServer) -> None:
     request = health_pb2.HealthCheckRequest(service="a" * (MAX_NAME_BYTES + 1))
     stub: Any = health_pb2_grpc.HealthStub(keyed.channel)
     for call in (stub.Check, lambda each, timeout: next(stub.Watch(each, timeout=timeout))):
