@@ -8,11 +8,11 @@ use crate::output::{MOST_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
-/// Where one pre-token in this many is long, what is known of long ones is prefetched.
+/// The entries of long pre-tokens are prefetched if at least one in `MANY_LONG` pre-tokens is long.
 const MANY_LONG: usize = 4;
 
-/// Where one pre-token in this many was not recent, what `encode_piece` will read for such is
-/// prefetched too.
+/// The memory for pre-tokens that are not recent is prefetched if at least one in `MANY` of the
+/// last batch was not.
 const MANY: usize = 16;
 
 pub struct Lookup<'a> {
@@ -20,7 +20,7 @@ pub struct Lookup<'a> {
     pub merger: &'a mut Merger,
     pub cache: &'a mut Cache,
     pub recent: &'a mut Recent,
-    /// How many short ones of the last batch of pre-tokens were not recent.
+    /// Number of short pre-tokens of the last batch that were not recent.
     pub missed: &'a mut usize,
 }
 
@@ -70,7 +70,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Prefetch what `encode_piece` will read for those that are not recent.
+    /// Prefetches the memory that `encode_piece` reads for pre-tokens that are not recent.
     #[inline(never)]
     fn fetch(&self, keys: &[(Key, u64)]) {
         for &(_, hash) in keys {
@@ -84,7 +84,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Prefetch what is known of long pre-tokens, which have no key.
+    /// Prefetches the cache's memory for long pre-tokens, which have no key.
     #[inline(never)]
     fn fetch_long(&self, text: &[u8], start: usize, ends: &[usize]) {
         let mut at = start;

@@ -7,7 +7,7 @@ pub mod scratch;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::short_table::{Key, fetch};
 
-/// Number of entries in a set: the places of a short key.
+/// Number of entries of short keys in a set.
 const WAYS: usize = 4;
 
 /// Number of sets after the first insertion.
@@ -48,25 +48,25 @@ impl Entry {
     }
 }
 
-/// A piece of a key's hash, and where its entry is; 0 where there is none.
+/// The upper half of a key's hash, and the index of its entry; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     tag: u32,
     at: u32,
 }
 
-/// What finds a short key: half of a cache line, so that one that is not there costs no more.
+/// The places of a short key. Half a cache line, so that a miss costs no more.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 struct Set([Place; WAYS]);
 
-/// Ids of pre-tokens that are not one token.
+/// A cache of the ids of pre-tokens that are not one token.
 #[derive(Debug)]
 pub struct Cache {
     sets: Vec<Set>,
     most_sets: usize,
-    /// After one that no key has, in the order in which they came. The capacity is reserved at
-    /// first use, as that of `LongCache::arena`.
+    /// The entries in the order of insertion, after an unused one. The capacity is reserved at
+    /// first use, as for `LongCache::arena`.
     entries: Vec<Entry>,
     long: LongCache,
 }
@@ -79,7 +79,7 @@ impl Cache {
             // The greatest power of two that fits.
             sets => 1 << sets.ilog2(),
         };
-        // The old sets are there while they are copied, and the first entry is none.
+        // The old sets exist while they are copied, and the first entry is unused.
         let set_bytes = size_of::<[Entry; WAYS]>() + size_of::<Set>() * 2;
         Cache {
             sets: Vec::new(),
@@ -89,7 +89,7 @@ impl Cache {
         }
     }
 
-    /// Prefetch the tags that `find_short` will read.
+    /// Prefetches the tags that `find_short` reads.
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         let mask = self.sets.len().wrapping_sub(1);
@@ -125,7 +125,7 @@ impl Cache {
                 self.entries.push(entry);
             }
             None => {
-                // Which one goes is as good as random: the ids of the newcomer decide.
+                // The choice is as good as random: it depends on the first id of the new entry.
                 let place = &mut places[entry.ids[0] as usize % WAYS];
                 place.tag = tag;
                 self.entries[place.at as usize] = entry;
@@ -137,7 +137,7 @@ impl Cache {
         if self.sets.is_empty() {
             let most = 1 + self.most_sets * WAYS;
             if self.entries.try_reserve_exact(most).is_err() {
-                // The system has not so much: do without, rather than end the process.
+                // Out of memory: cache nothing, instead of aborting the process.
                 self.most_sets = 0;
                 return;
             }
@@ -147,7 +147,7 @@ impl Cache {
         let old = std::mem::replace(&mut self.sets, vec![Set::default(); sets]);
         for place in old.into_iter().flat_map(|Set(places)| places) {
             let Set(places) = &mut self.sets[place.tag as usize & (sets - 1)];
-            // All that share a set did before.
+            // Places that share a set now shared one before.
             if let Some(free) = places.iter_mut().find(|place| place.at == 0) {
                 *free = place;
             }
@@ -161,14 +161,14 @@ impl Cache {
         self.long.find(piece, hash)
     }
 
-    /// Prefetch where `find_long` begins.
+    /// Prefetches the slot that `find_long` reads first.
     pub fn fetch_long(&self, hash: u64) {
         if let Some(slot) = self.long.first_slot(hash) {
             fetch(slot);
         }
     }
 
-    /// Prefetch what `find_long` then reads.
+    /// Prefetches the ids that `find_long` reads after the slot.
     pub fn fetch_long_ids(&self, hash: u64) {
         let slot = self.long.first_slot(hash);
         if let Some(ids) = slot.and_then(|slot| self.long.arena.get(slot.at as usize)) {
@@ -176,7 +176,7 @@ impl Cache {
         }
     }
 
-    /// Remember a piece that was not found.
+    /// Inserts a piece that was not found.
     pub fn insert_long(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
         self.long.insert(piece, hash, ids);
     }
@@ -189,7 +189,7 @@ pub fn long_hash(piece: &[u8]) -> u64 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// A piece of the hash, which also says where the slot is.
+    /// The upper half of the hash, which also decides the slot.
     tag: u32,
     /// Start of the ids, and then the bytes, in the arena.
     at: u32,
@@ -371,7 +371,7 @@ mod tests {
             let slots = long.slots.capacity() * size_of::<Slot>();
             let sets = cache.sets.capacity() * size_of::<Set>();
             let entries = cache.entries.capacity() * size_of::<Entry>();
-            // With what was there when slots and sets last grew.
+            // Includes the old slots and sets of the last growth.
             let taken = entries + (sets + slots) * 3 / 2;
             assert!(taken + long.arena.capacity() * size_of::<u32>() <= bytes);
         }

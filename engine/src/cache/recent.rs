@@ -96,13 +96,13 @@ impl Recent {
         self.most_sets * size_of::<Set>()
     }
 
-    /// Prefetch what `find` will read.
+    /// Prefetches the set that `find` reads.
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         fetch(&self.sets[hash as usize & (self.sets.len() - 1)]);
     }
 
-    /// What the pre-token became, if that is known.
+    /// Returns the slot of the pre-token; None if it is not recent.
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<&Slot> {
         let Set([newer, older]) = &self.sets[hash as usize & (self.sets.len() - 1)];
@@ -111,7 +111,7 @@ impl Recent {
         slot.is_of(key).then_some(slot)
     }
 
-    /// Insert a slot that was not found; returns the older slot of its set, which is evicted.
+    /// Inserts a slot that was not found. Returns the older slot of its set, which is evicted.
     pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
         if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
             self.grow();

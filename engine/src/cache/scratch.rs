@@ -16,7 +16,7 @@ pub struct Scratch {
     pub merger: Merger,
     pub cache: Cache,
     pub recent: Recent,
-    /// How many short pre-tokens of the last batch were not recent.
+    /// Number of short pre-tokens of the last batch that were not recent.
     pub missed: usize,
 }
 

@@ -1,12 +1,12 @@
-//! What merging may begin with in place of single bytes: characters and pairs of ASCII characters
-//! that are always made first.
+//! The initial parts for merging: characters and pairs of ASCII characters that are certain to be
+//! merged first, instead of single bytes.
 //!
-//! Most merges of Chinese, Japanese or Korean only put the three bytes of characters together, and
-//! half of those of English put two letters together. Where it is certain that they come first,
-//! merging begins after them. Write c for a character of two or three bytes, or for two of one byte
-//! (no two c share a byte), σ(c) for the first merges of B(c), as many as are to be left out (all of
-//! them where c is a token; the first one where only two of its bytes merge), and f(c) for the
-//! highest rank in σ(c). Three conditions, which depend on c and on the byte before and after it:
+//! Most merges of Chinese, Japanese or Korean only join the three bytes of a character, and half of
+//! those of English join two letters. If it is certain that they come first, merging starts after
+//! them. Let c be a character of two or three bytes, or two of one byte (no two c share a byte).
+//! Let σ(c) be the first merges of B(c), as many as are to be skipped: all of them if c is a token;
+//! the first one if only two of its bytes merge. Let f(c) be the highest rank in σ(c). There are
+//! three conditions, which depend on c and on the byte before and after it:
 //!
 //! 1. While σ(c) is not done, each token that could join a part of c with text beyond c has a
 //!    higher rank than the next merge of σ(c). Such a token ends with the first byte or the first
@@ -16,19 +16,21 @@
 //! 3. If σ(c) makes c whole, each token that c is a part of has a rank above f(c).
 //!
 //! **Lemma (opening).** If the characters with σ(c) not empty fulfil the conditions, merging that
-//! begins with all σ(c) done gives the same tokens. *Proof.* Let P merge from single bytes, P′ from
+//! starts after all σ(c) gives the same tokens. *Proof.* Let P merge from single bytes, and P′ from
 //! there. Claim: at any time the parts of P′, after the merges of P so far that are in no σ, are
-//! those of P once each unfinished σ(c) is finished. By condition 1 P does nothing else to a c
-//! before σ(c) is finished. Let the next merge m of P be in no σ. Both its parts are there in P′.
-//! Were another merge m′ of P′ before it, by rank or place, then m′ would not be there in P: it
-//! takes a part of a c whose σ(c) is unfinished, so that its rank is above f(c), by 2 or 3. But P
+//! those of P once each unfinished σ(c) is finished. By condition 1, P does nothing else to a c
+//! before σ(c) is finished. Let the next merge m of P be in no σ. Both its parts exist in P′.
+//! Suppose that P′ had another merge m′ before m, by rank or position. Then m′ would not exist in
+//! P: it joins a part of a c whose σ(c) is unfinished, so its rank is above f(c), by 2 or 3. But P
 //! could do the next merge of σ(c), whose rank is at most f(c), hence below that of m′ and so below
-//! that of m, and would not do m. So P′ does m too, and where P ends, all σ are done and P′ ends. ∎
+//! that of m, and would not do m. So P′ does m too, and when P ends, all σ are finished and P′
+//! ends. ∎
 
 use crate::merge::NO_RANK;
 use crate::vocabulary::rank_table::RankTable;
 
-/// The parts of one character, or of two that are ASCII: the first bytes, and the rest if there is one.
+/// The initial parts of a byte, of a character or of two ASCII characters: the length of the first
+/// part, and the length of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     pub first: usize,
@@ -55,12 +57,12 @@ pub struct Characters {
     start_one: Box<[u32]>,
     /// Tokens that start with two trailing bytes and a byte that is not trailing.
     start_two: Box<[u32]>,
-    /// By two bytes, those that are not ASCII as one kind: the lowest rank of the tokens that have
-    /// them, with `LONGER` where it is not that of the two alone.
+    /// By two bytes, where all non-ASCII bytes are one kind: the lowest rank of the tokens that
+    /// contain them. `LONGER` is set if that token is not the two bytes alone.
     ascii: Box<[u32]>,
 }
 
-/// A bit that no rank has.
+/// A flag bit that no rank has set.
 const LONGER: u32 = 1 << 31;
 
 impl Characters {
@@ -146,7 +148,7 @@ impl Characters {
         }
     }
 
-    /// With what the text at `start` may begin: a character, two, or a byte.
+    /// Returns the initial parts at `start`: a character, two ASCII characters or a byte.
     #[inline(always)]
     pub fn opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
         match text[start] {
@@ -156,8 +158,8 @@ impl Characters {
         }
     }
 
-    /// Two that are a token of a lower rank than all other tokens with any two of them and the byte
-    /// on either side.
+    /// Returns two ASCII characters if they are a token with a lower rank than all other tokens
+    /// that contain two adjacent bytes of them and of the bytes on either side; else a byte.
     #[inline(always)]
     fn ascii_opening(&self, text: &[u8], start: usize) -> Opening {
         let ranks = |i: usize| match text[i..] {
@@ -262,7 +264,7 @@ fn character(text: &[u8], start: usize) -> (usize, usize) {
     }
 }
 
-/// Every ASCII character, and one for all other bytes.
+/// Number of kinds of bytes: each ASCII character, and one for all other bytes.
 const KINDS: usize = 129;
 
 #[inline(always)]

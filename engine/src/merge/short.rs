@@ -51,10 +51,10 @@ impl Parts {
         parts
     }
 
-    /// Rank each part with the next. The memory of all is waited for at once.
+    /// Ranks each part joined with the next. Their cache misses overlap.
     #[inline(always)]
     fn rank_all(&mut self, vocabulary: &Vocabulary, text: &Text) {
-        // Two parts of an opening have at most six bytes.
+        // Two adjacent initial parts have at most six bytes.
         let key = |i: usize| {
             let (start, end) = (self.starts[i] as usize, self.starts[i + 2] as usize);
             Key::of_few(text, start, end - start)

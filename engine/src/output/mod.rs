@@ -6,14 +6,14 @@ pub mod varint;
 use crate::cache::recent::{FEW, Slot};
 use crate::vocabulary::rank_table::RankTable;
 
-/// The most recent pre-tokens that are given at once.
+/// Maximum number of recent pre-tokens in a call of `put_recent`.
 pub const MOST_RECENT: usize = 32;
 
-/// Takes the ids of a text in order.
+/// Receives the ids of a text in order.
 pub trait Sink {
     fn push(&mut self, id: u32);
 
-    /// The ids of recent pre-tokens, at most `MOST_RECENT`; returns how many these were.
+    /// Adds the ids of recent pre-tokens, at most `MOST_RECENT`. Returns the number of pre-tokens.
     #[inline(always)]
     fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
         let mut count = 0;
@@ -29,16 +29,16 @@ pub trait Sink {
         ids.iter().for_each(|&id| self.push(id));
     }
 
-    /// The id of a special token, which its spelling at `start` became.
+    /// Adds the id of a special token that is spelled from `start` to `end` of the text, in bytes.
     fn push_special(&mut self, id: u32, _start: usize, _end: usize) {
         self.push(id);
     }
 
-    /// All ids of a pre-token were given.
+    /// Ends a pre-token, whose ids have all been added.
     #[inline(always)]
     fn end_piece(&mut self) {}
 
-    /// Whether further ids change nothing.
+    /// Returns whether further ids make no difference.
     fn is_full(&self) -> bool {
         false
     }
@@ -54,7 +54,7 @@ pub struct List {
 }
 
 impl List {
-    /// A list with capacity for the ids that a text of this many bytes usually has.
+    /// Makes a list with capacity for the usual number of ids of a text of `bytes` bytes.
     pub fn for_bytes(bytes: usize) -> Self {
         List {
             ids: vec![0; bytes / 3 + MOST_RECENT * FEW],
@@ -81,7 +81,7 @@ impl Sink for List {
         self.extend(&[id]);
     }
 
-    /// The length is kept in a register, as each place depends on it.
+    /// Keeps the length in a register, because each position depends on it.
     #[inline(always)]
     fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
         if self.ids.len() - self.len < MOST_RECENT * FEW {
@@ -116,7 +116,7 @@ impl Sink for Ids {
     }
 }
 
-/// Ids, and the byte where each token starts.
+/// A sink that collects ids and the start of each token, in bytes.
 pub struct Located<'a> {
     table: &'a RankTable,
     pub ids: Vec<u32>,
@@ -192,7 +192,7 @@ impl Sink for Count {
     }
 }
 
-/// How many ids there were at the end of each pre-token.
+/// A sink that records the number of ids at the end of each pre-token.
 #[derive(Default)]
 pub struct Sums {
     pub sums: Vec<usize>,

@@ -78,7 +78,8 @@ impl Integers {
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
             let list = Bound::from_owned_ptr_or_err(py, list)?;
-            // Nobody waits where there is an interpreter's lock: it is only held with that.
+            // With an interpreter's lock nobody waits here, because this lock is held only together
+            // with it.
             let made = self.0.lock_py_attached(py);
             let mut made = made.unwrap_or_else(PoisonError::into_inner);
             for (index, &id) in ids.iter().enumerate() {
@@ -130,8 +131,8 @@ fn listed_ids<'py>(list: &Bound<'py, PyList>) -> PyResult<(Vec<u32>, Option<Boun
 /// u32.
 fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32> {
     (start..list.len()).map_while(|index| {
-        // SAFETY: no Python runs while the ids are read, and no other thread changes the list, so
-        // that it has this index and keeps the item alive.
+        // SAFETY: no Python runs while the ids are read, and no other thread changes the list. So
+        // the list has this index and keeps the item alive.
         unsafe {
             let item = ffi::PyList_GET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t);
             match ffi::PyLong_CheckExact(item) {
@@ -142,27 +143,28 @@ fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32
     })
 }
 
-/// The value of an exact `int`; None where no u32 holds it.
+/// Returns the value of an exact `int`; None if it does not fit in u32.
 ///
 /// # Safety
-/// `item` is a live object of that type.
+///
+/// `item` must be a live object of that type.
 #[inline(always)]
 unsafe fn exact_id(py: Python<'_>, item: *mut ffi::PyObject) -> Option<u32> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees a live object of exactly `int`.
     let value = unsafe { ffi::PyLong_AsUnsignedLong(item) };
-    // The greatest value is also how an error shows, which `take` clears.
+    // The greatest value may also be an error, which `take` clears.
     if value == c_ulong::MAX && PyErr::take(py).is_some() {
         return None;
     }
     u32::try_from(value).ok()
 }
 
-/// One id; None for an integer that no u32 holds.
+/// Converts one id; None for an integer that does not fit in u32.
 fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     if !item.is_exact_instance_of::<PyInt>() {
         return indexed_id(item);
     }
-    // SAFETY: it is alive, and was just seen to be an exact int.
+    // SAFETY: the reference keeps the object alive, and it is exactly an `int`.
     Ok(unsafe { exact_id(item.py(), item.as_ptr()) })
 }
 

@@ -126,22 +126,23 @@ impl Vocabulary {
         }
     }
 
-    /// Whether a key of this hash may be a token; then ask for the memory that `find_short` will need.
+    /// Returns whether a key of this hash may be a token, and if so prefetches the memory that
+    /// `find_short` reads.
     #[inline(always)]
     pub fn fetch_part(&self, hash: u64) -> bool {
         let maybe = self.may_have(hash);
-        // Which of them are is nothing that could be guessed.
+        // Selected without a branch, which would be unpredictable.
         self.short.fetch(select_unpredictable(maybe, hash, 0));
         maybe
     }
 
-    /// Ask for the memory that `fetch` will need.
+    /// Prefetches the memory that `fetch` reads.
     #[inline(always)]
     pub fn fetch_filter(&self, hash: u64) {
         fetch(&self.filter[filter_place(hash, self.filter.len()).0]);
     }
 
-    /// Whether a key of this hash may be a token.
+    /// Returns whether a key of this hash may be a token.
     #[inline(always)]
     fn may_have(&self, hash: u64) -> bool {
         let (word, bits) = filter_place(hash, self.filter.len());

@@ -66,7 +66,7 @@ impl Key {
         }
     }
 
-    /// The key of the `len` bytes, 1 to 8, from `start`.
+    /// Makes the key of the `len` bytes, 1 to 8, from `start`, where `text` must have 8 bytes.
     #[inline(always)]
     pub fn of_few(text: &[u8], start: usize, len: usize) -> Self {
         let mut word = [0; 8];
