@@ -173,12 +173,12 @@ class BudgetTooSmall(BytepairError, ValueError):
         self.byte_offset = byte_offset
 
     def __str__(self) -> str:
-        what = (
+        content = (
             "the content that must be kept"
             if self.byte_offset is None
             else f"the code point at byte {self.byte_offset}"
         )
-        return f"{what} has {self.needed} tokens, and the limit is {self.budget}; allow more"
+        return f"{content} has {self.needed} tokens, and the limit is {self.budget}; allow more"
 
 
 class PieceTooLong(BytepairError, ValueError):

@@ -46,15 +46,15 @@ def extend_encoding(
             "encoding",
             f"{encoding.name!r} is not a rank table: add special tokens to its file instead",
         )
-    taken = {token_id: token for token, token_id in encoding.special_tokens.items()}
+    used = {token_id: token for token, token_id in encoding.special_tokens.items()}
     for token, token_id in special_tokens.items():
         problem = None
         if token in encoding.special_tokens:
             problem = f"it has the id {encoding.special_tokens[token]} already"
         elif not 0 <= token_id <= MAX_TOKEN_ID:
             problem = f"its id {token_id} is outside 0 to {MAX_TOKEN_ID}"
-        elif token_id in taken:
-            problem = f"its id {token_id} is that of the special token {taken[token_id]!r}"
+        elif token_id in used:
+            problem = f"its id {token_id} is that of the special token {used[token_id]!r}"
         elif backend.token_bytes(token_id) is not None:
             problem = f"its id {token_id} is that of an ordinary token"
         if problem:
@@ -63,7 +63,7 @@ def extend_encoding(
                 problem,
                 f"leave it out, or give it a free id: {encoding.n_vocab} or any larger one",
             )
-        taken[token_id] = token
+        used[token_id] = token
     core = resolve(encoding.backend)
     return build_encoding(
         core,

@@ -105,15 +105,15 @@ def inspect_file(spec: EncodingSpec) -> Inspection:
 
 
 def _missing(spec: EncodingSpec, format_: Format, data: bytes) -> str:
-    wanted = []
+    needed = []
     if format_ in ("tiktoken", "gpt2") and spec.pattern is None:
-        wanted.append(
+        needed.append(
             "pattern: this file does not contain one, and a wrong one gives wrong ids; "
             + proposed_pattern(data)
         )
     if format_ == "gpt2" and spec.encoder_file is None:
-        wanted.append("encoder_file: vocab.json (or encoder.json), which holds the ids")
-    return "; ".join(wanted)
+        needed.append("encoder_file: vocab.json (or encoder.json), which holds the ids")
+    return "; ".join(needed)
 
 
 def _rank_steps(encoding: Encoding) -> Iterator[str]:

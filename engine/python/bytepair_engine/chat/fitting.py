@@ -56,10 +56,10 @@ def fit_chat(
 ) -> FittedChat:
     """Choose the messages that fit a context window.
 
-    Kept are the system messages at the start, the pinned messages, and as many whole turns at the
-    end as fit. A turn starts with a user message and ends before the next one. Messages between
-    the system messages and the first user message form one more turn. A call and its results stay
-    together.
+    The result keeps the system messages at the start, the pinned messages, and the longest run of
+    turns at the end that fits. A turn starts with a user message and ends before the next one.
+    Messages between the system messages and the first user message form one more turn. A call and
+    its results stay together.
 
     Args:
         messages: See `count_chat`.

@@ -46,7 +46,7 @@ def gpt2_pipeline(
     """
     ids = _ids(encoder, encoder_source)
     pairs: dict[tuple[int, int], int] = {}  # pair to result, in order of priority
-    made = set(BYTE_ALPHABET)
+    known = set(BYTE_ALPHABET)
     for number, line in enumerate(_lines(merges, merges_source), 1):
         if number == 1:
             continue  # "#version: 0.2"
@@ -61,7 +61,7 @@ def gpt2_pipeline(
             if read_bytes(part) is None:
                 unknown = next(c for c in part if c not in BYTE_ALPHABET)
                 raise refuse(f"{unknown!r} does not encode a byte")
-            if part not in made:
+            if part not in known:
                 raise refuse("a part is not a byte or an earlier merge")
         left, right = parts
         if left + right not in ids:
@@ -70,8 +70,8 @@ def gpt2_pipeline(
         if pair in pairs:
             raise refuse("an earlier line has the same pair")
         pairs[pair] = ids[left + right]
-        made.add(left + right)
-    for token in ids.keys() - made | special_tokens.keys():
+        known.add(left + right)
+    for token in ids.keys() - known | special_tokens.keys():
         if ids.get(token) != special_tokens.get(token) or not token:
             raise VocabularyError(
                 encoder_source,
@@ -79,7 +79,7 @@ def gpt2_pipeline(
                 f"here and {special_tokens.get(token)} in special_tokens",
                 "declare in special_tokens exactly the tokens that are not results of merges",
             )
-    tokens = {read_bytes(token) or b"": ids[token] for token in made}
+    tokens = {read_bytes(token) or b"": ids[token] for token in known}
     lefts, rights = (array("I", (pair[side] for pair in pairs)) for side in (0, 1))
     return Pipeline(
         model=Model(

@@ -104,7 +104,7 @@ class _Translation:
         self._starts: list[int] = []  # start of each open group in `_out`
         # Minimum lengths for each open group: of the shortest earlier branch, of this branch, and
         # of the last item of this branch.
-        self._least: list[list[int]] = [[_INFINITE, 0, 0]]
+        self._minimums: list[list[int]] = [[_INFINITE, 0, 0]]
 
     def written(self) -> str:
         pattern = self._pattern
@@ -117,7 +117,7 @@ class _Translation:
         if self._groups:
             self._at = self._groups[-1][0]
             raise self._fault("an unclosed group")
-        if min(self._least[0][:2]) == 0:
+        if min(self._minimums[0][:2]) == 0:
             self._at = 0
             raise self._fault("a match may be empty")
         return "".join(self._out)
@@ -125,9 +125,9 @@ class _Translation:
     def _fault(self, problem: str) -> PatternFault:
         return PatternFault(self._at, problem)
 
-    def _emit(self, written: str, length: int, least: int = 1) -> None:
+    def _emit(self, written: str, length: int, minimum: int = 1) -> None:
         self._last = len(self._out)
-        self._least[-1][1:] = self._least[-1][1] + least, least
+        self._minimums[-1][1:] = self._minimums[-1][1] + minimum, minimum
         self._out.append(written)
         self._at += length
 
@@ -147,8 +147,8 @@ class _Translation:
         elif character == "|":
             self._check_folds()
             self._emit("|", 1, 0)
-            least = self._least[-1]
-            least[:] = min(least[:2]), 0, 0
+            minimum = self._minimums[-1]
+            minimum[:] = min(minimum[:2]), 0, 0
         elif character == "^":
             self._emit(r"(?:(?<![^\n]))", 1, 0)
         elif character == "$":
@@ -305,7 +305,7 @@ class _Translation:
             written = "(?:"
         self._emit(written, found.end() - self._at, 0)
         self._starts.append(start)
-        self._least.append([_INFINITE, 0, 0])
+        self._minimums.append([_INFINITE, 0, 0])
         self._ignoring_case.append(ignoring)
 
     def _close(self) -> None:
@@ -314,8 +314,8 @@ class _Translation:
             raise self._fault("an unmatched closing parenthesis")
         self._ignoring_case.pop()
         _, consumes = self._groups.pop()
-        least = min(self._least.pop()[:2]) * consumes
-        self._emit(")", 1, least)
+        minimum = min(self._minimums.pop()[:2]) * consumes
+        self._emit(")", 1, minimum)
         self._last = self._starts.pop()
 
     def _repeat(self) -> None:
@@ -325,7 +325,7 @@ class _Translation:
             self._check_folds()
             length = 2 if pattern[self._at + 1 : self._at + 2] in ("?", "+") else 1
             if pattern[self._at] != "+":
-                self._repeat_least(0)
+                self._repeat_minimum(0)
             self._out.append(pattern[self._at : self._at + length])
             self._at += length
             return
@@ -338,18 +338,18 @@ class _Translation:
         if after == "?" and fixed:
             raise self._fault("{n}?, which makes the repetition optional in Oniguruma")
         self._literal = ""
-        self._repeat_least(int(found[1] or 0))
+        self._repeat_minimum(int(found[1] or 0))
         self._out.append(interval)
         self._at = found.end()
         if after == "?":
             self._out.append("?")
             self._at += 1
         elif after in ("+", "*"):
-            self._repeat_least(1 if after == "+" else 0)
+            self._repeat_minimum(1 if after == "+" else 0)
             self._out[self._last :] = ["(?:", *self._out[self._last :], ")", after]
             self._at += 1
 
-    def _repeat_least(self, times: int) -> None:
+    def _repeat_minimum(self, times: int) -> None:
         """Update the minimum length: the last item is repeated at least `times` times."""
-        least = self._least[-1]
-        least[1:] = least[1] + (times - 1) * least[2], times * least[2]
+        minimum = self._minimums[-1]
+        minimum[1:] = minimum[1] + (times - 1) * minimum[2], times * minimum[2]

@@ -33,11 +33,11 @@ class RegexBudget:
         start = monotonic()
         try:
             # A timeout of 0 would mean no timeout.
-            made = pattern.sub(lambda _: content, text, timeout=max(self._left, 1e-3))
+            result = pattern.sub(lambda _: content, text, timeout=max(self._left, 1e-3))
         except TimeoutError:
             node.refuse(
                 f"its regular expression takes more than {SECONDS:g} seconds for the tokens of the "
                 "vocabulary, because it backtracks"
             )
         self._left -= monotonic() - start
-        return made
+        return result

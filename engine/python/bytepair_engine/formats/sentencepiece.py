@@ -33,7 +33,7 @@ MARK: Final = "\u2581"
 
 #: The sentencepiece package finds only the shortest 64 of the user-defined symbols that start at a
 #: position.
-MAX_SYMBOLS_AT_ONE_PLACE: Final = 64
+MAX_SYMBOLS_AT_POSITION: Final = 64
 
 #: Maximum sum of the squared lengths of unused pieces: the cost of splitting them into halves. A
 #: million pieces of 16 characters reach it.
@@ -218,7 +218,7 @@ class _Loader:
             )
         for i, piece in symbols:
             starts = sum(piece.text[:n] in names for n in range(1, len(piece.text) + 1))
-            if starts > MAX_SYMBOLS_AT_ONE_PLACE:
+            if starts > MAX_SYMBOLS_AT_POSITION:
                 self._refuse(
                     f"pieces[{i}]",
                     f"is a user-defined symbol with {starts - 1} others as prefixes",

@@ -32,14 +32,14 @@ def read_decoder(node: Node | None, spellings: Mapping[int, str]) -> Decoder:
     """
     chain = _Chain()
     if node is None:
-        chain.by_place = True
+        chain.by_position = True
         chain.steps.append(lambda text, first, _: text if first else " " + text)
     for step in flattened(node, "decoders"):
         chain.add(step)
     middle = chain.table(spellings, first=False, last=False)
 
     def others(*, first: bool, last: bool) -> dict[int, bytes]:
-        if not chain.by_place:
+        if not chain.by_position:
             return {}
         table = chain.table(spellings, first=first, last=last)
         return {i: data for i, data in table.items() if data != middle[i]}
@@ -59,14 +59,14 @@ class _Chain:
 
     Attributes:
         steps: The steps applied to the text of each token.
-        by_place: Whether a step depends on the position of the token.
+        by_position: Whether a step depends on the position of the token.
         strip_start: The character to strip from the start of the text, and the maximum number.
         strip_end: The same for the end.
     """
 
     def __init__(self) -> None:
         self.steps: list[_Step] = []
-        self.by_place = False
+        self.by_position = False
         self.strip_start = self.strip_end = ("", 0)
         self._to_bytes: Callable[[str], bytes] = str.encode
         self._joined = False
@@ -98,10 +98,10 @@ class _Chain:
                 self.steps.append(_replace(node, self._budget))
             case "Metaspace" if not self._joined and self._to_bytes is str.encode:
                 self.steps.append(_metaspace(node))
-                self.by_place = True
+                self.by_position = True
             case "BPEDecoder" if not self._joined and self._to_bytes is str.encode:
                 self.steps.append(_end_of_word(node["suffix"].a(str)))
-                self.by_place = True
+                self.by_position = True
             case "Strip" | "Replace" | "Metaspace" | "BPEDecoder":
                 self._refuse_position(node)
             case name:

@@ -10,8 +10,8 @@ from typing import Final, Literal, cast
 from bytepair_engine.formats.json_file import Node
 from bytepair_engine.formats.tokenizer_json_steps import (
     choice,
+    converted,
     flattened,
-    made,
     regular_expression,
 )
 from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
@@ -47,7 +47,7 @@ def normalisers(node: Node | None) -> tuple[Normaliser, ...]:
     return tuple(
         step
         for member in flattened(node, "normalizers")
-        for step in made(member, _NORMALISERS, "normalizer")
+        for step in converted(member, _NORMALISERS, "normalizer")
     )
 
 

@@ -84,11 +84,13 @@ def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
     return tuple(
         step
         for member in flattened(node, "pretokenizers")
-        for step in made(member, _PRE_TOKENIZERS, "pre-tokenizer")
+        for step in converted(member, _PRE_TOKENIZERS, "pre-tokenizer")
     )
 
 
-def made(node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str) -> Iterator[T]:
+def converted(
+    node: Node, makers: dict[str, Callable[[Node], Iterator[T]]], kind: str
+) -> Iterator[T]:
     """Convert one step of a file to steps of a pipeline, by a table of types."""
     name = node["type"].a(str)
     if name not in makers:

@@ -17,7 +17,7 @@ from sys import byteorder
 from typing import Final
 
 #: The sentencepiece package finds only the shortest 32 of the keys that start at a position.
-MAX_KEYS_AT_ONE_PLACE: Final = 32
+MAX_KEYS_AT_POSITION: Final = 32
 
 #: Limits of the work per character of a text, and of the work of checking a map.
 MAX_KEY_BYTES: Final = 1024
@@ -63,7 +63,7 @@ class CharsMapTable:
 
     def prefixes(self, data: bytes, start: int) -> Iterator[tuple[int, str]]:
         """Yield the keys that match `data` at `start`, the shortest first, at most
-        `MAX_KEYS_AT_ONE_PLACE`.
+        `MAX_KEYS_AT_POSITION`.
 
         Yields:
             The length of each key in bytes, and its value.
@@ -80,7 +80,7 @@ class CharsMapTable:
             if unit & _ENDS_KEY:
                 yield length, self._value(units[position] & _VALUE)
                 found += 1
-                if found == MAX_KEYS_AT_ONE_PLACE:
+                if found == MAX_KEYS_AT_POSITION:
                     return
 
     def longest(self, data: bytes, start: int) -> tuple[int, str] | None:

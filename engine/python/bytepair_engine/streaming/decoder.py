@@ -26,9 +26,9 @@ class StreamDecoder(Generic[T]):
     """Decodes a stream of ids.
 
     The joined results of `feed` and `finish` equal `Encoding.decode` of all ids, up to the first
-    stop string. Every result contains whole characters. Held back are at most three bytes of an
-    incomplete character, and the suffix of the text that can still become a stop string. The cost
-    of an id does not depend on the number of ids before it.
+    stop string. Every result contains only complete characters. The decoder holds back at most
+    three bytes of an incomplete character, and the suffix of the text that can still become a stop
+    string. The cost of an id does not depend on the number of ids before it.
 
     An error does not lose the text before it: `feed` returns that text and sets `fault`, and the
     next call of `feed` or `finish` raises it. So a loop that writes every result and finally calls

@@ -104,7 +104,7 @@ class _TextStream:
     @property
     def bytes_consumed(self) -> int:
         """Number of bytes of the text that were encoded or counted."""
-        return self._splitter.bytes_given
+        return self._splitter.bytes_returned
 
     @property
     def pending_bytes(self) -> int:
@@ -124,7 +124,7 @@ class _TextStream:
                 raise StreamFinished
             self._closed = True  # an error ends the stream
             splitter = self._splitter
-            start = splitter.bytes_given
+            start = splitter.bytes_returned
             text = splitter.finish() if piece is None else splitter.feed(piece)
             # Only at the start: within the stream, text never ends within a name.
             if start == 0 and self._special.across(self._before + text, len(self._before)) == 0:
@@ -233,10 +233,10 @@ class StreamEncoder(_TextStream):
         self,
         piece: str | bytes | None,
         encode: Callable[..., A],
-        made: Callable[[Sequence[int]], A],
+        convert: Callable[[Sequence[int]], A],
     ) -> A:
-        """Return the ids of the text that `piece` completes, by `encode`. `made` converts the ids
-        of the template to the same form. None ends the text."""
+        """Return the ids of the text that `piece` completes, by `encode`. `convert` converts the
+        template's ids to the same form. None ends the text."""
 
         def work(before: str, text: str) -> A:
             ids = self._options(encode, before + text)
@@ -246,7 +246,7 @@ class StreamEncoder(_TextStream):
                 return ids
             first = () if self._begun else self._template.before
             self._begun = True
-            return made(first) + ids + made(self._template.after if piece is None else ())
+            return convert(first) + ids + convert(self._template.after if piece is None else ())
 
         return self._run(piece, work)
 

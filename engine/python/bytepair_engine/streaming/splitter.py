@@ -79,7 +79,7 @@ class StreamSplitter:
         return self._held_bytes + len(self._utf8.pending)
 
     @property
-    def bytes_given(self) -> int:
+    def bytes_returned(self) -> int:
         """Number of bytes of the text that were returned."""
         return self._utf8.decoded - self._held_bytes
 
@@ -102,9 +102,9 @@ class StreamSplitter:
         self._hold(text)
         self._tail = window[-self._context :]
         if local:
-            return self._give(before + local)
+            return self._release(before + local)
         if self._length >= self._settle_at or self.pending_bytes > self._max_pending:
-            return self._give(self._settled_split_point())
+            return self._release(self._settled_split_point())
         return ""
 
     def finish(self) -> str:
@@ -118,7 +118,7 @@ class StreamSplitter:
         self._utf8.decode(b"", final=True)
         if self._utf8.fault is not None:
             raise self._utf8.fault
-        return self._give(self._length)
+        return self._release(self._length)
 
     def _decode(self, piece: str | bytes) -> str:
         utf8 = self._utf8
@@ -149,18 +149,18 @@ class StreamSplitter:
             last = self._parts.pop()
             self._parts[-1] += last
 
-    def _give(self, point: int) -> str:
+    def _release(self, point: int) -> str:
         """Remove the text before `point` from the buffer, and return it."""
         if point == 0:
             return ""
         text = "".join(self._parts)
-        given, rest = text[:point], text[point:]
+        released, rest = text[:point], text[point:]
         self._parts = [rest] if rest else []
         self._length = len(rest)
         self._held_bytes = len(rest.encode())
         self._tail = rest[-self._context :]
         self._settle_at = max(_SETTLE_AFTER, 2 * len(rest))
-        return given
+        return released
 
     def _local_split_point(self, window: str, known: int) -> int:
         """Return the last split point in `window` by the local rules; 0 if there is none, or if
@@ -182,7 +182,7 @@ class StreamSplitter:
         text = "".join(self._parts)
         end = self._names.unfinished(text)
         if rejected := self._disallowed.search(text, end):
-            offset = self.bytes_given + len(text[: rejected.start()].encode())
+            offset = self.bytes_returned + len(text[: rejected.start()].encode())
             raise SpecialTokenFound(rejected.group(), offset)
         start = 0
         for special in self._allowed.finditer(text, end):
@@ -194,6 +194,6 @@ class StreamSplitter:
         local = self._split_points.local(stretch, len(stretch))
         point = start + (local or self._split_points.settled(stretch))
         if point == 0 and self.pending_bytes > self._max_pending:
-            raise PieceTooLong(self._max_pending, self.bytes_given)
+            raise PieceTooLong(self._max_pending, self.bytes_returned)
         self._settle_at = 2 * self._length
         return point

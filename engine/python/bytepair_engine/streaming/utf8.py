@@ -10,8 +10,8 @@ from bytepair_engine.errors import InvalidUnicode
 
 
 class Utf8Decoder:
-    """Decodes bytes as they arrive. Held back are only bytes that a further byte can complete to a
-    character: at most three.
+    """Decodes bytes as they arrive, and holds back only those that a further byte can complete to
+    a character: at most three.
 
     Invalid bytes become one U+FFFD for each maximal subpart, as in the WHATWG's decoder and
     `bytes.decode`, as soon as no further byte can complete them.

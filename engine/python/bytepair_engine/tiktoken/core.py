@@ -70,17 +70,17 @@ class Encoding:
         if explicit_n_vocab:
             assert len(mergeable_ranks) + len(special_tokens) == explicit_n_vocab
             assert encoding.max_token_id == explicit_n_vocab - 1
-        self._take(name, encoding)
+        self._set(name, encoding)
         self.__dict__["_mergeable_ranks"] = mergeable_ranks
 
     @classmethod
     def of(cls, name: str, encoding: engine.Encoding) -> Encoding:
         """Wrap an encoding of this engine in tiktoken's interface."""
         self = cls.__new__(cls)
-        self._take(name, encoding)
+        self._set(name, encoding)
         return self
 
-    def _take(self, name: str, encoding: engine.Encoding) -> None:
+    def _set(self, name: str, encoding: engine.Encoding) -> None:
         self.name = name
         self.max_token_value = encoding.max_token_id
         self._encoding = encoding

@@ -138,7 +138,7 @@ def audit(
     found["ambiguous"] = list(_ambiguous(vocabulary))
     if texts is not None:
         found["unused"] = [Finding(t.id, t.data) for t in tokens if not texts.produced[t.id]]
-        found["spelled"] = list(_spelled(vocabulary.encoding, texts))
+        found["spelled"] = list(_in_texts(vocabulary.encoding, texts))
     reasons = {"unused": NO_TEXTS, "spelled": NO_TEXTS, "split": "the encoding changes text first"}
     return [
         Check(
@@ -175,10 +175,10 @@ def _by_derivation(
         elif token.id in apart:
             found["unreachable"].append(Finding(token.id, token.data, "it is taken apart again"))
         else:
-            made = derivations.makes(token.spelling)
-            if made and is_plain and not seen and _is_cut(encoding, token):
+            is_produced = derivations.makes(token.spelling)
+            if is_produced and is_plain and not seen and _is_cut(encoding, token):
                 found["split"].append(Finding(token.id, token.data))
-            elif not made:
+            elif not is_produced:
                 whole = whole_first and (
                     seen or not is_plain or _becomes(encoding, token.text, token.id)
                 )
@@ -216,7 +216,7 @@ def _duplicates(tokens: Sequence[Token]) -> Iterator[Finding]:
             yield Finding(token.id, token.data, f"as {first.id}")
 
 
-def _spelled(encoding: Encoding, texts: Texts) -> Iterator[Finding]:
+def _in_texts(encoding: Encoding, texts: Texts) -> Iterator[Finding]:
     for name, token_id in encoding.special_tokens.items():
         if times := texts.produced[token_id]:
             yield Finding(token_id, name.encode(), f"{times:,} times")

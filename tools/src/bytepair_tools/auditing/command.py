@@ -212,9 +212,9 @@ def _fields(
     }
 
 
-def _flagged(name: str, checks: Sequence[Check], wanted: Sequence[str]) -> str:
-    """Return the tokens that the `wanted` checks found as TOML: the setting `flagged_tokens`."""
-    found = {f.id for check in checks if check.name in wanted for f in check.findings or ()}
+def _flagged(name: str, checks: Sequence[Check], selected: Sequence[str]) -> str:
+    """Return the tokens that the `selected` checks found as TOML: the setting `flagged_tokens`."""
+    found = {f.id for check in checks if check.name in selected for f in check.findings or ()}
     return f"[flagged_tokens]\n{toml_string(name)} = {sorted(found)}\n"
 
 

@@ -28,7 +28,7 @@ class Display:
         """
         self._as_json = as_json
         self._size = size
-        self._is_wanted = as_json or sys.stderr.isatty()
+        self._is_enabled = as_json or sys.stderr.isatty()
         self._every = EVERY_JSON_S if as_json else EVERY_S
         self._started = monotonic()
         # The first line of JSON is immediate; on a terminal, short work shows no line.
@@ -42,7 +42,7 @@ class Display:
         now = monotonic()
         if progress.phase != self._phase:
             self._phase, self._phase_started = progress.phase, now
-        if not self._is_wanted or (now - self._shown < self._every and progress.phase != "done"):
+        if not self._is_enabled or (now - self._shown < self._every and progress.phase != "done"):
             return
         self._shown = now
         left = self._seconds_left(progress, now)

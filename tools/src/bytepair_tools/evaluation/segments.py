@@ -106,18 +106,18 @@ class Segmenter:
             Each piece with the block that it completes, or None. At the end, an empty piece may
             come with the last block.
         """
-        held, start, wanted = "", 0, self._min_characters
+        held, start, threshold = "", 0, self._min_characters
         for piece in pieces:
             held += piece
             block = None
-            if len(held) >= wanted:
+            if len(held) >= threshold:
                 # No word contains white space, which belongs to the stretch after it.
                 cut = max(held.rfind(" "), held.rfind("\n"))
                 if cut > 0:
                     block = self._block(held[:cut], start)
                     held, start = held[cut:], block.end
                 # Try again only when the text has doubled, however short the pieces are.
-                wanted = max(self._min_characters, 2 * len(held))
+                threshold = max(self._min_characters, 2 * len(held))
             yield piece, block
         if held:
             yield "", self._block(held, start)

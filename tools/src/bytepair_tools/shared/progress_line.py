@@ -47,14 +47,14 @@ class ProgressLine:
         self._doing: Final = doing
         self._size: Final = size
         self._unit: Final = unit
-        self._is_wanted: Final = sys.stderr.isatty()
+        self._is_enabled: Final = sys.stderr.isatty()
         self._started = self._shown = monotonic()
         self._line: Final = TerminalLine()
 
     def show(self, done: int) -> None:
         """Update the line with the amount done, if the interval has passed."""
         now = monotonic()
-        if not self._is_wanted or now - self._shown < EVERY_S:
+        if not self._is_enabled or now - self._shown < EVERY_S:
             return
         self._shown = now
         goal = f" of {self._amount(self._size)}" if self._size else ""

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-_BETWEEN: Final = "  "
+_SEPARATOR: Final = "  "
 
 
 def table(
@@ -28,7 +28,7 @@ def table(
             else " " * (wide - width(cell)) + cell
             for column, (cell, wide) in enumerate(zip(row, widths, strict=True))
         ]
-        yield _BETWEEN.join(parts).rstrip()
+        yield _SEPARATOR.join(parts).rstrip()
 
 
 def width(text: str) -> int:

@@ -50,8 +50,8 @@ def parquet_rows(
                 )
             if missing := [other for other in others if other not in known]:
                 raise Failure(f"{shown(name)}: no column {missing[0]!r}; it has {', '.join(known)}")
-            wanted_columns = list(dict.fromkeys((column, *others)))
-            for batch in file.iter_batches(batch_size=ROWS, columns=wanted_columns):
+            columns = list(dict.fromkeys((column, *others)))
+            for batch in file.iter_batches(batch_size=ROWS, columns=columns):
                 texts = batch.column(column).to_pylist()
                 for text in texts:
                     row += 1

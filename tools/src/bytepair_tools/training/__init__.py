@@ -1,1 +1,1 @@
-"""Training from files: what `bytepair train` and `bytepair extend` do."""
+"""`bytepair train` and `bytepair extend`: train encodings, and add special tokens."""

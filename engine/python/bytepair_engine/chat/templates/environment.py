@@ -329,12 +329,12 @@ def _mark_ends(node: nodes.Node) -> None:
 
 
 def _range(*bounds: int) -> range:
-    made = range(*bounds)
+    result = range(*bounds)
     # `len` fails for a larger range.
-    if made and abs(made[-1] - made[0]) // abs(made.step) >= 1 << 40:
+    if result and abs(result[-1] - result[0]) // abs(result.step) >= 1 << 40:
         raise TemplateLimit("steps")
-    spend(1 + len(made))
-    return made
+    spend(1 + len(result))
+    return result
 
 
 def _raise_exception(message: object = None) -> None:

@@ -50,15 +50,15 @@ def _capitalize(value: Any) -> str:
 
 
 def _title(value: Any) -> str:
-    given = Traced.of(text(value))
-    place = 0
+    source = Traced.of(text(value))
+    end = 0
     words: list[str] = []
-    for found in _WORDS.finditer(str(given)):
-        words += (str(given)[place : found.start()], found.group())
-        place = found.end()
-    words.append(str(given)[place:])
-    made = "".join([word[:1].upper() + word[1:].lower() for word in words])
-    return Traced(made, given.template if len(made) == len(given) else ())
+    for found in _WORDS.finditer(str(source)):
+        words += (str(source)[end : found.start()], found.group())
+        end = found.end()
+    words.append(str(source)[end:])
+    result = "".join([word[:1].upper() + word[1:].lower() for word in words])
+    return Traced(result, source.template if len(result) == len(source) else ())
 
 
 def _replace(value: Any, old: Any, new: Any, count: int | None = None) -> str:
@@ -74,14 +74,14 @@ def _join(value: Any, d: Any = NO_TEXT, attribute: str | int | None = None) -> s
 
 
 def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    given = Traced.of(text(value))
+    source = Traced.of(text(value))
     if not isinstance(width, str) and width > MAX_WIDTH:
         raise TemplateLimit("width")
     lead = width if isinstance(width, str) else Traced.constant(" " * width)
-    lines = (given + "\n").splitlines() or [""]
+    lines = (source + "\n").splitlines() or [""]
     pieces = [lines[0], *[lead + line if blank or line else line for line in lines[1:]]]
-    made = Traced.constant("\n").join(pieces)
-    return lead + made if first else made
+    result = Traced.constant("\n").join(pieces)
+    return lead + result if first else result
 
 
 def _reverse(value: Any) -> Any:
@@ -93,10 +93,10 @@ def _format(value: Any, *args: Any, **kwargs: Any) -> str:
 
 
 def _int(value: Any, default: Any = 0, base: int = 10) -> Any:
-    made = DEFAULT_FILTERS["int"](value, default, base)
-    if isinstance(made, int) and made.bit_length() > MAX_READ_BITS:
+    result = DEFAULT_FILTERS["int"](value, default, base)
+    if isinstance(result, int) and result.bit_length() > MAX_READ_BITS:
         raise TemplateLimit("integer")
-    return made
+    return result
 
 
 def _round(value: Any, precision: int = 0, method: Any = "common") -> Any:
@@ -122,15 +122,15 @@ def _tojson(
     if indent is not None and (isinstance(indent, str) or indent > 16):
         raise TemplateLimit("width")
     spend_deep(value)
-    made = json.dumps(
+    result = json.dumps(
         value,
         ensure_ascii=ensure_ascii,
         indent=indent,
         separators=separators,
         sort_keys=sort_keys,
     )
-    spend_text(len(made))
-    return made
+    spend_text(len(result))
+    return result
 
 
 def _metered(values: Iterator[Any]) -> Iterator[Any]:
@@ -150,8 +150,8 @@ def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]
                 spend_deep(arg)
             else:
                 spend_copy(arg)
-        made = function(*args, **kwargs)
-        return _metered(made) if isinstance(made, GeneratorType) else made
+        result = function(*args, **kwargs)
+        return _metered(result) if isinstance(result, GeneratorType) else result
 
     return wrapped
 

@@ -182,14 +182,14 @@ class TemplateFormat(ChatFormat):
     def render(self, chat: Chat) -> Layout:
         """Render a chat as text only: without the encoding, control tokens are unknown."""
         layout = Layout()
-        for made, owner in self._rendered(chat):
+        for output, owner in self._rendered(chat):
             layout.owner = owner
-            layout.add(str(made))
+            layout.add(str(output))
         return layout
 
     def render_text(self, chat: Chat) -> str:
         """Return the output of the template."""
-        return "".join([made for made, _ in self._rendered(chat)])
+        return "".join([output for output, _ in self._rendered(chat)])
 
     def _rendered(self, chat: Chat) -> list[tuple[str, int]]:
         """Return the output of the template: texts with their owners.
@@ -203,7 +203,7 @@ class TemplateFormat(ChatFormat):
         owners = {id(message): index for index, message in enumerate(messages)}
         owners |= {id(tool): TOOLS for tool in tools}
         values, characters = _size([messages, tools])
-        given = {
+        scope = {
             **self._variables,
             **{key: self._option(chat, key) for key in self.option_values},
             "messages": messages,
@@ -214,9 +214,9 @@ class TemplateFormat(ChatFormat):
         token = _RENDERING.set(rendering := _Rendering(owners, chat.options.current_date))
         try:
             with limited(Budget(values, characters)):
-                context = self._compiled.new_context(given)
+                context = self._compiled.new_context(scope)
                 return [
-                    (made, rendering.owner) for made in self._compiled.root_render_func(context)
+                    (output, rendering.owner) for output in self._compiled.root_render_func(context)
                 ]
         except (InvalidChat, InvalidOption, TemplateLimit):
             raise
@@ -298,3 +298,58 @@ def _size(value: Any) -> tuple[int, int]:
         elif isinstance(item, (list, tuple)):
             open_values += item
     return values, characters
+
+
+@lru_cache(maxsize=64)
+def _finder(tokens: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that matches the longest special token at a position."""
+    ordered = sorted((token for token in tokens if token), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
+
+
+def _pieces(
+    rendered: list[tuple[str, int]], finder: re.Pattern[str]
+) -> Iterable[tuple[str | Control, int]]:
+    """Yield control tokens and texts with their owners.
+
+    Control tokens are searched in runs of the template's own text. A token that the template
+    writes in pieces is found; a token that is partly input is not.
+    """
+    run: list[tuple[str, int]] = []
+    for output, owner in rendered:
+        plain, end = str(output), 0
+        for number, (start, stop) in enumerate(ranges_of(output)):
+            if start or number:
+                # Input, which may be empty, comes before this range.
+                yield from _controls(run, finder)
+                run = []
+                if end < start:
+                    yield plain[end:start], owner
+            run.append((plain[start:stop], owner))
+            end = stop
+        if end < len(plain):
+            yield from _controls(run, finder)
+            run = []
+            yield plain[end:], owner
+    yield from _controls(run, finder)
+
+
+def _controls(
+    run: list[tuple[str, int]], finder: re.Pattern[str]
+) -> Iterable[tuple[str | Control, int]]:
+    """Yield the pieces of a run. The owner of a control token is that of its first character."""
+    joined = "".join([text for text, _ in run])
+    spans = [(found.start(), found.end()) for found in finder.finditer(joined)][::-1]
+    start = end = 0
+    for text, owner in run:
+        stop = start + len(text)
+        while spans and spans[-1][0] < stop:
+            first, last = spans.pop()
+            if end < first:
+                yield joined[end:first], owner
+            yield Control(joined[first:last]), owner
+            end = last
+        if end < stop:
+            yield joined[end:stop], owner
+            end = stop
+        start = stop

@@ -48,9 +48,9 @@ class Traced(str):
     template: Ranges
 
     def __new__(cls, text: str = "", template: Ranges = ()) -> Self:
-        made = super().__new__(cls, text)
-        made.template = template
-        return made
+        result = super().__new__(cls, text)
+        result.template = template
+        return result
 
     @classmethod
     def constant(cls, text: str) -> Traced:
@@ -76,9 +76,9 @@ class Traced(str):
         ranges = [(max(a, start) - start, min(b, stop) - start) for a, b in template[first:last]]
         return Traced(str.__getitem__(self, slice(start, stop)), tuple(ranges))
 
-    def _like(self, made: str) -> Traced:
-        """Return `made` with the provenance of this text, character by character."""
-        return Traced(made, self.template if len(made) == len(self) else ())
+    def _like(self, result: str) -> Traced:
+        """Return `result` with the provenance of this text, character by character."""
+        return Traced(result, self.template if len(result) == len(self) else ())
 
     def _parts(self, pieces: Iterable[str]) -> list[Traced]:
         """Find pieces that occur in this text in this order."""
@@ -232,9 +232,9 @@ class Traced(str):
         return self._formatted(_brace_pieces(self, args, kwargs))
 
     def _formatted(self, pieces: Iterable[str]) -> Traced:
-        made = joined(list(pieces))
+        result = joined(list(pieces))
         # If the format string is partly input, the provenance of its literal parts is unknown.
-        return made if self.is_constant else Traced(str(made))
+        return result if self.is_constant else Traced(str(result))
 
 
 def joined(pieces: Iterable[str]) -> Traced:
