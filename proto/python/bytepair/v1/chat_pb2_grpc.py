@@ -31,10 +31,10 @@ if _version_not_supported:
 
 
 class ChatServiceStub(object):
-    """A chat format turns messages into control tokens and text. Control tokens come from the
-    structure of the chat alone: whatever a text contains, in whichever field, the same structure gives
-    the same control tokens. Every call is a pure function of its request and of what is loaded, as
-    in TokenizerService, and fails in the same ways; further reasons are:
+    """A chat format renders messages as control tokens and text. Only the structure of the chat
+    determines the control tokens: chats of the same structure have the same control tokens,
+    regardless of the text in any field. Every call is a pure function of its request and of the
+    loaded encodings and formats, and fails with the reasons of TokenizerService or with these:
 
     UNKNOWN_CHAT_FORMAT        NOT_FOUND            format
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
@@ -43,9 +43,9 @@ class ChatServiceStub(object):
     TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
-    Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService;
-    `format` is required and has no fallback either; `expected_format_fingerprint`, if not empty,
-    must equal the format's: otherwise FINGERPRINT_MISMATCH.
+    Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService.
+    `format` is required and has no fallback either. `expected_format_fingerprint`, if not empty,
+    must equal the format's fingerprint: otherwise the call fails with FINGERPRINT_MISMATCH.
     """
 
     def __init__(self, channel):
@@ -87,10 +87,10 @@ class ChatServiceStub(object):
 
 
 class ChatServiceServicer(object):
-    """A chat format turns messages into control tokens and text. Control tokens come from the
-    structure of the chat alone: whatever a text contains, in whichever field, the same structure gives
-    the same control tokens. Every call is a pure function of its request and of what is loaded, as
-    in TokenizerService, and fails in the same ways; further reasons are:
+    """A chat format renders messages as control tokens and text. Only the structure of the chat
+    determines the control tokens: chats of the same structure have the same control tokens,
+    regardless of the text in any field. Every call is a pure function of its request and of the
+    loaded encodings and formats, and fails with the reasons of TokenizerService or with these:
 
     UNKNOWN_CHAT_FORMAT        NOT_FOUND            format
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
@@ -99,9 +99,9 @@ class ChatServiceServicer(object):
     TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
-    Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService;
-    `format` is required and has no fallback either; `expected_format_fingerprint`, if not empty,
-    must equal the format's: otherwise FINGERPRINT_MISMATCH.
+    Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService.
+    `format` is required and has no fallback either. `expected_format_fingerprint`, if not empty,
+    must equal the format's fingerprint: otherwise the call fails with FINGERPRINT_MISMATCH.
     """
 
     def CountChat(self, request, context):
@@ -112,16 +112,16 @@ class ChatServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def BatchCountChat(self, request, context):
-        """CountChat for many chats under one set of options; each succeeds or fails by itself.
+        """Counts many chats with the same options. Each has its own result or error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EncodeChat(self, request, context):
-        """Turns a chat into the ids that a model of the format is given. The caller's ceiling must name
-        the format: otherwise CHAT_FORMAT_NOT_PERMITTED. That permission lets the format put its
-        control tokens where structure says, and allows none anywhere else.
+        """Encodes a chat as the ids of a model's prompt. The caller's ceiling must contain the format:
+        otherwise the call fails with CHAT_FORMAT_NOT_PERMITTED. This permits the control tokens that
+        the format adds for the structure of the chat, and no others.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -135,14 +135,14 @@ class ChatServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListChatFormats(self, request, context):
-        """All formats that this server has.
+        """Describes every chat format of this server, sorted by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetChatFormat(self, request, context):
-        """One format.
+        """Describes one chat format.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -189,10 +189,10 @@ def add_ChatServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ChatService(object):
-    """A chat format turns messages into control tokens and text. Control tokens come from the
-    structure of the chat alone: whatever a text contains, in whichever field, the same structure gives
-    the same control tokens. Every call is a pure function of its request and of what is loaded, as
-    in TokenizerService, and fails in the same ways; further reasons are:
+    """A chat format renders messages as control tokens and text. Only the structure of the chat
+    determines the control tokens: chats of the same structure have the same control tokens,
+    regardless of the text in any field. Every call is a pure function of its request and of the
+    loaded encodings and formats, and fails with the reasons of TokenizerService or with these:
 
     UNKNOWN_CHAT_FORMAT        NOT_FOUND            format
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
@@ -201,9 +201,9 @@ class ChatService(object):
     TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
-    Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService;
-    `format` is required and has no fallback either; `expected_format_fingerprint`, if not empty,
-    must equal the format's: otherwise FINGERPRINT_MISMATCH.
+    Fields that requests share: `encoding` and `expected_fingerprint` as in TokenizerService.
+    `format` is required and has no fallback either. `expected_format_fingerprint`, if not empty,
+    must equal the format's fingerprint: otherwise the call fails with FINGERPRINT_MISMATCH.
     """
 
     @staticmethod

@@ -35,12 +35,12 @@ if _version_not_supported:
 
 class TokenizerServiceStub(object):
     """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent and safe to retry. Text is untrusted: no byte of it becomes a control token
-    unless both the request and the caller's ceiling allow that very token.
+    idempotent and safe to retry. Text is untrusted: no part of it becomes a control token
+    unless both the request and the caller's ceiling allow that token.
 
-    A failure carries google.rpc.ErrorInfo in the standard status details, with domain
-    "bytepair" and one of the reasons below, and google.rpc.BadRequest where a field is at
-    fault. Neither messages nor metadata ever hold input text.
+    A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
+    "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
+    Neither messages nor metadata ever contain input text.
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding, expected, actual
@@ -59,26 +59,26 @@ class TokenizerServiceStub(object):
 
     Fields that requests share:
 
-    `encoding` is required: a name or an alias that ListEncodings shows. There is no default
-    and no fallback: an unknown one is UNKNOWN_ENCODING.
+    `encoding` is required: a name or an alias that ListEncodings returns. There is no default
+    and no fallback: an unknown name fails with UNKNOWN_ENCODING.
 
-    `expected_fingerprint`, if not empty, must equal the encoding's fingerprint: otherwise
-    FINGERPRINT_MISMATCH, before any work.
+    `expected_fingerprint`, if not empty, must equal the encoding's fingerprint. Otherwise the call
+    fails with FINGERPRINT_MISMATCH before it processes the text.
 
-    `allowed_special` names the special tokens that `text` may turn into control tokens where
-    it contains them. The single entry "ALL" means every one within the caller's ceiling; any
-    other entry beyond the ceiling, or that the encoding does not have, is
-    SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
-    that match at one place wins.
+    `allowed_special` lists the special tokens that are encoded as control tokens where `text`
+    contains them. The single entry "ALL" allows every token within the caller's ceiling. Any other
+    entry that is not within the ceiling, or that the encoding does not have, fails with
+    SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. If several tokens match at the
+    same position, the longest is used.
 
-    `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
-    and after the ids of each text, empty text included; segments are one text. Each of them must be
-    within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
-    entry in `allowed_special`: text that contains them gives none. An encoding with an empty template
-    gets nothing added.
+    `add_special_tokens` adds the tokens of the encoding's template (see GetEncoding) before and
+    after the ids of each text, including an empty text. Segments form one text. Each of these tokens
+    must be within the caller's ceiling. Otherwise the call fails with SPECIAL_TOKEN_NOT_PERMITTED
+    before it processes the text. They need no entry in `allowed_special`, and do not allow the same
+    tokens in text. If the template is empty, nothing is added.
 
-    Every response names the canonical `encoding` that answered and its `fingerprint`, so
-    that a bill can be reproduced.
+    Every response contains the canonical name of the `encoding` and its `fingerprint`, so that a
+    count can be reproduced.
     """
 
     def __init__(self, channel):
@@ -176,12 +176,12 @@ class TokenizerServiceStub(object):
 
 class TokenizerServiceServicer(object):
     """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent and safe to retry. Text is untrusted: no byte of it becomes a control token
-    unless both the request and the caller's ceiling allow that very token.
+    idempotent and safe to retry. Text is untrusted: no part of it becomes a control token
+    unless both the request and the caller's ceiling allow that token.
 
-    A failure carries google.rpc.ErrorInfo in the standard status details, with domain
-    "bytepair" and one of the reasons below, and google.rpc.BadRequest where a field is at
-    fault. Neither messages nor metadata ever hold input text.
+    A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
+    "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
+    Neither messages nor metadata ever contain input text.
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding, expected, actual
@@ -200,106 +200,106 @@ class TokenizerServiceServicer(object):
 
     Fields that requests share:
 
-    `encoding` is required: a name or an alias that ListEncodings shows. There is no default
-    and no fallback: an unknown one is UNKNOWN_ENCODING.
+    `encoding` is required: a name or an alias that ListEncodings returns. There is no default
+    and no fallback: an unknown name fails with UNKNOWN_ENCODING.
 
-    `expected_fingerprint`, if not empty, must equal the encoding's fingerprint: otherwise
-    FINGERPRINT_MISMATCH, before any work.
+    `expected_fingerprint`, if not empty, must equal the encoding's fingerprint. Otherwise the call
+    fails with FINGERPRINT_MISMATCH before it processes the text.
 
-    `allowed_special` names the special tokens that `text` may turn into control tokens where
-    it contains them. The single entry "ALL" means every one within the caller's ceiling; any
-    other entry beyond the ceiling, or that the encoding does not have, is
-    SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
-    that match at one place wins.
+    `allowed_special` lists the special tokens that are encoded as control tokens where `text`
+    contains them. The single entry "ALL" allows every token within the caller's ceiling. Any other
+    entry that is not within the ceiling, or that the encoding does not have, fails with
+    SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. If several tokens match at the
+    same position, the longest is used.
 
-    `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
-    and after the ids of each text, empty text included; segments are one text. Each of them must be
-    within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
-    entry in `allowed_special`: text that contains them gives none. An encoding with an empty template
-    gets nothing added.
+    `add_special_tokens` adds the tokens of the encoding's template (see GetEncoding) before and
+    after the ids of each text, including an empty text. Segments form one text. Each of these tokens
+    must be within the caller's ceiling. Otherwise the call fails with SPECIAL_TOKEN_NOT_PERMITTED
+    before it processes the text. They need no entry in `allowed_special`, and do not allow the same
+    tokens in text. If the template is empty, nothing is added.
 
-    Every response names the canonical `encoding` that answered and its `fingerprint`, so
-    that a bill can be reproduced.
+    Every response contains the canonical name of the `encoding` and its `fingerprint`, so that a
+    count can be reproduced.
     """
 
     def Encode(self, request, context):
-        """Turns text into token ids.
+        """Encodes text as token ids.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Decode(self, request, context):
-        """Turns token ids into text or bytes.
+        """Decodes token ids to text or bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Count(self, request, context):
-        """Counts the tokens that Encode would give, without building them. With no option set it
-        never fails on what a text contains.
+        """Counts the ids that Encode would return, without building them. With default options, no
+        content of a text makes it fail.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchEncode(self, request, context):
-        """Encode for many texts under one set of options. The call succeeds when its options are
-        good; each item succeeds or fails by itself.
+        """Encodes many texts with the same options. The call succeeds if its options are valid. Each
+        item has its own result or error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchDecode(self, request, context):
-        """Decode for many id lists under one set of options; each item has its own outcome.
+        """Decodes many lists of ids with the same options. Each item has its own result or error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchCount(self, request, context):
-        """Count for many texts under one set of options; each item has its own outcome.
+        """Counts many texts with the same options. Each item has its own result or error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EncodeStream(self, request_iterator, context):
-        """Encode for a text of any length, in pieces cut anywhere: ids come as soon as no more text
-        can change them, and joined they are those of Encode. The server holds a bounded part of
-        the text. Segments and offsets are for Encode alone.
+        """Encodes a text of any length that arrives in pieces, which may end anywhere. Ids are returned
+        as soon as further text cannot change them, and together equal those of Encode. The server
+        buffers a bounded part of the text. Only Encode supports segments and offsets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DecodeStream(self, request_iterator, context):
-        """Decode for ids as a model gives them: each answer is whole characters, and joined they
-        are the text of Decode. At most three bytes wait for the end of their character, beside
-        text that can still become a stop string.
+        """Decodes ids while a model generates them. Each response contains complete characters, and
+        together they equal the text of Decode. The server holds back at most three bytes of an
+        incomplete character, and text that can still become a stop string.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CountStream(self, request_iterator, context):
-        """Count for a text of any length, in pieces cut anywhere.
+        """Counts a text of any length that arrives in pieces, which may end anywhere.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Truncate(self, request, context):
-        """Cuts a text to a number of tokens.
+        """Truncates a text to a number of tokens.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchTruncate(self, request, context):
-        """Truncate for many texts under one set of options; each item has its own outcome.
+        """Truncates many texts with the same options. Each item has its own result or error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -313,14 +313,14 @@ class TokenizerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SplitStream(self, request_iterator, context):
-        """Split for a text of any length, in pieces cut anywhere.
+        """Splits a text of any length that arrives in pieces, which may end anywhere.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Inspect(self, request, context):
-        """Reports what in a text makes its count or an answer to it surprising.
+        """Finds properties of a text that can make its count, or a model's reply to it, unexpected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -334,14 +334,14 @@ class TokenizerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetEncoding(self, request, context):
-        """Describes one encoding. UNKNOWN_ENCODING if there is none of that name.
+        """Describes one encoding. Fails with UNKNOWN_ENCODING if none has that name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetToken(self, request, context):
-        """Describes one token, and the merges that make it.
+        """Describes one token, and the merges that produce it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -444,12 +444,12 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class TokenizerService(object):
     """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent and safe to retry. Text is untrusted: no byte of it becomes a control token
-    unless both the request and the caller's ceiling allow that very token.
+    idempotent and safe to retry. Text is untrusted: no part of it becomes a control token
+    unless both the request and the caller's ceiling allow that token.
 
-    A failure carries google.rpc.ErrorInfo in the standard status details, with domain
-    "bytepair" and one of the reasons below, and google.rpc.BadRequest where a field is at
-    fault. Neither messages nor metadata ever hold input text.
+    A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
+    "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
+    Neither messages nor metadata ever contain input text.
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding, expected, actual
@@ -468,26 +468,26 @@ class TokenizerService(object):
 
     Fields that requests share:
 
-    `encoding` is required: a name or an alias that ListEncodings shows. There is no default
-    and no fallback: an unknown one is UNKNOWN_ENCODING.
+    `encoding` is required: a name or an alias that ListEncodings returns. There is no default
+    and no fallback: an unknown name fails with UNKNOWN_ENCODING.
 
-    `expected_fingerprint`, if not empty, must equal the encoding's fingerprint: otherwise
-    FINGERPRINT_MISMATCH, before any work.
+    `expected_fingerprint`, if not empty, must equal the encoding's fingerprint. Otherwise the call
+    fails with FINGERPRINT_MISMATCH before it processes the text.
 
-    `allowed_special` names the special tokens that `text` may turn into control tokens where
-    it contains them. The single entry "ALL" means every one within the caller's ceiling; any
-    other entry beyond the ceiling, or that the encoding does not have, is
-    SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. The longest of several
-    that match at one place wins.
+    `allowed_special` lists the special tokens that are encoded as control tokens where `text`
+    contains them. The single entry "ALL" allows every token within the caller's ceiling. Any other
+    entry that is not within the ceiling, or that the encoding does not have, fails with
+    SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. If several tokens match at the
+    same position, the longest is used.
 
-    `add_special_tokens` puts the tokens of the encoding's template (GetEncoding shows it) before
-    and after the ids of each text, empty text included; segments are one text. Each of them must be
-    within the caller's ceiling: otherwise SPECIAL_TOKEN_NOT_PERMITTED, before any work. They need no
-    entry in `allowed_special`: text that contains them gives none. An encoding with an empty template
-    gets nothing added.
+    `add_special_tokens` adds the tokens of the encoding's template (see GetEncoding) before and
+    after the ids of each text, including an empty text. Segments form one text. Each of these tokens
+    must be within the caller's ceiling. Otherwise the call fails with SPECIAL_TOKEN_NOT_PERMITTED
+    before it processes the text. They need no entry in `allowed_special`, and do not allow the same
+    tokens in text. If the template is empty, nothing is added.
 
-    Every response names the canonical `encoding` that answered and its `fingerprint`, so
-    that a bill can be reproduced.
+    Every response contains the canonical name of the `encoding` and its `fingerprint`, so that a
+    count can be reproduced.
     """
 
     @staticmethod
