@@ -159,8 +159,8 @@ def _byte_tokens(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool)
         return {}
     if byte_level:
         node["byte_fallback"].refuse("a byte-level vocabulary must have all 256 bytes instead")
-    spelled = ((byte, vocabulary.get(f"<0x{byte:02X}>")) for byte in range(_BYTES))
-    return {byte: token_id for byte, token_id in spelled if token_id is not None}
+    ids = ((byte, vocabulary.get(f"<0x{byte:02X}>")) for byte in range(_BYTES))
+    return {byte: token_id for byte, token_id in ids if token_id is not None}
 
 
 def _unknown(node: Node, vocabulary: Mapping[str, int]) -> int | None:

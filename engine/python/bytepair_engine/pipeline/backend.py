@@ -29,10 +29,10 @@ class NameSet:
     """A set of special tokens: their names, and a search for them in text."""
 
     names: frozenset[str]
-    spelled: SpecialSet
+    search: SpecialSet
 
     def is_in(self, data: bytes) -> bool:
-        return self.spelled.is_in(data)
+        return self.search.is_in(data)
 
 
 class PipelineTable:
@@ -89,7 +89,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
         within that character; 0 if normalisation changed the character."""
         cancel.check()
         check_unicode(text)
-        for at, name in disallowed.spelled.matches(text):
+        for at, name in disallowed.search.matches(text):
             raise SpecialTokenFound(name, len(text[:at].encode()))
         for stretch, token in self._stretches(Aligned.original(text), allowed, disallowed):
             if token is not None:

@@ -48,9 +48,9 @@ class Tokenizer:
         units = self._units(piece, data)
         if isinstance(model.rule, Scores):
             merged = self._merge_units(units)
-            return list(self._looked_up(self._taken_apart(merged, model.rule)))
+            return list(self._ids(self._decomposed(merged, model.rule)))
         units = [(self._affixed(unit, start, len(data)), start) for unit, start in units]
-        return self._merge_ids(list(self._looked_up(units)))
+        return self._merge_ids(list(self._ids(units)))
 
     def _units(self, piece: str, data: bytes) -> list[tuple[bytes, int]]:
         if self._model.units == "bytes":
@@ -67,15 +67,15 @@ class Tokenizer:
         after = self._suffix if start + len(unit) == end else b""
         return before + unit + after
 
-    def _looked_up(self, units: Iterable[tuple[bytes, int]]) -> Iterator[tuple[int, int]]:
+    def _ids(self, units: Iterable[tuple[bytes, int]]) -> Iterator[tuple[int, int]]:
         """Yield the ids of units; of their bytes, or the unknown id, for units without a token."""
         model = self._model
         unknown: int | None = None  # start of an unknown part that was not yielded yet
         for unit, start in units:
             token = model.tokens.get(unit)
-            spelled = [model.byte_tokens.get(byte) for byte in unit]
-            if token is None and None not in spelled:
-                yield from ((i, start + n) for n, i in enumerate(spelled) if i is not None)
+            byte_ids = [model.byte_tokens.get(byte) for byte in unit]
+            if token is None and None not in byte_ids:
+                yield from ((i, start + n) for n, i in enumerate(byte_ids) if i is not None)
                 continue
             if unknown is not None and model.unknown is not None:
                 if token is None and model.fuse_unknown:
@@ -87,7 +87,7 @@ class Tokenizer:
         if unknown is not None and model.unknown is not None:
             yield model.unknown, unknown
 
-    def _taken_apart(
+    def _decomposed(
         self, parts: Sequence[tuple[bytes, int]], rule: Scores
     ) -> Iterator[tuple[bytes, int]]:
         for part, start in parts:
@@ -96,7 +96,7 @@ class Tokenizer:
                 yield part, start
             else:
                 left, right = halves
-                yield from self._taken_apart([(left, start), (right, start + len(left))], rule)
+                yield from self._decomposed([(left, start), (right, start + len(left))], rule)
 
 
 class Merger(Generic[P]):

@@ -98,12 +98,12 @@ def _check(pipeline: Pipeline, hidden: Mapping[bytes, int], special: Mapping[int
         merged, halves = _listed(model.rule, special.keys())
     else:
         merged, halves = _concatenated(model, hidden)
-    stand_ins = {model.unknown, *model.byte_tokens.values()}
+    fallbacks = {model.unknown, *model.byte_tokens.values()}
     for token, token_id in hidden.items():
         name = special[token_id]
         if _is_unit(model, token):
             _refuse(name, "it is a single byte or character, so text could no longer contain it")
-        if token_id in halves and (token_id in merged or token_id in stand_ins):
+        if token_id in halves and (token_id in merged or token_id in fallbacks):
             _refuse(name, "an ordinary token is merged from it, so ordinary text needs it")
         if (token_id in merged or model.whole_first) and not _is_spelled(pipeline, token, name):
             _refuse(name, "the model may produce it from text that does not spell it")

@@ -145,19 +145,19 @@ class TemplateFormat(ChatFormat):
         super().check_new(encoding)
         if self._encodings and encoding.name not in self._encodings:
             raise ChatFormatMismatch(self.name, encoding.name, ())
-        # Added tokens that any text can become: a message could forge control tokens.
+        # Text can match these added tokens, so a message could forge control tokens.
         added = () if encoding.pipeline is None else encoding.pipeline.added
         names = [token.name for token in added if not token.special and token.name.strip()]
-        if found := self._spelled(names):
+        if found := self._tokens_in_template(names):
             raise ChatFormatMismatch(self.name, encoding.name, sorted(found))
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
-        """Return the special tokens of an encoding that the template or its variables spell."""
-        return self._spelled(encoding.special_tokens)
+        """Return the special tokens of an encoding that the template or its variables contain."""
+        return self._tokens_in_template(encoding.special_tokens)
 
-    def _spelled(self, tokens: Iterable[str]) -> frozenset[str]:
-        spelled = self._template_text + json.dumps(self._variables, ensure_ascii=False)
-        return frozenset(token for token in tokens if token in spelled)
+    def _tokens_in_template(self, tokens: Iterable[str]) -> frozenset[str]:
+        source = self._template_text + json.dumps(self._variables, ensure_ascii=False)
+        return frozenset(token for token in tokens if token in source)
 
     def layout(self, chat: Chat, encoding: Encoding) -> Layout:
         self.check_encoding(encoding)
