@@ -34,8 +34,8 @@ def other(name: str, folder: Path, backend: BackendName | None = None) -> tuple[
 def encode_of(name: str) -> Encode:
     """What the library of its format gives for ordinary text."""
     if name in tokenizer_json.KINDS:
-        judge = tokenizer_json.judge(tokenizer_json.made(name))
-        judge.encode_special_tokens = True  # those that a text contains stay text
-        return lambda text: list(judge.encode(text, add_special_tokens=False).ids)
+        oracle = tokenizer_json.oracle_of(tokenizer_json.made(name))
+        oracle.encode_special_tokens = True  # those that a text contains stay text
+        return lambda text: list(oracle.encode(text, add_special_tokens=False).ids)
     model = sentencepiece_models.oracle(sentencepiece_models.trained(name))
     return lambda text: list(model.encode(text))

@@ -49,7 +49,7 @@ def going_for(seconds: float) -> Going:
     return lambda: monotonic() < until
 
 
-def swollen_headers(rpc: str, fields: int) -> bytes:
+def repeated_headers(rpc: str, fields: int) -> bytes:
     """Return the frames of a call's headers with `fields` more fields. Each takes one byte, a
     reference to an earlier field (RFC 7541, section 6.1)."""
     said = headers(rpc) + b"\x40\x01x\x01y" + b"\xbe" * fields
@@ -90,7 +90,7 @@ def _again(address: str, going: Going, attack: Callable[[socket.socket], int]) -
     return sent
 
 
-def silent(address: str, going: Going) -> int:
+def silent_connections(address: str, going: Going) -> int:
     """Connects many times and sends nothing."""
     with ExitStack() as stack:
         for _ in range(200):
@@ -100,7 +100,7 @@ def silent(address: str, going: Going) -> int:
     return 200
 
 
-def dribbling(address: str, going: Going) -> int:
+def slow_bytes(address: str, going: Going) -> int:
     """Sends one byte per second on many connections."""
     said = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, headers("Count"))
     sent = 0
@@ -135,7 +135,7 @@ def unread_answers(address: str, going: Going) -> int:
     return sent
 
 
-def never_whole(address: str, going: Going) -> int:
+def incomplete_messages(address: str, going: Going) -> int:
     """Starts a thousand calls on one connection, and sends only the beginning of each message."""
     half = message(bytes(60_000), length=1_000_000)
     sent = 0
@@ -152,7 +152,9 @@ def never_whole(address: str, going: Going) -> int:
     return sent
 
 
-def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls: int = 100) -> int:
+def renewed_incomplete_messages(
+    address: str, going: Going, *, connections: int = 10, calls: int = 100
+) -> int:
     """Starts calls on several connections and sends only the beginning of each message. For each
     call that the server ends, it starts another."""
     half = message(bytes(3_000), length=1_000_000)
@@ -176,7 +178,7 @@ def never_whole_anew(address: str, going: Going, *, connections: int = 10, calls
     return sent
 
 
-def hurrying(address: str, going: Going) -> int:
+def full_speed_streams(address: str, going: Going) -> int:
     """Sends single ids in a thousand streams as fast as the connection accepts them, and reads the
     answers."""
     no_limits = (
@@ -224,7 +226,7 @@ def reset_calls(first: int, said: bytes) -> bytes:
     return b"".join(calls)
 
 
-def resetting(address: str, going: Going, *, connections: int = 1) -> int:
+def rapid_reset(address: str, going: Going, *, connections: int = 1) -> int:
     """Opens streams and resets them at once, as long as its connections live (CVE-2023-44487)."""
     sent, said = 0, headers("Count")
     while going():
@@ -240,7 +242,7 @@ def resetting(address: str, going: Going, *, connections: int = 1) -> int:
     return sent
 
 
-def flooding(address: str, going: Going) -> int:
+def new_connections(address: str, going: Going) -> int:
     """Opens connections as fast as possible, each for a hundred streams that it resets at once."""
     sent = 0
     said = PREFACE + frame(SETTINGS, 0, 0) + reset_calls(1, headers("Count"))
@@ -279,10 +281,10 @@ def gzip_bombs(address: str, going: Going) -> int:
     return sent
 
 
-def swelling(address: str, going: Going) -> int:
+def large_headers(address: str, going: Going) -> int:
     """Sends 10 KB of headers that decompress to 340 KB, and never acknowledges the server's
     settings: for such a client gRPC does not apply the server's limit but one of 16 MiB."""
-    call = swollen_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
+    call = repeated_headers("Count", 10_000) + frame(DATA, END_STREAM, 1, message(count()))
     sent = 0
     while going():
         with suppress(OSError), connection(address) as link:
@@ -313,7 +315,7 @@ def _one_call(body: bytes) -> Callable[[str, Going], int]:
     return attack
 
 
-def lying_about_lengths(address: str, going: Going) -> int:
+def wrong_lengths(address: str, going: Going) -> int:
     """Sends messages and frames whose declared length is wrong."""
     raw = count()
     bodies = [
@@ -333,7 +335,7 @@ def lying_about_lengths(address: str, going: Going) -> int:
     return sent
 
 
-def babbling(address: str, going: Going) -> int:
+def random_frames(address: str, going: Going) -> int:
     """Sends random frames and random bytes."""
     rng = random.Random(1)
 
