@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
 import pytest
 from bytepair_engine import get_encoding
+from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.context.inspecting import FindingCode, inspect
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound
 from hypothesis import given
 from hypothesis import strategies as st
+from support.context_checks import Library, check_inspection
+from support.context_formats import other
 from support.context_laws import encodings, repeated, texts
 from support.oracle import oracle
 
@@ -75,6 +79,16 @@ def test_what_emoji_and_scripts_need_is_not_reported(text: str) -> None:
     """Law I8."""
     quiet = {FindingCode.UNSTABLE_TAIL, FindingCode.NOT_NFC}
     assert set(inspect(get_encoding("o200k_base"), text).totals) <= quiet
+
+
+@pytest.mark.parametrize("text", ["a ＜S＞x b", "＜S＞x＜S＞x", "＜S＞ <S>x ＜S＞x"])
+def test_what_only_normalised_text_spells_is_found_as_encode_finds_it(
+    backend: BackendName, text: str, tmp_path: Path
+) -> None:
+    """Law I5, for a special token that is looked for in normalised text."""
+    encoding, encode = other("normalised, NFKC", tmp_path, backend)
+    check_inspection(Library(encoding), text, "", encode)
+    assert FindingCode.SPECIAL_TOKEN_SPELLED in inspect(encoding, text).totals
 
 
 def test_tokens_of_a_list_are_found_and_long_runs() -> None:

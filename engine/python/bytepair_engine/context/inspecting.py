@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 import regex
@@ -193,11 +194,15 @@ def _unstable(text: _Text) -> Iterator[Finding]:
 
 def _spelled(text: _Text) -> Iterator[Finding]:
     special = text.encoding.special_tokens
+    code = FindingCode.SPECIAL_TOKEN_SPELLED
+    is_spelled = False
     for match in special_names(frozenset(special)).finditer(text.text, len(text.text)):
-        name = match.group()
-        yield Finding(
-            match.start(), match.end(), FindingCode.SPECIAL_TOKEN_SPELLED, special[name], name
-        )
+        name, is_spelled = match.group(), True
+        yield Finding(match.start(), match.end(), code, special[name], name)
+    if not is_spelled:
+        # As in `encode`, what only normalised text spells is looked for where nothing else is.
+        names = _found_in_normalised_text(text.encoding)
+        yield from _tokens(text, names.keys(), code, names)
 
 
 def _lookalikes(text: _Text) -> Iterator[Finding]:
@@ -273,16 +278,30 @@ def _unknown(text: _Text) -> Iterator[Finding]:
         yield from _tokens(text, frozenset({pipeline.model.unknown}), FindingCode.UNKNOWN_TOKEN)
 
 
-def _tokens(text: _Text, wanted: frozenset[int], code: FindingCode) -> Iterator[Finding]:
+_NONE: Final[Mapping[int, str]] = MappingProxyType({})
+
+
+def _found_in_normalised_text(encoding: Encoding) -> dict[int, str]:
+    """The special tokens, by id, that are looked for in normalised text."""
+    added = () if encoding.pipeline is None else encoding.pipeline.added
+    return {token.id: token.name for token in added if token.special and token.normalised}
+
+
+def _tokens(
+    text: _Text, wanted: Collection[int], code: FindingCode, special: Mapping[int, str] = _NONE
+) -> Iterator[Finding]:
+    """Ordinary tokens with these ids, and special ones, of which the names are allowed."""
     if not wanted:
         return
-    ids, offsets = text.encoding.encode_with_offsets(text.text, disallowed_special=())
+    ids, offsets = text.encoding.encode_with_offsets(
+        text.text, allowed_special=frozenset(special.values()), disallowed_special=()
+    )
     offsets.append(len(text.text))
     for index, token_id in enumerate(ids):
         if token_id in wanted:
             # A token within a character has the whole of it.
             end = next(o for o in offsets[index + 1 :] if o > offsets[index])
-            yield Finding(offsets[index], end, code, token_id)
+            yield Finding(offsets[index], end, code, token_id, special.get(token_id))
 
 
 def _long_runs(text: _Text) -> Iterator[Finding]:
