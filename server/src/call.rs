@@ -4,11 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::HeaderMap;
-use tokio::sync::mpsc;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::calls::StreamUnsent;
+use crate::outgoing::Outgoing;
 use crate::peer::Peer;
+
+/// gRPC's numbers.
+pub const INVALID_ARGUMENT: u32 = 3;
+pub const DEADLINE_EXCEEDED: u32 = 4;
+pub const RESOURCE_EXHAUSTED: u32 = 8;
+pub const UNIMPLEMENTED: u32 = 12;
+pub const INTERNAL: u32 = 13;
+pub const UNAUTHENTICATED: u32 = 16;
 
 /// A call as it comes.
 pub struct Opened {
@@ -48,6 +55,27 @@ pub enum Event {
 
 pub type Pairs = Vec<(String, String)>;
 
+/// Pairs as HTTP has them. Those that it cannot carry are left out: Python checks what it sends.
+pub fn add_pairs(map: &mut HeaderMap, pairs: Pairs) {
+    for (name, value) in pairs {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            map.append(name, value);
+        }
+    }
+}
+
+/// Bytes of gRPC's prefix of a message: whether it is compressed, and its size.
+pub const PREFIX_BYTES: usize = 5;
+
+/// A message to the caller, which gRPC's prefix precedes.
+pub fn prefixed(message: &[u8]) -> Vec<u8> {
+    let mut data = Vec::with_capacity(PREFIX_BYTES + message.len());
+    data.push(0);
+    data.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    data.extend_from_slice(message);
+    data
+}
+
 /// A call that fails: a gRPC code, a message, details as (type name, bytes), trailers.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
@@ -58,7 +86,21 @@ pub struct Failure {
     pub trailers: Pairs,
 }
 
-/// A message to the caller, with what surrounds it.
+impl Failure {
+    pub fn new(code: u32, message: impl Into<String>) -> Self {
+        Failure {
+            code,
+            message: message.into(),
+            ..Failure::default()
+        }
+    }
+
+    pub fn unanswered() -> Self {
+        Failure::new(INTERNAL, "the call was not answered")
+    }
+}
+
+/// A message to the caller, `prefixed`, with what surrounds it.
 pub struct Answer {
     pub message: Bytes,
     pub headers: Pairs,
@@ -69,8 +111,7 @@ pub struct Answer {
 pub struct Started {
     pub headers: Pairs,
     pub trailers: Pairs,
-    pub messages: mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>,
-    pub unsent: Arc<StreamUnsent>,
+    pub messages: Arc<Outgoing>,
 }
 
 /// What Python says.

@@ -6,35 +6,19 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 use crate::call::{Answer, Command, Event, Failure, Opened, Pairs, Started};
 use crate::events::Events;
+use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
-use crate::settings::STREAM_UNSENT_BYTES;
-use crate::slot::{self, Credits, Slot};
-
-/// Bytes that a stream has not handed to HTTP yet.
-pub struct StreamUnsent {
-    id: u64,
-    calls: Arc<Calls>,
-    bytes: AtomicUsize,
-    is_paused: std::sync::atomic::AtomicBool,
-}
-
-impl StreamUnsent {
-    /// Subtract bytes that were passed to HTTP.
-    pub fn passed_on(&self, size: usize) {
-        let before = self.bytes.fetch_sub(size, Relaxed);
-        if before - size < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
-            self.calls.push(self.id, Event::Writable);
-        }
-    }
-}
+use crate::settings::STREAM_READ_AHEAD;
+use crate::slot::{self, Slot};
 
 /// The number of no call.
 pub const NO_CALL: u64 = 0;
@@ -62,11 +46,6 @@ impl Calls {
 
     pub fn push(&self, id: u64, event: Event) {
         self.events.push(id, event);
-    }
-
-    /// Push an event of an open stream: Python gets it after everything that `push` has added.
-    pub fn push_of_stream(&self, id: u64, event: Event) {
-        self.events.push_of_stream(id, event);
     }
 
     /// As `Events` has it.
@@ -146,56 +125,68 @@ impl Calls {
     pub fn client_stream(
         self: &Arc<Self>,
         opened: Opened,
-    ) -> (
-        Guard,
-        oneshot::Receiver<Result<Answer, Failure>>,
-        Arc<Semaphore>,
-    ) {
+    ) -> (Guard, oneshot::Receiver<Result<Answer, Failure>>, Reading) {
         let (answer, answered) = oneshot::channel();
-        let credits = Arc::new(Semaphore::new(0));
+        let (credits, reading) = credits();
         let peer = Some(opened.peer.clone());
-        let slot = Slot {
+        let guard = self.register(Slot {
             peer,
             answer: Some(answer),
-            credits: Some(Credits(credits.clone())),
+            credits: Some(credits),
             ..Slot::default()
-        };
-        let guard = self.register(slot);
+        });
         self.push(guard.id, Event::Opened(Box::new(opened)));
-        (guard, answered, credits)
+        (guard, answered, reading)
     }
 
     /// A call with a stream of answers.
     pub fn stream(
         self: &Arc<Self>,
         opened: Opened,
-    ) -> (
-        Guard,
-        oneshot::Receiver<Result<Started, Failure>>,
-        Arc<Semaphore>,
-    ) {
+    ) -> (Guard, oneshot::Receiver<Result<Started, Failure>>, Reading) {
         let (start, started) = oneshot::channel();
-        let (messages, receiver) = mpsc::unbounded_channel();
-        let credits = Arc::new(Semaphore::new(0));
+        let (credits, reading) = credits();
         let guard = self.register(Slot {
             peer: Some(opened.peer.clone()),
             start: Some(start),
-            messages: Some(messages),
-            receiver: Some(receiver),
-            credits: Some(Credits(credits.clone())),
+            credits: Some(credits),
             ..Slot::default()
         });
-        let unsent = Arc::new(StreamUnsent {
-            id: guard.id,
-            calls: self.clone(),
-            bytes: AtomicUsize::new(0),
-            is_paused: false.into(),
-        });
         if let Some(slot) = self.slots.lock().get_mut(&guard.id) {
-            slot.unsent = Some(unsent);
+            slot.messages = Some(Outgoing::new(guard.id, self.clone()));
         }
         self.push(guard.id, Event::Opened(Box::new(opened)));
-        (guard, started, credits)
+        (guard, started, reading)
+    }
+
+    /// Read the messages of a stream, a few ahead of those that Python has requested, until the call
+    /// is over.
+    pub async fn read<S>(self: Arc<Self>, id: u64, messages: &mut S, mut reading: Reading)
+    where
+        S: Stream<Item = Result<Bytes, Failure>> + Unpin,
+    {
+        loop {
+            let next = async {
+                if let Ok(permit) = reading.permits.acquire().await {
+                    permit.forget();
+                }
+                messages.next().await
+            };
+            let event = tokio::select! {
+                biased;
+                next = next => match next {
+                    Some(Ok(message)) => Event::Message(message),
+                    Some(Err(failure)) => Event::Broken(failure.code, failure.message),
+                    None => Event::End,
+                },
+                _ = &mut reading.over => return,
+            };
+            let is_last = !matches!(event, Event::Message(_));
+            self.events.push_of_stream(id, event);
+            if is_last {
+                return;
+            }
+        }
     }
 
     /// Say something of a call; nothing happens where it is over.
@@ -212,20 +203,14 @@ impl Calls {
 
     /// Send a message of a stream: whether more may follow at once.
     pub fn send(&self, id: u64, data: Vec<u8>) -> bool {
-        let (peer, unsent) = match self.slots.lock().get(&id) {
+        let (peer, may_go_on) = match self.slots.lock().get(&id) {
             Some(Slot {
                 peer: Some(peer),
-                unsent: Some(unsent),
+                messages: Some(messages),
                 ..
-            }) => (peer.clone(), unsent.clone()),
+            }) => (peer.clone(), messages.count(data.len())),
             _ => return true,
         };
-        let size = data.len();
-        let waiting = unsent.bytes.fetch_add(size, Relaxed) + size;
-        let may_go_on = waiting < STREAM_UNSENT_BYTES;
-        if !may_go_on {
-            unsent.is_paused.store(true, Relaxed);
-        }
         self.command(id, Command::Send(Unsent::count(data, peer)));
         may_go_on
     }
@@ -290,6 +275,22 @@ impl Calls {
             }
         }
     }
+}
+
+/// What the reader of a stream waits for: permits to read, and the end of the call.
+pub struct Reading {
+    permits: Arc<Semaphore>,
+    over: oneshot::Receiver<()>,
+}
+
+fn credits() -> (slot::Credits, Reading) {
+    let permits = Arc::new(Semaphore::new(STREAM_READ_AHEAD));
+    let (sender, over) = oneshot::channel();
+    let credits = slot::Credits {
+        permits: permits.clone(),
+        over: sender,
+    };
+    (credits, Reading { permits, over })
 }
 
 /// Tells Python that a call was dropped, unless it is over.

@@ -1,4 +1,4 @@
-//! gRPC, Connect and gRPC-Web, by the crate `connectrpc`. Its types stay in this file.
+//! Connect, gRPC-Web, JSON and gRPC over HTTP/1.1, by the crate `connectrpc`. Its types stay in this file.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use connectrpc::codec::CodecFormat;
 use connectrpc::dispatcher::{RequestStream, StreamingResult, UnaryResult};
 use connectrpc::{
@@ -16,14 +16,15 @@ use connectrpc::{
     RequestContext, Response,
 };
 use futures_util::{Stream, StreamExt};
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, Uri};
 use tower_service::Service as _;
 
 use crate::body::ReadAhead;
-use crate::call::{Answer, Event, Failure, Opened, Pairs, Started};
+use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::{Calls, Guard};
+use crate::outgoing::Outgoing;
 use crate::peer::Peer;
-use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, STREAM_READ_AHEAD, Settings};
+use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
 
 /// The body of an answer.
 pub type Body = ConnectRpcBody;
@@ -132,14 +133,17 @@ impl Calling {
             if let Some(Refused(failure)) = refused {
                 return Err(error(failure));
             }
-            let (guard, started, credits) = calls.stream(opened.ok_or_else(unknown)?);
+            let (guard, started, reading) = calls.stream(opened.ok_or_else(unknown)?);
             if let Some(requests) = requests {
-                tokio::spawn(read(calls, guard.id, requests, credits));
+                let id = guard.id;
+                tokio::spawn(async move {
+                    calls.read(id, &mut messages(requests), reading).await;
+                });
             }
             match started.await {
                 Ok(Ok(started)) => Ok(begin(started, guard).compress(unless(wants_gzip))),
                 Ok(Err(failure)) => Err(error(failure)),
-                Err(_) => Err(unanswered()),
+                Err(_) => Err(error(Failure::unanswered())),
             }
         })
     }
@@ -214,8 +218,11 @@ impl Dispatcher for Calling {
         let wants_gzip = wants_gzip(&context);
         let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
         Box::pin(async move {
-            let (guard, answered, credits) = calls.client_stream(opened.ok_or_else(unknown)?);
-            tokio::spawn(read(calls, guard.id, requests, credits));
+            let (guard, answered, reading) = calls.client_stream(opened.ok_or_else(unknown)?);
+            let id = guard.id;
+            tokio::spawn(async move {
+                calls.read(id, &mut messages(requests), reading).await;
+            });
             answer(answered.await, wants_gzip)
         })
     }
@@ -237,28 +244,15 @@ impl Dispatcher for Calling {
     }
 }
 
-/// Read the messages of a stream, a few ahead of those that Python has requested.
-async fn read(
-    calls: Arc<Calls>,
-    id: u64,
-    mut requests: RequestStream,
-    credits: Arc<tokio::sync::Semaphore>,
-) {
-    credits.add_permits(STREAM_READ_AHEAD);
-    loop {
-        match credits.acquire().await {
-            Ok(credit) => credit.forget(),
-            Err(_) => return, // the call is over
-        }
-        match requests.next().await {
-            Some(Ok(message)) => calls.push_of_stream(id, Event::Message(message)),
-            Some(Err(error)) => {
-                let message = error.message.unwrap_or_default();
-                return calls.push_of_stream(id, Event::Broken(error.code.grpc_code(), message));
-            }
-            None => return calls.push_of_stream(id, Event::End),
-        }
-    }
+/// Messages of a stream, with failures as ours.
+fn messages(
+    requests: RequestStream,
+) -> impl Stream<Item = Result<Bytes, Failure>> + Unpin + Send + 'static {
+    requests.map(|message| {
+        message.map_err(|error| {
+            Failure::new(error.code.grpc_code(), error.message.unwrap_or_default())
+        })
+    })
 }
 
 type Received<T> = Result<Result<T, Failure>, tokio::sync::oneshot::error::RecvError>;
@@ -285,7 +279,8 @@ fn answer(
     wants_gzip: bool,
 ) -> Result<Response<EncodedBody>, ConnectError> {
     match received {
-        Ok(Ok(answer)) => {
+        Ok(Ok(mut answer)) => {
+            answer.message.advance(PREFIX_BYTES);
             let is_compressible = wants_gzip && answer.message.len() <= COMPRESS_UP_TO_BYTES;
             let mut response = Response::new(EncodedBody::Contiguous(answer.message));
             response.headers = header_map(answer.headers);
@@ -297,13 +292,13 @@ fn answer(
             })
         }
         Ok(Err(failure)) => Err(error(failure)),
-        Err(_) => Err(unanswered()),
+        Err(_) => Err(error(Failure::unanswered())),
     }
 }
 
 fn begin(started: Started, guard: Guard) -> Response<EncodedStream> {
     let mut response: Response<EncodedStream> = Response::new(Box::pin(Messages {
-        started: (started.messages, started.unsent),
+        messages: started.messages,
         guard,
     }));
     response.headers = header_map(started.headers);
@@ -313,10 +308,7 @@ fn begin(started: Started, guard: Guard) -> Response<EncodedStream> {
 
 /// The answers of a stream. Its guard tells Python when the caller is gone.
 struct Messages {
-    started: (
-        tokio::sync::mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>,
-        Arc<crate::calls::StreamUnsent>,
-    ),
+    messages: Arc<Outgoing>,
     #[expect(dead_code, reason = "dropped with the stream")]
     guard: Guard,
 }
@@ -324,13 +316,15 @@ struct Messages {
 impl Stream for Messages {
     type Item = Result<EncodedBody, ConnectError>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.started.0.poll_recv(context).map(|next| match next? {
-            Ok(message) => {
-                self.started.1.passed_on(message.len());
-                Some(Ok(EncodedBody::Contiguous(message)))
-            }
-            Err(failure) => Some(Err(error(*failure))),
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.messages.poll_next(context).map(|next| {
+            next.map(|message| match message {
+                Ok(mut message) => {
+                    message.advance(PREFIX_BYTES);
+                    Ok(EncodedBody::Contiguous(message))
+                }
+                Err(failure) => Err(error(failure)),
+            })
         })
     }
 }
@@ -355,17 +349,8 @@ fn unknown() -> ConnectError {
     ConnectError::internal("the call has no method or no peer")
 }
 
-fn unanswered() -> ConnectError {
-    ConnectError::internal("the call was not answered")
-}
-
-/// Pairs that HTTP cannot carry are left out: Python checks what it sends.
 fn header_map(pairs: Pairs) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(pairs.len());
-    for (name, value) in pairs {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            map.append(name, value);
-        }
-    }
+    add_pairs(&mut map, pairs);
     map
 }

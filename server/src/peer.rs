@@ -155,6 +155,15 @@ impl Held {
         self.peer.hold(size);
         self.size += size;
     }
+
+    pub fn set(&mut self, size: usize) {
+        if size > self.size {
+            self.peer.hold(size - self.size);
+        } else if size < self.size {
+            self.peer.release(self.size - size);
+        }
+        self.size = size;
+    }
 }
 
 impl Drop for Held {

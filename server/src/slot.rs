@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::call::{Answer, Command, Failure, Pairs, Started};
-use crate::calls::StreamUnsent;
+use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 
 type Start = oneshot::Sender<Result<Started, Failure>>;
@@ -21,21 +20,17 @@ pub struct Slot {
     pub rejection: Option<oneshot::Sender<Failure>>,
     pub answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
     pub start: Option<Start>,
-    pub messages: Option<mpsc::UnboundedSender<Result<Bytes, Box<Failure>>>>,
-    pub receiver: Option<mpsc::UnboundedReceiver<Result<Bytes, Box<Failure>>>>,
+    pub messages: Option<Arc<Outgoing>>,
     pub credits: Option<Credits>,
-    pub unsent: Option<Arc<StreamUnsent>>,
     /// Python has ended the stream, and HTTP has not sent all of it yet.
     pub is_ending: bool,
 }
 
-/// Messages that may be read; no more once the call is over, so that its reader ends.
-pub struct Credits(pub Arc<Semaphore>);
-
-impl Drop for Credits {
-    fn drop(&mut self) {
-        self.0.close();
-    }
+/// Messages that may be read. Its reader ends when this is dropped.
+pub struct Credits {
+    pub permits: Arc<Semaphore>,
+    #[expect(dead_code, reason = "dropped with the call")]
+    pub over: oneshot::Sender<()>,
 }
 
 /// Do to a call what Python says of it; nothing where it is over.
@@ -46,7 +41,7 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
     match command {
         Command::Read(count) => match (slot.admission.take(), &slot.credits) {
             (Some(admission), _) => drop(admission.send(Ok(()))),
-            (None, Some(credits)) => credits.0.add_permits(count),
+            (None, Some(credits)) => credits.permits.add_permits(count),
             (None, None) => {}
         },
         Command::Answer(answer) => {
@@ -60,14 +55,13 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
         Command::Start(headers, trailers) => start(slot, headers, trailers),
         Command::Send(message) => {
             if let Some(messages) = &slot.messages {
-                let _ = messages.send(Ok(message));
+                messages.push(message);
             }
         }
-        Command::Close => end(slot),
+        Command::Close => end(slot, Ok(())),
         Command::Fail(failure) => {
-            if let (None, Some(messages)) = (&slot.start, &slot.messages) {
-                let _ = messages.send(Err(Box::new(failure)));
-                return end(slot);
+            if slot.start.is_none() && slot.messages.is_some() {
+                return end(slot, Err(Box::new(failure)));
             }
             let Some(slot) = slots.remove(&id) else {
                 return;
@@ -86,21 +80,20 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
 }
 
 /// End a stream after the messages that it has; `Event::Ended` follows when they are sent.
-fn end(slot: &mut Slot) {
-    slot.messages = None;
+fn end(slot: &mut Slot, end: Result<(), Box<Failure>>) {
+    if let Some(messages) = slot.messages.take() {
+        messages.end(end);
+    }
     slot.credits = None;
     slot.is_ending = true;
 }
 
 fn start(slot: &mut Slot, headers: Pairs, trailers: Pairs) {
-    if let (Some(to), Some(messages), Some(unsent)) =
-        (slot.start.take(), slot.receiver.take(), slot.unsent.clone())
-    {
+    if let (Some(to), Some(messages)) = (slot.start.take(), slot.messages.clone()) {
         let _ = to.send(Ok(Started {
             headers,
             trailers,
             messages,
-            unsent,
         }));
     }
 }

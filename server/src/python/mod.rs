@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 
-use crate::call::{Command, Event, Failure, Opened, Pairs};
+use crate::call::{Command, Event, Failure, Opened, Pairs, UNAUTHENTICATED, prefixed};
 use crate::calls::Calls;
 use crate::connect::{Kind, Method, Protocols};
 use crate::connection::Shared;
@@ -262,7 +262,7 @@ impl Transport {
         let settings = &self.server.shared.settings;
         self.calls.answer(
             number,
-            message.to_vec(),
+            prefixed(message),
             headers,
             trailers,
             settings.max_unsent_bytes,
@@ -277,7 +277,7 @@ impl Transport {
     }
 
     fn send(&self, number: u64, message: &[u8]) -> bool {
-        self.calls.send(number, message.to_vec())
+        self.calls.send(number, prefixed(message))
     }
 
     fn close(&self, number: u64) {
@@ -308,9 +308,6 @@ impl Transport {
         self.calls.command(number, Command::Fail(failure));
     }
 }
-
-/// gRPC's number.
-const UNAUTHENTICATED: u32 = 16;
 
 const OPENED: u8 = 0;
 const MESSAGE: u8 = 1;

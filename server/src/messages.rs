@@ -1,0 +1,170 @@
+//! The messages of gRPC in the body of a request: a prefix of five bytes before each.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use http_body::Body as _;
+
+use crate::body::ReadAhead;
+use crate::call::{
+    Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
+};
+use crate::gzip::inflate;
+use crate::peer::Held;
+
+/// Time for what a peer goes on to send after its call is over.
+const DISCARD: Duration = Duration::from_secs(5);
+
+/// The messages of one body, as they come.
+pub struct Messages {
+    body: ReadAhead,
+    /// What came last, mostly whole messages, which are not copied.
+    data: Bytes,
+    /// A message that came in parts, as far as it is here.
+    part: BytesMut,
+    /// Counts what waits here.
+    held: Option<Held>,
+    most: usize,
+    may_be_gzip: bool,
+}
+
+impl Messages {
+    /// `most`: bytes of a message, compressed and inflated. `may_be_gzip`: a header says so. `held`
+    /// counts what is here of a message, unless the body does.
+    pub fn new(body: ReadAhead, most: usize, may_be_gzip: bool, held: Option<Held>) -> Self {
+        Messages {
+            body,
+            data: Bytes::new(),
+            part: BytesMut::new(),
+            held,
+            most,
+            may_be_gzip,
+        }
+    }
+
+    pub fn body(&mut self) -> &mut ReadAhead {
+        &mut self.body
+    }
+
+    /// The message of a call that has one.
+    pub async fn only(&mut self) -> Result<Bytes, Failure> {
+        let Some(message) = self.next().await.transpose()? else {
+            return Err(Failure::new(UNIMPLEMENTED, "the request has no message"));
+        };
+        match self.next().await.transpose()? {
+            None => Ok(message),
+            Some(_) => Err(Failure::new(
+                UNIMPLEMENTED,
+                "the request has more than one message",
+            )),
+        }
+    }
+
+    /// Read and forget what still comes, for a while: `h2` closes connections on which many small
+    /// frames come for streams that nobody reads.
+    pub async fn discard(self) {
+        let _ = tokio::time::timeout(DISCARD, self.body.discard()).await;
+    }
+
+    /// A message that is here, unless there is none.
+    fn decode(&mut self) -> Result<Option<Bytes>, Failure> {
+        let Some(size) = size(&self.data) else {
+            return Ok(None);
+        };
+        if size > self.most {
+            return Err(Failure::new(
+                RESOURCE_EXHAUSTED,
+                format!(
+                    "the message has {size} bytes, and the limit is {}",
+                    self.most
+                ),
+            ));
+        }
+        if self.data.len() < PREFIX_BYTES + size {
+            return Ok(None);
+        }
+        let is_compressed = self.data[0] != 0;
+        self.data.advance(PREFIX_BYTES);
+        let message = self.data.split_to(size);
+        match (is_compressed, self.may_be_gzip) {
+            (false, _) => Ok(Some(message)),
+            (true, true) => inflate(&message, self.most).map(Some),
+            (true, false) => Err(Failure::new(
+                INTERNAL,
+                "the message is compressed, and no grpc-encoding header says how",
+            )),
+        }
+    }
+
+    fn add(&mut self, data: Bytes) {
+        if self.data.is_empty() && self.part.is_empty() {
+            self.data = data;
+            return;
+        }
+        if self.part.is_empty() {
+            let so_far = std::mem::take(&mut self.data);
+            self.part.extend_from_slice(&so_far);
+        }
+        if self.part.capacity() < self.part.len() + data.len() {
+            // As much as the message needs, and no more than a few times what its peer has sent.
+            let here = self.part.len() + data.len();
+            let needed = size(&self.part).map_or(here, |size| PREFIX_BYTES + size);
+            let capacity = needed.clamp(here, 4 * here);
+            self.part.reserve(capacity - self.part.len());
+        }
+        self.part.extend_from_slice(&data);
+        if size(&self.part)
+            .is_some_and(|size| size > self.most || self.part.len() >= PREFIX_BYTES + size)
+        {
+            self.data = std::mem::take(&mut self.part).freeze();
+        }
+    }
+
+    fn record(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.set(self.data.len() + self.part.len());
+        }
+    }
+}
+
+/// The size of the message that begins here; `None` before its prefix is whole.
+fn size(data: &[u8]) -> Option<usize> {
+    let prefix: [u8; 4] = data.get(1..PREFIX_BYTES)?.try_into().ok()?;
+    Some(u32::from_be_bytes(prefix) as usize)
+}
+
+impl Stream for Messages {
+    type Item = Result<Bytes, Failure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(message) = self.decode().transpose() {
+                return Poll::Ready(Some(message));
+            }
+            self.record();
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.add(data);
+                    }
+                }
+                Some(Err(error)) => {
+                    return Poll::Ready(Some(Err(Failure::new(
+                        INTERNAL,
+                        format!("the request cannot be read: {error}"),
+                    ))));
+                }
+                None if self.data.is_empty() && self.part.is_empty() => return Poll::Ready(None),
+                None => {
+                    return Poll::Ready(Some(Err(Failure::new(
+                        INVALID_ARGUMENT,
+                        "the request ends within a message",
+                    ))));
+                }
+            }
+        }
+    }
+}

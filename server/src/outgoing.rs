@@ -1,0 +1,97 @@
+//! The answers of one stream on their way to HTTP.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::call::{Event, Failure};
+use crate::calls::Calls;
+use crate::settings::STREAM_UNSENT_BYTES;
+
+/// Messages that HTTP has not taken yet, and how the stream ends. Most streams are idle most of the
+/// time: a channel would keep room for 32 messages of each.
+pub struct Outgoing {
+    id: u64,
+    calls: Arc<Calls>,
+    bytes: AtomicUsize,
+    is_paused: AtomicBool,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: VecDeque<Bytes>,
+    end: Option<Result<(), Box<Failure>>>,
+    waker: Option<Waker>,
+}
+
+impl Outgoing {
+    pub fn new(id: u64, calls: Arc<Calls>) -> Arc<Self> {
+        Arc::new(Outgoing {
+            id,
+            calls,
+            bytes: AtomicUsize::new(0),
+            is_paused: AtomicBool::new(false),
+            queue: Mutex::default(),
+        })
+    }
+
+    /// Count a message before it is pushed: whether more may follow at once.
+    pub fn count(&self, size: usize) -> bool {
+        let waiting = self.bytes.fetch_add(size, Relaxed) + size;
+        let may_go_on = waiting < STREAM_UNSENT_BYTES;
+        if !may_go_on {
+            self.is_paused.store(true, Relaxed);
+        }
+        may_go_on
+    }
+
+    /// Add a message that was counted.
+    pub fn push(&self, message: Bytes) {
+        self.change(|queue| queue.messages.push_back(message));
+    }
+
+    /// End the stream after the messages that it has.
+    pub fn end(&self, end: Result<(), Box<Failure>>) {
+        self.change(|queue| queue.end = Some(end));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Queue)) {
+        let waker = {
+            let mut queue = self.queue.lock();
+            change(&mut queue);
+            queue.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The next message; `None` once the stream has ended well.
+    pub fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        let message = {
+            let mut queue = self.queue.lock();
+            match (queue.messages.pop_front(), queue.end.take()) {
+                (Some(message), end) => {
+                    queue.end = end;
+                    message
+                }
+                (None, Some(Ok(()))) => return Poll::Ready(None),
+                (None, Some(Err(failure))) => return Poll::Ready(Some(Err(*failure))),
+                (None, None) => {
+                    queue.waker = Some(context.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        };
+        let before = self.bytes.fetch_sub(message.len(), Relaxed);
+        if before - message.len() < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
+            self.calls.push(self.id, Event::Writable);
+        }
+        Poll::Ready(Some(Ok(message)))
+    }
+}

@@ -1,0 +1,418 @@
+//! One request: the protocol that it speaks, its limits, and its admission.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, header};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::sync::oneshot;
+
+use crate::body::ReadAhead;
+use crate::call::{Answer, Failure, Opened, RESOURCE_EXHAUSTED};
+use crate::calls::{Calls, Guard, Reading};
+use crate::connect::{self, Admitted, Kind, Method, Refused};
+use crate::connection::Shared;
+use crate::grpc::{self, Grpc};
+use crate::messages::Messages;
+use crate::peer::{Held, Peer};
+use crate::settings::SMALL_BYTES;
+
+/// The body of an answer.
+pub enum Body {
+    Grpc(grpc::Body),
+    Protocols(Box<connect::Body>),
+}
+
+impl Body {
+    pub fn whole(content: Bytes) -> Self {
+        Body::Protocols(Box::new(connect::Body::Full(content.into())))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Body::Grpc(body) => body.poll_frame(context),
+            Body::Protocols(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Grpc(body) => body.is_end_stream(),
+            Body::Protocols(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Grpc(_) => SizeHint::default(),
+            Body::Protocols(body) => body.size_hint(),
+        }
+    }
+}
+
+pub async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Body> {
+    let (mut parts, body) = request.into_parts();
+    let method = shared.protocols.method(parts.uri.path()).cloned();
+    let is_unary = method
+        .as_ref()
+        .is_some_and(|method| method.kind == Kind::Unary);
+    if method.is_some()
+        && parts.method == HttpMethod::POST
+        && !parts.headers.contains_key(header::CONTENT_TYPE)
+    {
+        return missing_content_type();
+    }
+    let timeout = is_unary.then_some(shared.settings.message_timeout);
+    let held = is_unary.then(|| Held::new(peer.clone()));
+    let mut body = ReadAhead::new(body, timeout, held);
+    let size = header_bytes(&parts);
+    let within_limit = if size > shared.settings.max_header_bytes as usize {
+        Err(too_many_headers(size, shared.settings.max_header_bytes))
+    } else {
+        Ok(())
+    };
+    if let Some(method) = method.as_ref().filter(|_| grpc::is_spoken(&parts)) {
+        return by_grpc(shared, peer, method, parts, body, within_limit)
+            .await
+            .map(Body::Grpc);
+    }
+    parts.extensions.insert(peer.clone());
+    parts.extensions.insert(parts.uri.clone());
+    if let Err(failure) = within_limit {
+        return refuse(shared, parts, Some(body), failure).await;
+    }
+    let Some(method) = method.filter(|_| is_unary && parts.method == HttpMethod::POST) else {
+        return by_protocols(shared, parts, body).await;
+    };
+    let size = if is_grpc(&parts.headers) {
+        prefixed_size(shared, &mut body).await
+    } else {
+        content_length(&parts.headers)
+    };
+    if size.is_some_and(|size| may_be_read(shared, size)) {
+        return by_protocols(shared, parts, body).await;
+    }
+    let deadline = deadline(&parts.headers);
+    let opened = Opened {
+        method: method.number,
+        peer: peer.clone(),
+        headers: parts.headers.clone(),
+        query: None,
+        is_json: is_json(&parts.headers),
+        deadline,
+        message: None,
+        size: size.unwrap_or(shared.settings.max_message_bytes),
+    };
+    match within(deadline, admission(shared, opened)).await {
+        Ok((guard, rejected)) => {
+            if let Some(deadline) = deadline {
+                shorten(&mut parts.headers, deadline);
+            }
+            parts.extensions.insert(Admitted(guard.id));
+            tokio::select! {
+                response = by_protocols(shared, parts.clone(), body) => response,
+                Ok(failure) = rejected => refuse(shared, parts, None, failure).await,
+            }
+        }
+        Err(failure) => refuse(shared, parts, Some(body), failure).await,
+    }
+}
+
+async fn by_protocols(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
+    let request = Request::from_parts(parts, body);
+    let response = shared.protocols.answer(request).await;
+    response.map(|body| Body::Protocols(body.into()))
+}
+
+async fn by_grpc(
+    shared: &Shared,
+    peer: &Arc<Peer>,
+    method: &Method,
+    parts: Parts,
+    body: ReadAhead,
+    within_limit: Result<(), Failure>,
+) -> Response<grpc::Body> {
+    let (grpc, known) = Grpc::read(&parts.headers);
+    if let Err(failure) = within_limit.and(known) {
+        return grpc.answer(Err(failure));
+    }
+    let deadline = deadline(&parts.headers);
+    let opened = Opened {
+        method: method.number,
+        peer: peer.clone(),
+        headers: parts.headers,
+        query: None,
+        is_json: false,
+        deadline,
+        message: None,
+        size: 0,
+    };
+    let most = shared.settings.max_message_bytes;
+    let calls = &shared.calls;
+    let held = (method.kind != Kind::Unary).then(|| Held::new(peer.clone()));
+    let mut messages = Messages::new(body, most, grpc.is_gzip, held);
+    match method.kind {
+        Kind::Unary => grpc.answer(within(deadline, unary(shared, opened, messages)).await),
+        Kind::ClientStream => {
+            let (guard, answered, reading) = calls.client_stream(opened);
+            tokio::spawn(read(calls.clone(), guard.id, messages, reading));
+            grpc.answer(within(deadline, received(answered)).await)
+        }
+        Kind::BidiStream => {
+            let (guard, started, reading) = calls.stream(opened);
+            tokio::spawn(read(calls.clone(), guard.id, messages, reading));
+            let started = within(deadline, received(started)).await;
+            grpc.stream(started.map(|started| (started, guard)), deadline)
+        }
+        Kind::ServerStream => {
+            let started = within(deadline, async {
+                let message = messages.only().await?;
+                let opened = Opened {
+                    size: message.len(),
+                    message: Some(message),
+                    ..opened
+                };
+                let (guard, started, _) = calls.stream(opened);
+                Ok((received(started).await?, guard))
+            });
+            grpc.stream(started.await, deadline)
+        }
+    }
+}
+
+/// Read the messages of a stream until its call is over, and then what its peer goes on to send.
+async fn read(calls: Arc<Calls>, id: u64, mut messages: Messages, reading: Reading) {
+    calls.read(id, &mut messages, reading).await;
+    messages.discard().await;
+}
+
+/// A unary call of gRPC.
+async fn unary(shared: &Shared, opened: Opened, mut messages: Messages) -> Result<Answer, Failure> {
+    let size = prefixed_size(shared, messages.body()).await.unwrap_or(0);
+    if may_be_read(shared, size) {
+        let message = messages.only().await?;
+        let opened = Opened {
+            size: message.len(),
+            message: Some(message),
+            ..opened
+        };
+        let (_guard, answered) = shared.calls.unary(opened);
+        return received(answered).await;
+    }
+    let (guard, rejected) = admission(shared, Opened { size, ..opened }).await?;
+    let answered = async {
+        let message = messages.only().await?;
+        received(shared.calls.has_read(guard.id, message)).await
+    };
+    tokio::select! {
+        answer = answered => answer,
+        Ok(failure) = rejected => Err(failure),
+    }
+}
+
+/// What Python said of a call.
+async fn received<T>(receiver: oneshot::Receiver<Result<T, Failure>>) -> Result<T, Failure> {
+    receiver
+        .await
+        .unwrap_or_else(|_| Err(Failure::unanswered()))
+}
+
+/// Fail at a deadline.
+async fn within<T>(
+    deadline: Option<Instant>,
+    future: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match deadline {
+        None => future.await,
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), future)
+            .await
+            .unwrap_or_else(|_| Err(grpc::deadline_exceeded())),
+    }
+}
+
+/// The size that the prefix of a message says; the most that it may inflate to where it is compressed.
+async fn prefixed_size(shared: &Shared, body: &mut ReadAhead) -> Option<usize> {
+    match body.prefix().await {
+        Some((true, _)) => Some(shared.settings.max_message_bytes),
+        Some((false, size)) => Some(size),
+        None => Some(0),
+    }
+}
+
+/// Whether a message may be read before its call is admitted.
+fn may_be_read(shared: &Shared, size: usize) -> bool {
+    size <= SMALL_BYTES || size <= shared.settings.read_ahead_bytes && shared.calls.has_room()
+}
+
+/// Fail a call whose message stays unread: in its place the protocol gets an empty one.
+async fn refuse(
+    shared: &Shared,
+    mut parts: Parts,
+    body: Option<ReadAhead>,
+    failure: Failure,
+) -> Response<Body> {
+    let is_prefixed = content_type(&parts.headers) != b"application/json"
+        && content_type(&parts.headers) != b"application/proto";
+    if let (Some(body), true) = (body, parts.version < http::Version::HTTP_2) {
+        tokio::spawn(body.discard());
+    }
+    for name in ["grpc-encoding", "content-encoding", "content-length"] {
+        parts.headers.remove(name);
+    }
+    parts.extensions.insert(Refused(failure));
+    by_protocols(shared, parts, ReadAhead::message_unread(is_prefixed)).await
+}
+
+/// The size of a header list, as HTTP/2 counts it.
+fn header_bytes(parts: &Parts) -> usize {
+    const OVERHEAD: usize = 32; // RFC 9113, section 6.5.2
+    let uri = &parts.uri;
+    let pseudo = [
+        (":method", parts.method.as_str()),
+        (":scheme", uri.scheme_str().unwrap_or_default()),
+        (":authority", uri.authority().map_or("", |it| it.as_str())),
+        (":path", uri.path_and_query().map_or("", |it| it.as_str())),
+    ];
+    let pseudo = pseudo.iter().map(|(name, value)| name.len() + value.len());
+    let fields = parts.headers.iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len());
+    pseudo.chain(fields).map(|size| size + OVERHEAD).sum()
+}
+
+fn too_many_headers(size: usize, limit: u32) -> Failure {
+    Failure::new(
+        RESOURCE_EXHAUSTED,
+        format!("the metadata have {size} bytes, and the limit is {limit}"),
+    )
+}
+
+/// Wait until Python wants the message of a call, or refuses it.
+async fn admission(
+    shared: &Shared,
+    opened: Opened,
+) -> Result<(Guard, oneshot::Receiver<Failure>), Failure> {
+    let peer = opened.peer.clone();
+    // Until its message is read, and gives its window back.
+    let unread = peer.unread_calls.fetch_add(1, Relaxed);
+    let _unread = Unread(&peer);
+    if unread >= shared.settings.max_unread_calls {
+        return Err(shared.settings.overloaded.clone());
+    }
+    let (guard, admitted, rejected) = shared.calls.unread(opened);
+    received(admitted).await?;
+    Ok((guard, rejected))
+}
+
+struct Unread<'a>(&'a Peer);
+
+impl Drop for Unread<'_> {
+    fn drop(&mut self) {
+        self.0.unread_calls.fetch_sub(1, Relaxed);
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers
+        .get(header::CONTENT_TYPE)
+        .map_or(b"", HeaderValue::as_bytes)
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    content_type(headers).starts_with(b"application/grpc")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = content_type(headers);
+    content_type.starts_with(b"application/json") || content_type.ends_with(b"+json")
+}
+
+fn content_length(headers: &HeaderMap) -> Option<usize> {
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+const GRPC_TIMEOUT: &str = "grpc-timeout";
+const CONNECT_TIMEOUT: &str = "connect-timeout-ms";
+
+/// When the time that the caller gave is over; `None` where it gave none that can be read.
+fn deadline(headers: &HeaderMap) -> Option<Instant> {
+    let timeout = match (headers.get(GRPC_TIMEOUT), headers.get(CONNECT_TIMEOUT)) {
+        (Some(value), _) => grpc_timeout(value.to_str().ok()?)?,
+        (None, Some(value)) => Duration::from_millis(value.to_str().ok()?.parse().ok()?),
+        (None, None) => return None,
+    };
+    Instant::now().checked_add(timeout)
+}
+
+fn grpc_timeout(value: &str) -> Option<Duration> {
+    let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
+    let count: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(count.checked_mul(3600)?),
+        "M" => Duration::from_secs(count.checked_mul(60)?),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+/// Take the time that a call has waited off its timeout. gRPC allows eight digits.
+fn shorten(headers: &mut HeaderMap, deadline: Instant) {
+    let left = deadline
+        .saturating_duration_since(Instant::now())
+        .as_millis()
+        .clamp(1, 99_999_999);
+    if let Some(value) = headers.get_mut(GRPC_TIMEOUT) {
+        *value = HeaderValue::try_from(format!("{left}m")).expect("digits");
+    }
+    if let Some(value) = headers.get_mut(CONNECT_TIMEOUT) {
+        *value = HeaderValue::from(left as u64);
+    }
+}
+
+fn missing_content_type() -> Response<Body> {
+    const HELP: &[u8] =
+        b"{\"code\":\"invalid_argument\",\"message\":\"the content-type header is missing; \
+set content-type: application/json\"}\n";
+    let mut response = Response::new(Body::whole(Bytes::from_static(HELP)));
+    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_in_every_unit() {
+        assert_eq!(grpc_timeout("2H"), Some(Duration::from_secs(7200)));
+        assert_eq!(grpc_timeout("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(grpc_timeout("7n"), Some(Duration::from_nanos(7)));
+        for bad in ["", "m", "1", "1x", "-1S", "é"] {
+            assert_eq!(grpc_timeout(bad), None, "{bad}");
+        }
+    }
+}
